@@ -1,0 +1,1 @@
+"""Benchmarks: brokers side by side in one interleaved run, results as JSON. Not installed."""

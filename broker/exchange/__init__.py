@@ -1,0 +1,1 @@
+"""One module per exchange type; all of them offer bind, unbind and match (see `base`)."""

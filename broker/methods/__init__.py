@@ -1,0 +1,1 @@
+"""One module per AMQP class: free functions (channel, method), one per method."""

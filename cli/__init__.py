@@ -1,0 +1,1 @@
+"""burrowctl: rabbitmqctl and rabbitmq-diagnostics commands over HTTP. Standard library only."""
