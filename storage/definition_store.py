@@ -1,0 +1,78 @@
+"""Durable definitions: vhosts, users, exchanges, durable queues, bindings, policies, parameters.
+
+One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON) rows: the broker owns
+the meaning of a row. State: the connection. Called by the disk thread only (and by recovery before it starts):
+`commit` is the first step of every group commit that carries definitions, so a reply that waits for its batch leaves
+after the row is durable. Tests and the power-cut simulation put a twin behind the same `DefinitionStore` seam, because
+SQLite does its own file work and cannot run on a simulated disk.
+
+Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Protocol, cast
+
+from storage.errors import StorageError
+from storage.types import JsonValue
+
+# (kind, key, value); a value of None deletes the row.
+DefinitionChange = tuple[str, str, JsonValue]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS definition (
+    kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)
+) WITHOUT ROWID
+"""
+
+
+class DefinitionStore(Protocol):
+    """Where definitions are kept: all changes of a batch become durable together."""
+
+    def load(self) -> list[DefinitionChange]:
+        """All rows, by kind and key."""
+
+    def commit(self, changes: list[DefinitionChange]) -> None:
+        """Make the changes durable, in order. Raises StorageError; then nothing has changed."""
+
+    def close(self) -> None:
+        """Close it; committing afterwards is an error."""
+
+
+class SqliteDefinitionStore:
+    """`DefinitionStore` on SQLite."""
+
+    def __init__(self, path: str) -> None:
+        # The disk thread takes over after recovery; it is still one thread at a time.
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=FULL")
+        self._connection.execute(_SCHEMA)
+
+    def load(self) -> list[DefinitionChange]:
+        """All rows, by kind and key."""
+        rows = self._connection.execute("SELECT kind, key, value FROM definition ORDER BY kind, key")
+        return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
+
+    def commit(self, changes: list[DefinitionChange]) -> None:
+        """Make the changes durable, in order."""
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            for kind, key, value in changes:
+                if value is None:
+                    execute("DELETE FROM definition WHERE kind=? AND key=?", (kind, key))
+                else:
+                    text = json.dumps(value, separators=(",", ":"))
+                    execute("INSERT OR REPLACE INTO definition VALUES (?,?,?)", (kind, key, text))
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise StorageError(f"definitions were not committed: {error}") from error
+
+    def close(self) -> None:
+        """Checkpoint and close."""
+        self._connection.close()

@@ -1,0 +1,121 @@
+"""The values that cross the storage boundary.
+
+Nothing here touches a file. `StoreOptions` is the part of the node's configuration that the store needs;
+`StoredMessage` is what the store asks of a message (it never builds one: the loader given to the engine does);
+`RecoveredQueue` and `RecoveryReport` are what a start hands to the broker; `StoreObserver` is the vocabulary of
+events worth a log line. Who uses it: every storage module, and the broker through `storage.engine`.
+
+Sequence numbers (`seq`) are a queue's own publish numbers. They only rise and are never used twice on disk, not
+even after a crash; after an unclean start they jump to the next index segment, so a queue's range may have holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+# The two message flags that the store reads or sets. They are part of the message contract, above the sixteen
+# property bits of the content header.
+PERSISTENT = 1 << 16
+ON_DISK = 1 << 20
+
+NO_HANDLE = -1  # the message has no copy in the shared store
+NO_EXPIRY = 0
+
+JsonValue: TypeAlias = (
+    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+)
+
+
+class StoredMessage(Protocol):
+    """What the store reads of a message; `handle` is the only attribute that it writes."""
+
+    exrk: bytes
+    raw: bytes
+    size: int
+    flags: int
+    handle: int
+
+
+LoadMessage: TypeAlias = Callable[[bytes, bytes, int, int, int], StoredMessage]
+# (seq, message, expiry_ms): a plain tuple, because a named one costs 0.3 microseconds more for each message.
+LoadedMessage: TypeAlias = tuple[int, StoredMessage, int]
+OnRead: TypeAlias = Callable[[list[LoadedMessage], int], None]
+Post: TypeAlias = Callable[[Callable[[], None]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """The store's settings.
+
+    `segment_size_limit` and `segment_entry_count` are recorded on disk and a change is refused. `embed_below`: a
+    message whose body, or body and properties, reach it goes to the shared store. `backlog_limit` bounds the bytes
+    that are staged or in flight. `unsynced_limit` bounds what a power cut can take when nobody waits for a confirm.
+    """
+
+    confirm: str = "fsync"
+    segment_size_limit: int = 16 * 1024 * 1024
+    segment_entry_count: int = 16_384
+    embed_below: int = 4096
+    cache_size: int = 512 * 1024
+    backlog_limit: int = 8 * 1024 * 1024
+    unsynced_limit: int = 32 * 1024 * 1024
+    open_files: int = 256
+    rewrite_above: int = 4 * 1024 * 1024
+    idle_s: float = 0.2
+
+
+@dataclass(slots=True)
+class RecoveredQueue:
+    """One queue as a start found it: the range of its sequence numbers and what is ready in it."""
+
+    vhost: str
+    name: str
+    first_seq: int = 0
+    next_seq: int = 0
+    next_deliver_seq: int = 0
+    count: int = 0
+    bytes: int = 0
+    persistent_count: int = 0
+    persistent_bytes: int = 0
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What a start found. `definitions` are (kind, key, value) rows in the order of kind and key."""
+
+    clean: bool = False
+    definitions: list[tuple[str, str, JsonValue]] = field(default_factory=list)
+    queues: dict[tuple[str, str], RecoveredQueue] = field(default_factory=dict)
+    messages: int = 0
+    lost: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+
+
+class StoreObserver(Protocol):
+    """Store events worth a log line. Called from the disk thread, the worker or the loop: must be thread-safe."""
+
+    def segment_rolled(self, store: str, segment: int) -> None:
+        """A shared store segment was sealed and another one begun."""
+
+    def segment_deleted(self, store: str, segment: int) -> None:
+        """A shared store segment held nothing any more and its file is gone."""
+
+    def compaction_finished(
+        self, store: str, segment: int, freed_bytes: int, copied_bytes: int
+    ) -> None:
+        """A segment was rewritten without its dead records."""
+
+    def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
+        """A record could not be read; its message is dropped and its bytes are in quarantine."""
+
+    def recovery_finished(self, clean: bool, messages: int, lost: int, duration_ms: float) -> None:
+        """The store is open."""
+
+    def sync_failed(self, path: str, reason: str) -> None:
+        """An fdatasync failed; un-synced records are being written again elsewhere."""
+
+    def space_exhausted(self, path: str, is_exhausted: bool) -> None:
+        """The disk is full (True), or writable again (False)."""
