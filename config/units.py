@@ -1,0 +1,166 @@
+"""Readers: the text of a configuration value -> a typed value, or ValueError with a text for the operator.
+
+Each reader carries the rules of one RabbitMQ data type. Sizes have three: `size` follows RabbitMQ 3.13's
+memory limits (kB, MB, GB, TB and the bare k, M, G, T are powers of 1000; KiB/Ki ... powers of 1024),
+`binary_size` is the older type in which every unit is a power of 1024 (frame_max = 4kb is 4096), and
+`integer` takes no unit at all (consumer_timeout, max_message_size). Called by `schema` only; no state.
+
+Invariant: a reader never returns a value out of the range that its caller stated.
+Source: rabbitmq-server, deps/rabbit/priv/schema/rabbit.schema and cuttlefish's data types.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+Reader = Callable[[str], T]
+
+_SIZE = re.compile(r"(\d+)\s*([A-Za-z]*)\Z")
+_DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\Z")
+_PORT_MAX = 65535
+
+
+class Endpoint(NamedTuple):
+    """Where a listener binds; host "" means every interface (the reader's answer to a bare port)."""
+
+    host: str
+    port: int
+
+
+def text(value: str) -> str:
+    """Return the value as it is."""
+    return value
+
+
+def integer(least: int, most: int | None = None) -> Reader[int]:
+    """Return a reader of whole numbers from `least` to `most`."""
+
+    def read(value: str) -> int:
+        if not re.fullmatch(r"[+-]?\d+", value):
+            raise ValueError(f"{value!r} cannot be converted to an integer")
+        number = int(value)
+        if number < least or (most is not None and number > most):
+            upper = "" if most is None else f" and at most {most}"
+            raise ValueError(f"{number} is out of range, it must be at least {least}{upper}")
+        return number
+
+    return read
+
+
+def limit(least: int, most: int | None = None) -> Reader[int | None]:
+    """Return a reader of whole numbers that also knows `infinity` (None)."""
+    number = integer(least, most)
+
+    def read(value: str) -> int | None:
+        return None if value == "infinity" else number(value)
+
+    return read
+
+
+def ratio(least: float, most: float) -> Reader[float]:
+    """Return a reader of `0.4` or `40%`, from `least` to `most`."""
+
+    def read(value: str) -> float:
+        digits, divisor = (value[:-1].strip(), 100.0) if value.endswith("%") else (value, 1.0)
+        if not re.fullmatch(r"\d+(\.\d+)?", digits):
+            raise ValueError(f"{value!r} cannot be converted to a ratio, write 0.4 or 40%")
+        number = float(digits) / divisor
+        if not least <= number <= most:
+            raise ValueError(f"{value} is out of range, it must be between {least:g} and {most:g}")
+        return number
+
+    return read
+
+
+def optional(read: Reader[T]) -> Reader[T | None]:
+    """Return the same reader for a field whose default is None."""
+    return read
+
+
+def _sized(value: str, units: dict[str, int]) -> int:
+    match = _SIZE.match(value)
+    unit = match[2].lower() if match else "?"
+    if match and unit.endswith(("ib", "i")) and unit[0] in _BINARY and len(unit) > 1:
+        return int(match[1]) * _BINARY[unit[0]]
+    multiple = units.get(unit.removesuffix("b"))
+    if match is None or multiple is None:
+        raise ValueError(f"{value!r} is not a size, write bytes or a whole number with a unit such as 512MiB or 2GB")
+    return int(match[1]) * multiple
+
+
+def size(least: int, most: int | None = None) -> Reader[int]:
+    """Return a reader of sizes whose plain units are powers of 1000 (RabbitMQ 3.13's memory limits)."""
+    number = integer(least, most)
+    return lambda value: number(str(_sized(value, _DECIMAL)))
+
+
+def binary_size(least: int, most: int | None = None) -> Reader[int]:
+    """Return a reader of sizes whose every unit is a power of 1024 (RabbitMQ's `bytesize` type)."""
+    number = integer(least, most)
+    return lambda value: number(str(_sized(value, _BINARY)))
+
+
+def flag(value: str) -> bool:
+    """Return true or false; `on`/`off` are RabbitMQ's other spelling."""
+    if value in {"true", "on"}:
+        return True
+    if value in {"false", "off"}:
+        return False
+    raise ValueError(f"{value!r} cannot be converted to a flag, write true or false")
+
+
+def choice(*names: str) -> Reader[str]:
+    """Return a reader of one of `names`."""
+
+    def read(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"{value!r} is not a valid enum value, acceptable values are: {', '.join(names)}")
+        return value
+
+    return read
+
+
+def pattern(value: str) -> str:
+    """Return a regular expression after trying to compile it."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+    return value
+
+
+def port(value: str) -> int:
+    """Return a TCP port; 0 lets the system choose a free one."""
+    return integer(0, _PORT_MAX)(value)
+
+
+def host(value: str) -> str:
+    """Return an IP address (IPv6 with or without brackets) or a host name."""
+    bare = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    try:
+        return str(ipaddress.ip_address(bare))
+    except ValueError:
+        if re.fullmatch(r"[\d.]+", value) or not _HOST_NAME.match(value):
+            raise ValueError(f"{value!r} cannot be converted to an IP address") from None
+    return value
+
+
+def endpoint(value: str) -> Endpoint:
+    """Return host and port from `5672`, `127.0.0.1:5672`, `[::1]:5672` or RabbitMQ's `::1:5672`."""
+    name, colon, number = value.rpartition(":")
+    if colon and not name:
+        raise ValueError(f"{value!r} cannot be converted to an address and port")
+    return Endpoint(host(name) if colon else "", port(number))
+
+
+def http_path(value: str) -> str:
+    """Return an absolute URL path."""
+    if not re.fullmatch(r"/[\w./-]*", value):
+        raise ValueError(f"{value!r} is not a path, write something like /metrics")
+    return value
