@@ -1,0 +1,318 @@
+/* Load generator for AMQP 0-9-1 brokers: one thread a connection, one JSON object on standard output.
+ *
+ *   generator --mode load    publish and/or consume as the options say (see usage())
+ *   generator --mode get     connect as soon as somebody listens, one basic.get, print when it answered
+ *   generator --mode idle    open connections with one channel each, print "ready", close when standard input ends
+ *   generator --mode delete  delete the queues and the exchange
+ *
+ * The rate counts from the moment when everybody is connected and subscribed to the last message consumed, or,
+ * without consumers, to the reply of a passive declare sent after the last message (so socket buffers do not count). */
+#include "load.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static Run *watched; /* for the alarm handler only */
+
+void queue_name(const Options *options, int index, char *text, size_t size)
+{
+    snprintf(text, size, options->queues > 1 ? "%s-%d" : "%s", options->name, index);
+}
+
+void note_time(_Atomic uint64_t *latest, uint64_t value)
+{
+    uint64_t seen = atomic_load(latest);
+    while (value > seen && !atomic_compare_exchange_weak(latest, &seen, value))
+        ;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+           ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec) / 1e6;
+}
+
+static void too_late(int signal)
+{
+    (void)signal;
+    if (watched)
+        die("not finished in time: %llu published, %llu consumed", (unsigned long long)atomic_load(&watched->published),
+            (unsigned long long)atomic_load(&watched->consumed));
+    die("not finished in time");
+}
+
+static void each_queue(const Options *options, Connection *connection, int delete)
+{
+    char name[128];
+    if (options->fanout && delete)
+        exchange_delete(connection, options->name);
+    if (options->fanout && !delete)
+        exchange_declare_fanout(connection, options->name, options->durable);
+    for (int i = 0; i < options->queues; i++) {
+        queue_name(options, i, name, sizeof name);
+        Queue queue = {.name = name, .durable = options->durable, .lazy = options->lazy};
+        if (delete)
+            queue_delete(connection, name);
+        else
+            queue_declare(connection, &queue);
+        if (options->fanout && !delete)
+            queue_bind(connection, name, options->name);
+    }
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_latency(Run *run)
+{
+    uint64_t skip = run->options->messages / 10, count = run->options->messages - skip;
+    uint32_t *sorted = run->latency_ns + skip; /* the first tenth warms up */
+    qsort(sorted, count, sizeof *sorted, compare_u32);
+    printf(", \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f", sorted[count / 2] / 1e3,
+           sorted[count * 99 / 100] / 1e3, sorted[count * 999 / 1000] / 1e3, sorted[count - 1] / 1e3);
+}
+
+static void print_result(Run *run, uint64_t messages_left, double cpu)
+{
+    const Options *options = run->options;
+    double seconds = (double)(atomic_load(&run->late_ns) - run->start_ns) / 1e9;
+    uint64_t published = atomic_load(&run->published), consumed = atomic_load(&run->consumed);
+    uint64_t counted = options->consumers ? consumed : published;
+    printf("{\"published\": %llu, \"consumed\": %llu, \"confirmed\": %llu, \"nacked\": %llu, \"queue_messages\": %llu, "
+           "\"seconds\": %.6f, \"rate\": %.1f, \"client_cpu_s\": %.4f, \"client_busiest_thread_s\": %.4f",
+           (unsigned long long)published, (unsigned long long)consumed, (unsigned long long)atomic_load(&run->confirmed),
+           (unsigned long long)atomic_load(&run->nacked), (unsigned long long)messages_left, seconds,
+           (double)counted / seconds, cpu, (double)atomic_load(&run->cpu_busiest_ns) / 1e9);
+    if (options->latency)
+        print_latency(run);
+    printf("}\n");
+}
+
+static void wait_for_go(void)
+{
+    char line[64];
+    printf("{\"stage\": \"ready\"}\n");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        return;
+}
+
+static void run_workers(Run *run, Worker *workers, int count)
+{
+    const Options *options = run->options;
+    for (int i = 0; i < count; i++) {
+        int is_producer = i < options->producers;
+        Worker *worker = &workers[i];
+        worker->run = run;
+        worker->index = is_producer ? i : i - options->producers;
+        worker->queue = worker->index % options->queues;
+        worker->connection = connection_open(&options->address, 0);
+        if (pthread_create(&worker->thread, NULL, is_producer ? producer_main : consumer_main, worker) != 0)
+            die("no more threads");
+    }
+    pthread_barrier_wait(&run->ready);
+    run->start_ns = now_ns();
+    if (options->stall) { /* producers have ended once they wait; consumers wait for us */
+        for (int i = 0; i < options->producers; i++)
+            while (atomic_load(&run->published) < options->messages)
+                usleep(10000);
+        wait_for_go();
+    }
+    pthread_barrier_wait(&run->written);
+    for (int i = 0; i < count; i++)
+        pthread_join(workers[i].thread, NULL);
+}
+
+static uint64_t count_all(const Options *options, Connection *control)
+{
+    char name[128];
+    uint64_t sum = 0;
+    for (int i = 0; i < options->queues; i++) {
+        queue_name(options, i, name, sizeof name);
+        sum += queue_count(control, name);
+    }
+    return sum;
+}
+
+/* A broker may answer a passive declare before the queue has taken what its channel has sent (RabbitMQ ranks it higher):
+ * the clock stops when the queues hold everything. */
+static uint64_t await_all(Run *run, Connection *control, uint64_t before)
+{
+    const Options *options = run->options;
+    uint64_t due = options->messages * (uint64_t)(options->fanout ? options->queues : 1), held;
+    while ((held = count_all(options, control) - before) != due) {
+        if (held > due)
+            die("the queues have %llu messages, %llu were published", (unsigned long long)held, (unsigned long long)due);
+        usleep(1000);
+        note_time(&run->late_ns, now_ns());
+    }
+    return held + before;
+}
+
+static void prepare(Run *run, const Options *options, int count)
+{
+    run->options = options;
+    run->queue_share = options->fanout ? options->messages : options->messages / (uint64_t)options->queues;
+    run->queue_consumed = calloc((size_t)options->queues, sizeof *run->queue_consumed);
+    run->latency_ns = calloc(options->latency ? options->messages : 1, sizeof *run->latency_ns);
+    if (!run->queue_consumed || !run->latency_ns)
+        die("out of memory");
+    pthread_barrier_init(&run->ready, NULL, (unsigned)count + 1);
+    pthread_barrier_init(&run->written, NULL, (unsigned)count + 1);
+}
+
+static void load(Options *options)
+{
+    static Run run;
+    static Worker workers[MAX_THREADS];
+    int count = options->producers + options->consumers * options->queues;
+    if (count > MAX_THREADS || options->producers > MAX_PRODUCERS)
+        die("too many connections");
+    if (options->producers) /* so that every producer and every queue has the same share */
+        options->messages -= options->messages % (uint64_t)(options->producers * (options->fanout ? 1 : options->queues));
+    prepare(&run, options, count);
+    watched = &run;
+    Connection *control = connection_open(&options->address, 0);
+    if (!options->append) {
+        each_queue(options, control, 1);
+        each_queue(options, control, 0);
+    }
+    uint64_t before = count_all(options, control);
+    double cpu = cpu_seconds();
+    run_workers(&run, workers, count);
+    uint64_t left = options->consumers ? count_all(options, control) : await_all(&run, control, before);
+    cpu = cpu_seconds() - cpu;
+    for (int i = 0; i < count; i++)
+        connection_close(workers[i].connection);
+    connection_close(control);
+    print_result(&run, left, cpu);
+}
+
+static void first_get(const Options *options)
+{
+    uint64_t start = now_ns();
+    uint32_t left = 0;
+    Connection *connection;
+    while (!(connection = connection_open(&options->address, 1)))
+        usleep(2000);
+    uint64_t connected = now_ns();
+    int found = basic_get(connection, options->name, &left);
+    uint64_t answered = now_ns();
+    printf("{\"found\": %d, \"left\": %u, \"connected_s\": %.6f, \"seconds\": %.6f, \"answered_ns\": %llu}\n", found, left,
+           (double)(connected - start) / 1e9, (double)(answered - start) / 1e9, (unsigned long long)answered);
+    fflush(stdout);
+    connection_close(connection);
+}
+
+static void idle(const Options *options)
+{
+    struct rlimit files;
+    Connection **open = calloc((size_t)options->connections, sizeof *open);
+    if (!open)
+        die("out of memory");
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    uint64_t start = now_ns();
+    for (int i = 0; i < options->connections; i++)
+        open[i] = connection_open(&options->address, 0);
+    double seconds = (double)(now_ns() - start) / 1e9;
+    wait_for_go();
+    for (int i = 0; i < options->connections; i++)
+        connection_close(open[i]);
+    printf("{\"connections\": %d, \"seconds\": %.6f}\n", options->connections, seconds);
+}
+
+static void delete_all(const Options *options)
+{
+    Connection *connection = connection_open(&options->address, 0);
+    each_queue(options, connection, 1);
+    connection_close(connection);
+    printf("{\"deleted\": %d}\n", options->queues);
+}
+
+enum { OPTION_NUMBER, OPTION_LARGE, OPTION_TEXT, OPTION_REAL, OPTION_SWITCH, OPTION_SIZE };
+
+typedef struct {
+    const char *name;
+    int kind;
+    void *target;
+} Setting;
+
+static void apply(const Setting *setting, const char *value)
+{
+    if (setting->kind == OPTION_SWITCH)
+        *(int *)setting->target = 1;
+    else if (setting->kind == OPTION_NUMBER)
+        *(int *)setting->target = atoi(value);
+    else if (setting->kind == OPTION_LARGE)
+        *(uint64_t *)setting->target = strtoull(value, NULL, 10);
+    else if (setting->kind == OPTION_SIZE)
+        *(uint32_t *)setting->target = (uint32_t)strtoul(value, NULL, 10);
+    else if (setting->kind == OPTION_REAL)
+        *(double *)setting->target = strtod(value, NULL);
+    else
+        *(const char **)setting->target = value;
+}
+
+static void parse(Options *o, int argc, char **argv)
+{
+    const Setting settings[] = {
+        {"mode", OPTION_TEXT, &o->mode},           {"host", OPTION_TEXT, &o->address.host},
+        {"port", OPTION_NUMBER, &o->address.port}, {"name", OPTION_TEXT, &o->name},
+        {"queues", OPTION_NUMBER, &o->queues},     {"producers", OPTION_NUMBER, &o->producers},
+        {"consumers", OPTION_NUMBER, &o->consumers}, {"messages", OPTION_LARGE, &o->messages},
+        {"size", OPTION_SIZE, &o->size},           {"confirm", OPTION_NUMBER, &o->confirm},
+        {"prefetch", OPTION_NUMBER, &o->prefetch}, {"ack-every", OPTION_NUMBER, &o->ack_every},
+        {"batch", OPTION_SIZE, &o->batch},         {"rate", OPTION_REAL, &o->rate},
+        {"connections", OPTION_NUMBER, &o->connections}, {"timeout", OPTION_NUMBER, &o->timeout_s},
+        {"fanout", OPTION_SWITCH, &o->fanout},     {"vary", OPTION_SWITCH, &o->vary},
+        {"persistent", OPTION_SWITCH, &o->persistent}, {"durable", OPTION_SWITCH, &o->durable},
+        {"lazy", OPTION_SWITCH, &o->lazy},         {"verify", OPTION_SWITCH, &o->verify},
+        {"stall", OPTION_SWITCH, &o->stall},       {"latency", OPTION_SWITCH, &o->latency},
+        {"append", OPTION_SWITCH, &o->append},
+    };
+    enum { COUNT = sizeof settings / sizeof *settings };
+    struct option known[COUNT + 1] = {0};
+    int at;
+    for (int i = 0; i < COUNT; i++)
+        known[i] = (struct option){.name = settings[i].name, .has_arg = settings[i].kind != OPTION_SWITCH};
+    while (getopt_long(argc, argv, "", known, &at) == 0)
+        apply(&settings[at], optarg);
+    if (optind < argc)
+        die("unexpected argument %s", argv[optind]);
+}
+
+int main(int argc, char **argv)
+{
+    Options options = {.address = {.host = "127.0.0.1", .port = 5672, .user = "guest", .password = "guest"},
+                       .mode = "load", .name = "bench", .queues = 1, .producers = 1, .messages = 100000, .size = 16,
+                       .ack_every = 1, .batch = 32 * 1024, .connections = 500, .timeout_s = 300};
+    parse(&options, argc, argv);
+    if (options.latency && options.size < 16)
+        die("latency needs bodies of 16 octets or more");
+    signal(SIGALRM, too_late);
+    alarm((unsigned)options.timeout_s);
+    if (strcmp(options.mode, "load") == 0)
+        load(&options);
+    else if (strcmp(options.mode, "get") == 0)
+        first_get(&options);
+    else if (strcmp(options.mode, "idle") == 0)
+        idle(&options);
+    else if (strcmp(options.mode, "delete") == 0)
+        delete_all(&options);
+    else
+        die("unknown mode %s", options.mode);
+    return 0;
+}

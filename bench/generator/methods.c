@@ -1,0 +1,159 @@
+/* The synchronous methods that set a benchmark up and take it down. */
+#include "amqp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void declare(Connection *connection, const Queue *queue, int passive, Buffer *reply)
+{
+    Buffer *out = &connection->out;
+    size_t start = begin_method(out, 1, METHOD_ID(50, 10));
+    put_u16(out, 0);
+    put_shortstr(out, queue->name);
+    put_u8(out, (uint8_t)((passive ? 1 : 0) | (queue->durable ? 2 : 0)));
+    if (queue->lazy) {
+        put_u32(out, 1 + 12 + 1 + 4 + 4);
+        put_shortstr(out, "x-queue-mode");
+        put_u8(out, 'S');
+        put_u32(out, 4);
+        put_bytes(out, "lazy", 4);
+    } else {
+        put_u32(out, 0);
+    }
+    end_frame(out, start);
+    expect_method(connection, METHOD_ID(50, 11), reply);
+}
+
+void queue_declare(Connection *connection, const Queue *queue) { declare(connection, queue, 0, NULL); }
+
+uint32_t queue_count(Connection *connection, const char *name)
+{
+    Buffer reply = {0};
+    Queue queue = {.name = name};
+    declare(connection, &queue, 1, &reply);
+    uint32_t count = get_u32(reply.data + 5 + reply.data[4]);
+    free(reply.data);
+    return count;
+}
+
+void queue_delete(Connection *connection, const char *name)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(50, 40));
+    put_u16(&connection->out, 0);
+    put_shortstr(&connection->out, name);
+    put_u8(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(50, 41), NULL);
+}
+
+void exchange_declare_fanout(Connection *connection, const char *name, int durable)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(40, 10));
+    put_u16(&connection->out, 0);
+    put_shortstr(&connection->out, name);
+    put_shortstr(&connection->out, "fanout");
+    put_u8(&connection->out, durable ? 2 : 0);
+    put_u32(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(40, 11), NULL);
+}
+
+void exchange_delete(Connection *connection, const char *name)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(40, 20));
+    put_u16(&connection->out, 0);
+    put_shortstr(&connection->out, name);
+    put_u8(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(40, 21), NULL);
+}
+
+void queue_bind(Connection *connection, const char *queue, const char *exchange)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(50, 20));
+    put_u16(&connection->out, 0);
+    put_shortstr(&connection->out, queue);
+    put_shortstr(&connection->out, exchange);
+    put_shortstr(&connection->out, "");
+    put_u8(&connection->out, 0);
+    put_u32(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(50, 21), NULL);
+}
+
+void confirm_select(Connection *connection)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(85, 10));
+    put_u8(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(85, 11), NULL);
+}
+
+void basic_qos(Connection *connection, uint16_t prefetch)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(60, 10));
+    put_u32(&connection->out, 0);
+    put_u16(&connection->out, prefetch);
+    put_u8(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(60, 11), NULL);
+}
+
+void basic_consume(Connection *connection, const char *queue, int no_ack)
+{
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(60, 20));
+    put_u16(&connection->out, 0);
+    put_shortstr(&connection->out, queue);
+    put_shortstr(&connection->out, "c");
+    put_u8(&connection->out, no_ack ? 2 : 0);
+    put_u32(&connection->out, 0);
+    end_frame(&connection->out, start);
+    expect_method(connection, METHOD_ID(60, 21), NULL);
+}
+
+void put_ack(Buffer *buffer, uint64_t tag, int multiple)
+{
+    size_t start = begin_method(buffer, 1, BASIC_ACK);
+    put_u64(buffer, tag);
+    put_u8(buffer, (uint8_t)multiple);
+    end_frame(buffer, start);
+}
+
+int basic_get(Connection *connection, const char *queue, uint32_t *left)
+{
+    Frame frame;
+    size_t start = begin_method(&connection->out, 1, METHOD_ID(60, 70));
+    put_u16(&connection->out, 0);
+    put_shortstr(&connection->out, queue);
+    put_u8(&connection->out, 0);
+    end_frame(&connection->out, start);
+    connection_flush(connection);
+    for (;;) {
+        if (!connection_read(connection, &frame))
+            die("connection lost while waiting for basic.get-ok");
+        check_not_closed(&frame);
+        if (frame.type != FRAME_METHOD)
+            continue;
+        if (get_u32(frame.payload) == METHOD_ID(60, 72))
+            return 0;
+        if (get_u32(frame.payload) == METHOD_ID(60, 71))
+            break;
+    }
+    const uint8_t *at = frame.payload + 13; /* id 4, tag 8, redelivered 1 */
+    at += 1 + at[0];
+    at += 1 + at[0];
+    *left = get_u32(at);
+    uint64_t size = 0, seen = 0;
+    int has_header = 0;
+    while (!has_header || seen < size) {
+        if (!connection_read(connection, &frame))
+            die("connection lost inside a message");
+        if (frame.type == FRAME_HEADER) {
+            has_header = 1;
+            size = get_u64(frame.payload + 4);
+        } else if (frame.type == FRAME_BODY) {
+            seen += frame.size;
+        }
+    }
+    return 1;
+}
