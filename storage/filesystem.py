@@ -1,0 +1,209 @@
+"""The only place of storage that calls the operating system.
+
+`FileSystem` and `File` are the seam: production uses `OsFileSystem`, tests a simulated disk with
+power cuts and failing calls. Everything above counts on exactly what the protocols promise:
+
+- a write is in the file when the call returns, and durable only after `fdatasync` of that file;
+- a create, rename or unlink is durable only after `fsync_dir` of its directory;
+- a file stays readable through an open `File` after it was unlinked or renamed over;
+- a write that does not fit raises `OSError`; some prefix of it may be in the file.
+
+State owned: open file descriptors, one a `File`, closed with the last reference. Called by the
+disk thread, and by the worker thread for reads and for files of its own. Never caches, never
+retries but short writes. Source: docs/formats/segment.md for who syncs what.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Protocol
+
+# writev takes at most IOV_MAX buffers; 1024 on Linux.
+_IOV_MAX = 1024
+
+
+class File(Protocol):
+    """One open file, read and written at explicit offsets."""
+
+    @property
+    def path(self) -> str:
+        """Give the path that it was opened under."""
+
+    def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+        """Write all of data at offset, or raise OSError."""
+
+    def pwritev(self, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
+        """Write the parts one after the other from offset on, or raise OSError."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read up to size bytes; shorter only at the end of the file."""
+
+    def fdatasync(self) -> None:
+        """Make everything written so far durable, the file's length included."""
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend the file to size bytes."""
+
+    def size(self) -> int:
+        """Give the file's length."""
+
+    def close(self) -> None:
+        """Close; closing twice is allowed."""
+
+
+class FileSystem(Protocol):
+    """Directories and files by path."""
+
+    def open(self, path: str) -> File:
+        """Open an existing file for reading and writing. Raises FileNotFoundError."""
+
+    def create(self, path: str) -> File:
+        """Create a new empty file. Raises FileExistsError."""
+
+    def read_file(self, path: str) -> bytes:
+        """Read a whole file."""
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the creates, renames and unlinks in a directory durable."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file, replacing the target."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a file. Raises FileNotFoundError."""
+
+    def listdir(self, path: str) -> list[str]:
+        """Give the names in a directory, sorted."""
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory and its parents; nothing happens when it exists."""
+
+    def rmtree(self, path: str) -> None:
+        """Remove a directory with all that is in it; nothing happens when it is not there."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory is there."""
+
+    def file_size(self, path: str) -> int:
+        """Give the length of the file at path."""
+
+    def disk_free(self, path: str) -> int:
+        """Give the bytes an unprivileged process may still write below path."""
+
+
+class OsFile:
+    """A file descriptor of the operating system; closed when nobody refers to it any more."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self._path = path
+        self._fd = fd
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+        """Write all of data, going on after short writes."""
+        written = os.pwrite(self._fd, data, offset)
+        if written == len(data):
+            return
+        view = memoryview(data)
+        while written < len(view):
+            step = os.pwrite(self._fd, view[written:], offset + written)
+            if step == 0:
+                raise OSError(28, "write of 0 bytes", self._path)
+            written += step
+
+    def pwritev(self, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
+        """Write the parts with as few calls as possible; a short write ends in plain writes."""
+        for first in range(0, len(parts), _IOV_MAX):
+            chunk = parts[first : first + _IOV_MAX]
+            total = sum(map(len, chunk))
+            written = os.pwritev(self._fd, chunk, offset)
+            if written < total:
+                self.pwrite(b"".join(chunk)[written:], offset + written)
+            offset += total
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read until size bytes are there or the file ends."""
+        data = os.pread(self._fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < size:
+            data = os.pread(self._fd, size - got, offset + got)
+            if not data:
+                break
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def fdatasync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class OsFileSystem:
+    """The real file system: thin calls, no policy."""
+
+    def open(self, path: str) -> OsFile:
+        return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+
+    def create(self, path: str) -> OsFile:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return OsFile(path, os.open(path, flags, 0o640))
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as stream:
+            return stream.read()
+
+    def fsync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def mkdir(self, path: str) -> None:
+        os.makedirs(path, mode=0o750, exist_ok=True)
+
+    def rmtree(self, path: str) -> None:
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def file_size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def disk_free(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize
