@@ -46,17 +46,33 @@ def option(name: str, read: Reader[T], default: str | None, doc: str, *, ours: b
 class TcpConfig:
     """Socket options of the AMQP listeners; None leaves the operating system's value."""
 
-    backlog: int = option("tcp_listen_options.backlog", units.integer(1), "128", "Connections waiting to be accepted.")
-    nodelay: bool = option("tcp_listen_options.nodelay", units.flag, "true", "Send small segments at once.")
-    linger_on: bool = option("tcp_listen_options.linger.on", units.flag, "true", "Linger when a socket closes.")
-    linger_timeout_s: int = option("tcp_listen_options.linger.timeout", units.integer(0), "0", "How long, in seconds.")
+    backlog: int = option(
+        "tcp_listen_options.backlog", units.integer(1), "128", "Connections waiting to be accepted."
+    )
+    nodelay: bool = option(
+        "tcp_listen_options.nodelay", units.flag, "true", "Send small segments at once."
+    )
+    linger_on: bool = option(
+        "tcp_listen_options.linger.on", units.flag, "true", "Linger when a socket closes."
+    )
+    linger_timeout_s: int = option(
+        "tcp_listen_options.linger.timeout", units.integer(0), "0", "How long, in seconds."
+    )
     sndbuf_bytes: int | None = option(
-        "tcp_listen_options.sndbuf", units.optional(units.binary_size(1024)), None, "Kernel's send buffer."
+        "tcp_listen_options.sndbuf",
+        units.optional(units.binary_size(1024)),
+        None,
+        "Kernel's send buffer.",
     )
     recbuf_bytes: int | None = option(
-        "tcp_listen_options.recbuf", units.optional(units.binary_size(1024)), None, "Kernel's receive buffer."
+        "tcp_listen_options.recbuf",
+        units.optional(units.binary_size(1024)),
+        None,
+        "Kernel's receive buffer.",
     )
-    keepalive: bool = option("tcp_listen_options.keepalive", units.flag, "false", "TCP keep-alive probes.")
+    keepalive: bool = option(
+        "tcp_listen_options.keepalive", units.flag, "false", "TCP keep-alive probes."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +81,18 @@ class FirstUserConfig:
 
     name: str = option("default_user", units.text, "guest", "User made in an empty data directory.")
     password: str = dataclasses.field(default="guest", repr=False)
-    vhost: str = option("default_vhost", units.text, "/", "Virtual host made in an empty data directory.")
-    configure: str = option("default_permissions.configure", units.pattern, ".*", "What that user may configure.")
-    write: str = option("default_permissions.write", units.pattern, ".*", "What that user may write to.")
-    read: str = option("default_permissions.read", units.pattern, ".*", "What that user may read from.")
+    vhost: str = option(
+        "default_vhost", units.text, "/", "Virtual host made in an empty data directory."
+    )
+    configure: str = option(
+        "default_permissions.configure", units.pattern, ".*", "What that user may configure."
+    )
+    write: str = option(
+        "default_permissions.write", units.pattern, ".*", "What that user may write to."
+    )
+    read: str = option(
+        "default_permissions.read", units.pattern, ".*", "What that user may read from."
+    )
     tags: tuple[str, ...] = ("administrator",)
 
 
@@ -140,7 +164,10 @@ class ResourceConfig:
         "Share of the available RAM (the container's) above which publishers are blocked.",
     )
     memory_absolute_bytes: int | None = option(
-        "vm_memory_high_watermark.absolute", units.optional(units.size(0)), None, "The same limit in bytes."
+        "vm_memory_high_watermark.absolute",
+        units.optional(units.size(0)),
+        None,
+        "The same limit in bytes.",
     )
     memory_total_bytes: int | None = option(
         "total_memory_available_override_value",
@@ -155,13 +182,22 @@ class ResourceConfig:
         "Share of the memory limit above which queues in `cached` mode page messages out.",
     )
     memory_interval_ms: int = option(
-        "memory_monitor_interval", units.integer(10), "1000", "Time between two looks at memory, in milliseconds."
+        "memory_monitor_interval",
+        units.integer(10),
+        "1000",
+        "Time between two looks at memory, in milliseconds.",
     )
     disk_absolute_bytes: int = option(
-        "disk_free_limit.absolute", units.size(0), "50MB", "Free space below which publishers are blocked."
+        "disk_free_limit.absolute",
+        units.size(0),
+        "50MB",
+        "Free space below which publishers are blocked.",
     )
     disk_relative: float | None = option(
-        "disk_free_limit.relative", units.optional(units.ratio(0, 100)), None, "The same as a multiple of the RAM."
+        "disk_free_limit.relative",
+        units.optional(units.ratio(0, 100)),
+        None,
+        "The same as a multiple of the RAM.",
     )
     disk_interval_ms: int = option(
         "disk_monitor_interval",
@@ -186,7 +222,10 @@ class PrometheusConfig:
     listeners: tuple[Endpoint, ...] = (Endpoint("127.0.0.1", 15692), Endpoint("::1", 15692))
     path: str = option("prometheus.path", units.http_path, "/metrics", "URL path of the metrics.")
     per_object: bool = option(
-        "prometheus.return_per_object_metrics", units.flag, "false", "Serve one series per queue on that path."
+        "prometheus.return_per_object_metrics",
+        units.flag,
+        "false",
+        "Serve one series per queue on that path.",
     )
 
 
@@ -194,13 +233,21 @@ class PrometheusConfig:
 class LogConfig:
     """What is logged, how, and where besides standard error."""
 
-    level: str = option("log.default.level", units.choice(*LEVELS), "info", "Least severe level that is logged.")
+    level: str = option(
+        "log.default.level", units.choice(*LEVELS), "info", "Least severe level that is logged."
+    )
     console: bool = option("log.console", units.flag, "true", "Log to standard error.")
     console_level: str | None = option(
-        "log.console.level", units.optional(units.choice(*LEVELS)), None, "Another level for standard error."
+        "log.console.level",
+        units.optional(units.choice(*LEVELS)),
+        None,
+        "Another level for standard error.",
     )
     console_format: str = option(
-        "log.console.formatter", units.choice("plaintext", "json"), "plaintext", "How a line on standard error looks."
+        "log.console.formatter",
+        units.choice("plaintext", "json"),
+        "plaintext",
+        "How a line on standard error looks.",
     )
     file_path: str | None = None  # from log.file and log.dir; None when there is no log file
 
@@ -214,17 +261,31 @@ class NodeConfig:
     listeners: tuple[Endpoint, ...] = (Endpoint("127.0.0.1", 5672), Endpoint("::1", 5672))
     tcp: TcpConfig = TcpConfig()
     handshake_timeout_ms: int = option(
-        "handshake_timeout", units.integer(1), "10000", "Time for a client to log in, in milliseconds."
+        "handshake_timeout",
+        units.integer(1),
+        "10000",
+        "Time for a client to log in, in milliseconds.",
     )
-    heartbeat_s: int = option("heartbeat", units.integer(0, 65535), "60", "Heartbeat proposed to clients, in seconds.")
+    heartbeat_s: int = option(
+        "heartbeat", units.integer(0, 65535), "60", "Heartbeat proposed to clients, in seconds."
+    )
     frame_max: int = option(
-        "frame_max", units.binary_size(0, 2**31 - 1), "131072", "Largest frame proposed to clients, 0 for no limit."
+        "frame_max",
+        units.binary_size(0, 2**31 - 1),
+        "131072",
+        "Largest frame proposed to clients, 0 for no limit.",
     )
     initial_frame_max: int = option(
-        "initial_frame_max", units.binary_size(4096, 2**31 - 1), "4096", "Largest frame before a client has logged in."
+        "initial_frame_max",
+        units.binary_size(4096, 2**31 - 1),
+        "4096",
+        "Largest frame before a client has logged in.",
     )
     channel_max: int = option(
-        "channel_max", units.integer(0, 65535), "2047", "Channels that a connection may have, 0 for no limit."
+        "channel_max",
+        units.integer(0, 65535),
+        "2047",
+        "Channels that a connection may have, 0 for no limit.",
     )
     connection_max: int | None = option(
         "connection_max", units.limit(0), "infinity", "Connections that the node accepts."
@@ -233,7 +294,10 @@ class NodeConfig:
         "consumer_max_per_channel", units.limit(1), "infinity", "Consumers that a channel may have."
     )
     max_message_size_bytes: int = option(
-        "max_message_size", units.integer(0, MAX_MESSAGE_SIZE), "134217728", "Largest message body, at most 512 MiB."
+        "max_message_size",
+        units.integer(0, MAX_MESSAGE_SIZE),
+        "134217728",
+        "Largest message body, at most 512 MiB.",
     )
     consumer_timeout_ms: int | None = option(
         "consumer_timeout",
@@ -249,13 +313,22 @@ class NodeConfig:
         ours=True,
     )
     collect_statistics_interval_ms: int = option(
-        "collect_statistics_interval", units.integer(100), "5000", "Time between two statistics, in milliseconds."
+        "collect_statistics_interval",
+        units.integer(100),
+        "5000",
+        "Time between two statistics, in milliseconds.",
     )
     cluster_name: str | None = option(
-        "cluster_name", units.optional(units.text), None, "Name shown to operators; the node's name when not set."
+        "cluster_name",
+        units.optional(units.text),
+        None,
+        "Name shown to operators; the node's name when not set.",
     )
     load_definitions: str | None = option(
-        "load_definitions", units.optional(units.text), None, "File of definitions to import at start."
+        "load_definitions",
+        units.optional(units.text),
+        None,
+        "File of definitions to import at start.",
     )
     loopback_users: frozenset[str] = frozenset({"guest"})
     first_user: FirstUserConfig = FirstUserConfig()
@@ -270,15 +343,40 @@ _ANY = "a bare port binds every interface, `address:port` one"
 
 # Keys of which several make one value; `load` puts them together.
 COMPOSED = (
-    Option(name="listeners.tcp.$name", read=units.endpoint, default="5672", doc=f"AMQP listener: {_ANY}."),
-    Option(name="listeners.tcp", read=units.choice("none"), default=None, doc="`none`: no plain TCP listener."),
-    Option(name="management.tcp.port", read=units.port, default="15672", doc="Port of the HTTP API and UI."),
-    Option(name="management.tcp.ip", read=units.host, default=None, doc="Address that it binds."),
-    Option(name="prometheus.tcp.port", read=units.port, default="15692", doc="Port of the metrics."),
-    Option(name="prometheus.tcp.ip", read=units.host, default=None, doc="Address that it binds."),
-    Option(name="default_pass", read=units.text, default="guest", doc="Password of the user made at first start."),
     Option(
-        name="default_user_tags.$tag", read=units.flag, default=None, doc="Tags of that user (`administrator` if none)."
+        name="listeners.tcp.$name",
+        read=units.endpoint,
+        default="5672",
+        doc=f"AMQP listener: {_ANY}.",
+    ),
+    Option(
+        name="listeners.tcp",
+        read=units.choice("none"),
+        default=None,
+        doc="`none`: no plain TCP listener.",
+    ),
+    Option(
+        name="management.tcp.port",
+        read=units.port,
+        default="15672",
+        doc="Port of the HTTP API and UI.",
+    ),
+    Option(name="management.tcp.ip", read=units.host, default=None, doc="Address that it binds."),
+    Option(
+        name="prometheus.tcp.port", read=units.port, default="15692", doc="Port of the metrics."
+    ),
+    Option(name="prometheus.tcp.ip", read=units.host, default=None, doc="Address that it binds."),
+    Option(
+        name="default_pass",
+        read=units.text,
+        default="guest",
+        doc="Password of the user made at first start.",
+    ),
+    Option(
+        name="default_user_tags.$tag",
+        read=units.flag,
+        default=None,
+        doc="Tags of that user (`administrator` if none).",
     ),
     Option(
         name="loopback_users.$user",
@@ -286,11 +384,38 @@ COMPOSED = (
         default=None,
         doc="`true`: this user may only connect from this machine; `loopback_users.guest = false` frees guest.",
     ),
-    Option(name="loopback_users", read=units.choice("none"), default=None, doc="`none`: every user may connect."),
-    Option(name="log.dir", read=units.text, default=None, doc="Directory of the log file; setting it makes one."),
-    Option(name="log.file", read=units.text, default=None, doc="Name of the log file, or `false` for none."),
-    Option(name="nodename", read=units.text, default=None, doc="`name@host`; `rabbit@` this host if unset.", ours=True),
-    Option(name="data_dir", read=units.text, default="data", doc="Directory that holds all data.", ours=True),
+    Option(
+        name="loopback_users",
+        read=units.choice("none"),
+        default=None,
+        doc="`none`: every user may connect.",
+    ),
+    Option(
+        name="log.dir",
+        read=units.text,
+        default=None,
+        doc="Directory of the log file; setting it makes one.",
+    ),
+    Option(
+        name="log.file",
+        read=units.text,
+        default=None,
+        doc="Name of the log file, or `false` for none.",
+    ),
+    Option(
+        name="nodename",
+        read=units.text,
+        default=None,
+        doc="`name@host`; `rabbit@` this host if unset.",
+        ours=True,
+    ),
+    Option(
+        name="data_dir",
+        read=units.text,
+        default="data",
+        doc="Directory that holds all data.",
+        ours=True,
+    ),
 )
 
 PARTS = ("tcp", "first_user", "store", "resources", "management", "prometheus", "log")

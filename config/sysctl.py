@@ -46,7 +46,9 @@ def setting(line: str, source: str, number: int) -> Setting | Problem:
     key, equals, rest = line.partition("=")
     key = key.strip()
     if key.startswith("["):
-        return _problem(source, number, "syntax error: this format has no sections, write the whole key")
+        return _problem(
+            source, number, "syntax error: this format has no sections, write the whole key"
+        )
     if not equals:
         return _problem(source, number, "syntax error: expected `key = value`")
     if not _KEY.match(key):

@@ -90,7 +90,9 @@ def _sized(value: str, units: dict[str, int]) -> int:
         return int(match[1]) * _BINARY[unit[0]]
     multiple = units.get(unit.removesuffix("b"))
     if match is None or multiple is None:
-        raise ValueError(f"{value!r} is not a size, write bytes or a whole number with a unit such as 512MiB or 2GB")
+        raise ValueError(
+            f"{value!r} is not a size, write bytes or a whole number with a unit such as 512MiB or 2GB"
+        )
     return int(match[1]) * multiple
 
 
@@ -120,7 +122,9 @@ def choice(*names: str) -> Reader[str]:
 
     def read(value: str) -> str:
         if value not in names:
-            raise ValueError(f"{value!r} is not a valid enum value, acceptable values are: {', '.join(names)}")
+            raise ValueError(
+                f"{value!r} is not a valid enum value, acceptable values are: {', '.join(names)}"
+            )
         return value
 
     return read

@@ -1,0 +1,122 @@
+"""Values by key -> NodeConfig: plain keys go to their fields, the composed ones are put together here.
+
+Called by `load` with the values that were read without error, so a key that was refused counts as not set and
+a partial result is never used. No state.
+
+Invariants: without a listener key a listener binds this machine only (127.0.0.1 and ::1); a bare port binds
+every interface, as in RabbitMQ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from config.schema import PARTS, NodeConfig, plain_options
+from config.units import Endpoint
+
+LOOPBACK = ("127.0.0.1", "::1")
+EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - what the operator's bare port asks for
+DEFAULT_NODE = "rabbit"
+
+Values = Mapping[str, Any]
+
+
+def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
+    """Return the configuration that the values make, with defaults for all that they leave out."""
+    node_name = _node_name(values)
+    data_dir = _data_dir(values, environ, node_name)
+    parts: dict[str, dict[str, Any]] = {part: {} for part in ("", *PARTS)}
+    for part, field, option in plain_options():
+        if option.name in values:
+            parts[part][field] = values[option.name]
+    top = parts[""]
+    top |= {"node_name": node_name, "data_dir": data_dir}
+    top["listeners"] = _amqp_listeners(values, environ)
+    top["loopback_users"] = _loopback_users(values)
+    parts["management"]["listeners"] = _http_listeners(values, "management.tcp", 15672)
+    parts["prometheus"]["listeners"] = _http_listeners(values, "prometheus.tcp", 15692)
+    parts["first_user"] |= _first_user(values)
+    parts["log"]["file_path"] = _log_file(values, data_dir, node_name)
+    default = NodeConfig(node_name=node_name, data_dir=data_dir)
+    return NodeConfig(
+        **top, **{part: type(getattr(default, part))(**parts[part]) for part in PARTS}
+    )
+
+
+def _node_name(values: Values) -> str:
+    name: str = values.get("nodename", DEFAULT_NODE)
+    return name if "@" in name else f"{name}@{os.uname().nodename.partition('.')[0]}"
+
+
+def _data_dir(values: Values, environ: Mapping[str, str], node_name: str) -> str:
+    if "data_dir" in values:
+        return str(values["data_dir"])
+    base = environ.get("RABBITMQ_MNESIA_BASE")
+    # RabbitMQ: one directory per node below the base, so that nodes may share a base.
+    return os.path.join(base, node_name) if base else "data"
+
+
+def _spread(endpoint: Endpoint) -> tuple[Endpoint, ...]:
+    if endpoint.host:
+        return (endpoint,)
+    return tuple(Endpoint(host, endpoint.port) for host in EVERY_INTERFACE)
+
+
+def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    if values.get("listeners.tcp") == "none":
+        return ()
+    named = [value for key, value in sorted(values.items()) if key.startswith("listeners.tcp.")]
+    if named:
+        spread = [endpoint for value in named for endpoint in _spread(value)]
+        return tuple(dict.fromkeys(spread))
+    port = environ.get("RABBITMQ_NODE_PORT", "")
+    host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "")
+    if port.isdigit() or host:
+        return _spread(Endpoint(host, int(port) if port.isdigit() else 5672))
+    return tuple(Endpoint(host, 5672) for host in LOOPBACK)
+
+
+def _http_listeners(values: Values, prefix: str, default_port: int) -> tuple[Endpoint, ...]:
+    port = values.get(f"{prefix}.port")
+    host = values.get(f"{prefix}.ip")
+    if host is not None:
+        return _spread(Endpoint(host, default_port if port is None else port))
+    if port is not None:
+        return _spread(Endpoint("", port))
+    return tuple(Endpoint(address, default_port) for address in LOOPBACK)
+
+
+def _flags(values: Values, prefix: str) -> dict[str, bool]:
+    return {
+        key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)
+    }
+
+
+def _loopback_users(values: Values) -> frozenset[str]:
+    if values.get("loopback_users") == "none":
+        return frozenset()
+    # Ours: guest stays bound to this machine until it is named; RabbitMQ frees it when any other user is named.
+    users = {"guest": True} | _flags(values, "loopback_users.")
+    return frozenset(name for name, is_bound in users.items() if is_bound)
+
+
+def _first_user(values: Values) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if "default_pass" in values:
+        given["password"] = values["default_pass"]
+    tags = _flags(values, "default_user_tags.")
+    if tags:
+        given["tags"] = tuple(sorted(name for name, is_set in tags.items() if is_set))
+    return given
+
+
+def _log_file(values: Values, data_dir: str, node_name: str) -> str | None:
+    name = values.get("log.file")
+    directory = values.get("log.dir")
+    if name == "false" or (name is None and directory is None):
+        return None
+    if name is None:
+        name = f"{node_name}.log"
+    return os.path.join(directory or os.path.join(data_dir, "log"), name)

@@ -1,0 +1,202 @@
+"""File, environment and command line -> one NodeConfig, or one ConfigError that holds everything wrong.
+
+Later wins: RabbitMQ's default, rabbitmq.conf, its conf.d/*.conf in name order, the environment variables of
+RabbitMQ's launcher, `--set`, `--data-dir`. An unknown key is an error with the nearest names; a key that
+RabbitMQ has and this broker does not act on is a warning. Called once, by `broker.__main__`.
+
+Invariants: the environment is an argument and is never read otherwise; nothing is written; every problem of
+every source is reported together. Source: RabbitMQ's configuration guide and rabbit_env.erl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from config import compose, sysctl
+from config.errors import ConfigError, Problem
+from config.known import is_known
+from config.schema import COMPOSED, NodeConfig, Option, plain_options
+from config.sysctl import Setting
+
+# Variables of RabbitMQ's launcher that stand for one key each.
+ENVIRONMENT_KEYS = {
+    "RABBITMQ_NODENAME": "nodename",
+    "RABBITMQ_DEFAULT_USER": "default_user",
+    "RABBITMQ_DEFAULT_PASS": "default_pass",
+    "RABBITMQ_DEFAULT_VHOST": "default_vhost",
+    "RABBITMQ_LOG_BASE": "log.dir",
+    "BURROWMQ_DATA_DIR": "data_dir",
+    "RABBITMQ_MNESIA_DIR": "data_dir",
+}
+IGNORED_ENVIRONMENT = ("RABBITMQ_ADVANCED_CONFIG_FILE", "RABBITMQ_CONF_ENV_FILE")
+COMMAND_LINE = "--set"
+_SUGGESTIONS = 3
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A usable configuration and what the operator should hear about it."""
+
+    config: NodeConfig
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The command line of burrowmq-server, parsed but not checked."""
+
+    config_path: str | None
+    data_dir: str | None
+    overrides: tuple[tuple[str, str], ...]
+
+
+def parse_argv(argv: Sequence[str], version: str = "") -> Invocation:
+    """Return what the arguments after the program's name say; exits with status 2 on bad ones, 0 after --help."""
+    parser = argparse.ArgumentParser(
+        prog="burrowmq-server",
+        description="An AMQP 0-9-1 broker that behaves as RabbitMQ 3.13 with classic queues.",
+    )
+    parser.add_argument("--config", metavar="FILE", help="rabbitmq.conf to read")
+    parser.add_argument(
+        "--data-dir", metavar="DIR", help="directory that holds all data (default: ./data)"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="any key of rabbitmq.conf; overrides the file",
+    )
+    parser.add_argument("--version", action="version", version=f"burrowmq {version}".strip())
+    arguments = parser.parse_args(argv)
+    overrides = []
+    for pair in arguments.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            parser.error(f"--set {pair}: expected key=value")
+        overrides.append((key.strip(), value.strip()))
+    return Invocation(
+        config_path=arguments.config, data_dir=arguments.data_dir, overrides=tuple(overrides)
+    )
+
+
+def load(
+    path: str | None,
+    environ: Mapping[str, str],
+    overrides: Sequence[tuple[str, str]],
+    data_dir: str | None,
+) -> Loaded:
+    """Return the configuration made of all sources.
+
+    Raises: ConfigError with every problem found; a missing file counts as one when it was named.
+    """
+    reading = _Reading()
+    path = path or environ.get("RABBITMQ_CONFIG_FILE") or None
+    if path is not None:
+        reading.read_files(path, environ)
+    reading.read_environment(environ)
+    for key, value in overrides:
+        reading.take(Setting(key, value, COMMAND_LINE, 0))
+    if data_dir is not None:
+        reading.take(Setting("data_dir", data_dir, "--data-dir", 0))
+    config = compose.node_config(reading.values, environ)
+    if reading.problems:
+        raise ConfigError(tuple(reading.problems))
+    return Loaded(config=config, warnings=tuple(reading.warnings))
+
+
+class _Reading:
+    """The values and the problems collected so far."""
+
+    def __init__(self) -> None:
+        self.values: Values = {}
+        self.problems: list[Problem] = []
+        self.warnings: list[str] = []
+        self._options = {option.name: option for _, _, option in plain_options()}
+        self._options.update((option.name, option) for option in COMPOSED)
+        self._wildcards = tuple(name.partition("$")[0] for name in self._options if "$" in name)
+
+    def read_files(self, path: str, environ: Mapping[str, str]) -> None:
+        """Read the named file (`.conf` may be left out) and then its conf.d."""
+        if not os.path.isfile(path) and os.path.isfile(f"{path}.conf"):
+            path = f"{path}.conf"
+        more = environ.get("RABBITMQ_CONFIG_FILES") or os.path.join(os.path.dirname(path), "conf.d")
+        names = os.path.join(more, "*.conf") if os.path.isdir(more) else more
+        for name in (path, *sorted(glob.glob(names))):
+            self._read_file(name)
+
+    def _read_file(self, name: str) -> None:
+        try:
+            with open(name, encoding="utf-8") as file:
+                content = file.read()
+        except OSError as error:
+            self._refuse(Setting("", "", name, 0), f"cannot be read: {error.strerror}")
+            return
+        except UnicodeDecodeError as error:
+            self._refuse(Setting("", "", name, 0), f"is not UTF-8 text at byte {error.start}")
+            return
+        settings, problems = sysctl.parse(content, name)
+        before = len(self.problems)
+        self.problems += problems
+        for setting in settings:
+            self.take(setting)
+        self.problems[before:] = sorted(self.problems[before:], key=lambda problem: problem.line)
+
+    def read_environment(self, environ: Mapping[str, str]) -> None:
+        """Take the launcher's variables as settings of the keys that they stand for."""
+        for variable, key in ENVIRONMENT_KEYS.items():
+            if environ.get(variable):
+                self.take(Setting(key, environ[variable], variable, 0))
+        self.warnings += [
+            f"{name} has no effect here" for name in IGNORED_ENVIRONMENT if environ.get(name)
+        ]
+
+    def take(self, setting: Setting) -> None:
+        """Read one setting's value, or note what is wrong with it; the last one of a key wins."""
+        option = self._find(setting.key)
+        if option is None:
+            self._unknown(setting)
+            return
+        try:
+            self.values[setting.key] = option.read(setting.value)
+        except ValueError as error:
+            self._refuse(setting, str(error))
+
+    def _find(self, key: str) -> Option | None:
+        found = self._options.get(key)
+        if found is not None:
+            return None if "$" in key else found
+        parent, _, name = key.rpartition(".")
+        if f"{parent}." not in self._wildcards or not name:
+            return None
+        return next(option for option in COMPOSED if option.name.partition("$")[0] == f"{parent}.")
+
+    def _unknown(self, setting: Setting) -> None:
+        place = f"{setting.source}:{setting.line}" if setting.line else setting.source
+        if is_known(setting.key):
+            self.warnings.append(
+                f"{place}: {setting.key} is a RabbitMQ setting that has no effect here"
+            )
+            return
+        nearest = difflib.get_close_matches(setting.key, self._options, n=_SUGGESTIONS, cutoff=0.6)
+        nearest = nearest or difflib.get_close_matches(setting.key, self._options, n=1, cutoff=0)
+        self._refuse(setting, "there is no setting with that name", tuple(nearest))
+
+    def _refuse(self, setting: Setting, reason: str, nearest: tuple[str, ...] = ()) -> None:
+        self.problems.append(
+            Problem(
+                source=setting.source,
+                line=setting.line,
+                key=setting.key,
+                reason=reason,
+                nearest=nearest,
+            )
+        )
