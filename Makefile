@@ -1,0 +1,166 @@
+# BurrowMQ: every command that a developer, an operator of a checkout, or continuous integration needs.
+# Nothing here reads or writes the home directory; everything is made in .venv and below build/.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+RUN_STAMP := $(VENV)/.stamp-run
+DEV_STAMP := $(VENV)/.stamp-dev
+PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx)
+
+# Directories that are checked; a directory that does not exist yet is left out.
+PACKAGES := $(wildcard protocol storage config broker management cli)
+LINTED := $(PACKAGES) $(wildcard bench tests scripts) setup.py
+
+PIP := $(PY) -m pip --disable-pip-version-check --quiet --no-input
+PYTEST := $(PY) -m pytest -q
+ARGS ?=
+SEED ?= 0
+IMAGE ?= burrowmq
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- set-up ------------------------------------------------------------------------------------
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "BurrowMQ needs Python 3.11 or newer; $(PYTHON) is not. Name one: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Locked versions with their hashes, then the checkout itself; compiled modules are optional by design.
+$(RUN_STAMP): $(PY) requirements.lock pyproject.toml setup.py $(PYX)
+	$(PIP) install --require-hashes --requirement requirements.lock
+	@log=$$(mktemp); \
+	  if $(PIP) install --no-deps --no-build-isolation --editable . >$$log 2>&1; \
+	  then rm -f $$log; else cat $$log; rm -f $$log; exit 1; fi
+	@$(PY) -m scripts.which_codec
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP) requirements-dev.lock
+	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+.PHONY: setup
+setup: $(DEV_STAMP) ## make .venv: locked dependencies, tools, compiled modules
+
+.PHONY: build
+build: $(RUN_STAMP) ## compile the two optional modules in place again
+	$(PY) setup.py --quiet build_ext --inplace --force
+	@$(PY) -m scripts.which_codec
+
+.PHONY: lock
+lock: $(DEV_STAMP) ## resolve the dependencies again and rewrite both lock files
+	$(PY) -m scripts.lock
+
+.PHONY: run
+run: $(RUN_STAMP) ## run the broker in the foreground on this machine, data in ./data (ARGS="--set key=value")
+	@exec $(BIN)/burrowmq-server --data-dir data $(ARGS)
+
+# ---- checks (less than a minute together) -----------------------------------------------------------
+
+.PHONY: fmt
+fmt: $(DEV_STAMP) ## format the code and apply the safe fixes
+	$(BIN)/ruff format $(LINTED)
+	$(BIN)/ruff check --fix $(LINTED)
+
+.PHONY: fmt-check
+fmt-check: $(DEV_STAMP) ## is the code formatted? (`make fmt` does it)
+	@$(BIN)/ruff format --check --quiet $(LINTED) || { echo "fmt-check: run 'make fmt'"; exit 1; }
+
+.PHONY: lint
+lint: $(DEV_STAMP) ## ruff, every rule but the justified exceptions
+	$(BIN)/ruff check --quiet $(LINTED)
+
+.PHONY: types
+types: $(DEV_STAMP) ## mypy --strict on every package
+	$(BIN)/mypy --no-error-summary
+
+.PHONY: layers
+layers: $(DEV_STAMP) ## import contracts between and inside the packages
+	@mkdir -p build; $(BIN)/lint-imports --no-cache >build/layers.log 2>&1 \
+	  || { sed -n '/^Contracts: /,$$p' build/layers.log; tail -n 3 build/layers.log; \
+	       echo "layers: move the import, or give a new module its place in [tool.importlinter] of pyproject.toml"; exit 1; }
+
+.PHONY: tidy
+tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored tests, generated files
+	$(PYTEST) tests/architecture
+
+.PHONY: quick
+quick: $(DEV_STAMP) ## unit tests without the slow ones
+	$(PYTEST) -m "not slow and not long" tests/unit
+
+.PHONY: check
+check: fmt-check lint types layers tidy quick ## all of the above, less than a minute
+
+# ---- tests -----------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(DEV_STAMP) ## all tests, compiled and interpreted, at most ten minutes
+	$(PYTEST) -m "not long and not differential" tests $(ARGS)
+	BURROWMQ_PURE=1 $(PYTEST) -m "not long and not differential" tests $(ARGS)
+
+.PHONY: test-long
+test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, coverage of the interpreted run
+	$(PYTEST) -m "long and not differential" --timeout 3600 tests $(ARGS)
+	PYTHONASYNCIODEBUG=1 $(PYTEST) -m "not long and not differential" tests/unit tests/integration $(ARGS)
+	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/property $(ARGS)
+	$(BIN)/coverage report
+
+.PHONY: property
+property: $(DEV_STAMP) ## property tests only (Hypothesis)
+	$(PYTEST) --hypothesis-seed $(SEED) tests/property $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(DEV_STAMP) ## mutated and grammar-made frames against a live broker
+	$(PYTEST) -m "slow or long or not slow" --timeout 3600 tests/fuzz $(ARGS)
+
+.PHONY: crash
+crash: $(DEV_STAMP) ## kill -9 cycles and simulated power cuts
+	$(PYTEST) -m "slow or long or not slow" --timeout 3600 tests/crash $(ARGS)
+
+.PHONY: conformance
+conformance: $(DEV_STAMP) ## wire scripts, one per rule of the protocol
+	$(PYTEST) -m "not differential" tests/conformance $(ARGS)
+
+.PHONY: differential
+differential: $(DEV_STAMP) ## the same scripts against an installed RabbitMQ and against us
+	$(PYTEST) -m differential --timeout 3600 tests $(ARGS)
+
+# ---- figures ----------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: $(DEV_STAMP) ## the main rows beside RabbitMQ, minutes
+	$(PY) -m bench quick $(ARGS)
+
+.PHONY: bench-full
+bench-full: $(DEV_STAMP) ## every row of the README's tables
+	$(PY) -m bench full $(ARGS)
+
+.PHONY: bench-compare
+bench-compare: $(DEV_STAMP) ## the main rows here and at REF=<commit>, interleaved
+	$(PY) -m bench compare --ref "$(REF)" $(ARGS)
+
+# ---- the rest ---------------------------------------------------------------------------------------
+
+.PHONY: docs
+docs: $(RUN_STAMP) ## rewrite the files that are generated from the configuration schema
+	$(PY) -m config.example
+
+.PHONY: changelog
+changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)
+	$(PY) -m scripts.changelog "$(VERSION)"
+
+.PHONY: image
+image: ## build the container image
+	docker build --tag $(IMAGE) .
+
+.PHONY: clean
+clean: ## remove what was built, keep .venv and data
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -f protocol/*.so storage/*.so protocol/_codec_c.c storage/_record_c.c $(RUN_STAMP)

@@ -1,0 +1,1 @@
+"""Commands of the Makefile that are too long for it. Not installed."""

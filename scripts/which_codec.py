@@ -1,0 +1,23 @@
+"""Say at the end of `make setup` which of the two codecs and record packers this environment got.
+
+A missing compiler is no error: the interpreted twins pass the same tests, only slower. Called by the Makefile.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+MODULES = {"codec": "protocol._codec_c", "record packer": "storage._record_c"}
+
+
+def main() -> None:
+    """Print one line per compiled module."""
+    for part, module in MODULES.items():
+        if importlib.util.find_spec(module) is None:
+            print(f"{part}: interpreted ({module} was not built: no C compiler?); it works, only slower")
+        else:
+            print(f"{part}: compiled")
+
+
+if __name__ == "__main__":
+    main()
