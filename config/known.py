@@ -1,9 +1,10 @@
-"""RabbitMQ's keys that this broker accepts and does not act on: each becomes a warning at start, never an error.
+"""RabbitMQ's keys that have no effect here: each becomes a warning at start, never an error.
 
 A file that works with RabbitMQ 3.13 starts this broker unchanged, and nobody is left believing that a setting
-is in force when it is not. `$` stands for one part of a name and a final `*` for any rest. Called by `load`.
+is in force when it is not. `$` stands for one part of a name, a final `*` for any rest. Called by `load`.
 
-Invariant: `schema` is asked first, so a declared key is never taken for one of these. Source: the schemas of RabbitMQ 3.13 and its plugins.
+Invariant: `schema` is asked first, so a declared key is never taken for one of these.
+Source: the schemas of RabbitMQ 3.13 and its plugins.
 """
 
 from __future__ import annotations

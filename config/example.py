@@ -1,0 +1,109 @@
+"""rabbitmq.conf.example and docs/configuration.md, made from the schema so that they cannot disagree with it.
+
+Run as `python -m config.example` (`make docs`) from the checkout; a test compares the files with this output.
+
+Invariant: the example file, with every key uncommented, is a configuration that loads and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from config.known import NOT_HONOURED
+from config.schema import COMPOSED, Option, plain_options
+
+EXAMPLE_PATH = "rabbitmq.conf.example"
+PAGE_PATH = "docs/configuration.md"
+
+_SHOWN_NAMES = {"$name": "default", "$tag": "administrator", "$user": "guest"}
+_SHOWN_VALUES = {
+    "listeners.tcp.default": "127.0.0.1:5672",
+    "default_user_tags.administrator": "true",
+    "loopback_users.guest": "true",
+}
+
+
+def options() -> Iterator[Option]:
+    """Yield every key, composed ones first, ours among the others."""
+    yield from COMPOSED
+    for _, _, option in plain_options():
+        yield option
+
+
+def example_file() -> str:
+    """Return a file that shows every key with its default, commented out."""
+    lines = [
+        "# Every key that BurrowMQ acts on, with its default; `key = value`, `#` starts a comment.",
+        "# Keys marked with + are BurrowMQ's own, all others are RabbitMQ's. Written by `make docs`.",
+    ]
+    for option in options():
+        key = option.name
+        for placeholder, name in _SHOWN_NAMES.items():
+            key = key.replace(placeholder, name)
+        value = _SHOWN_VALUES.get(key, option.default)
+        shown = f"{key} = {value}" if value is not None else f"{key} ="
+        mark = "+ " if option.ours else ""
+        lines += ["", f"# {mark}{option.doc}", f"# {shown}"]
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """Return the configuration page: sources, the table of keys, and the keys without effect."""
+    rows = [
+        f"| `{option.name}` | {_cell(option.default)} | {'BurrowMQ' if option.ours else 'RabbitMQ'} | {option.doc} |"
+        for option in sorted(options(), key=lambda option: option.name)
+    ]
+    return "\n".join(
+        [_HEAD, "| key | default | from | meaning |", "|---|---|---|---|", *rows, "", _tail()]
+    )
+
+
+def _cell(default: str | None) -> str:
+    return "not set" if default is None else f"`{default}`"
+
+
+def _tail() -> str:
+    names = ", ".join(f"`{name}`" for name in sorted(NOT_HONOURED))
+    return f"## RabbitMQ's keys that have no effect here\n\nEach of them is named in a warning at start.\n\n{names}\n"
+
+
+_HEAD = """# Configuration
+
+<!-- Written by `make docs` from config/schema.py; do not edit. -->
+
+`burrowmq-server --config FILE` reads RabbitMQ's `rabbitmq.conf` format: `key = value` lines, `#` comments, no sections,
+the last of two equal keys wins. `.conf` may be left out of the file's name, and `conf.d/*.conf` beside the file is read
+after it, in name order. `--set key=value` takes any key and overrides files and environment.
+
+Everything that is wrong is reported together, with file, line, key and the nearest known keys, and the node does not
+start. A key that RabbitMQ has and BurrowMQ does not act on is named in a warning.
+
+| environment variable | is |
+|---|---|
+| `RABBITMQ_CONFIG_FILE` | `--config` |
+| `RABBITMQ_CONFIG_FILES` | the directory or pattern of additional files instead of `conf.d` |
+| `RABBITMQ_NODENAME` | `nodename` |
+| `RABBITMQ_MNESIA_DIR`, `BURROWMQ_DATA_DIR` | `data_dir` |
+| `RABBITMQ_MNESIA_BASE` | the directory above the data directory, which is named after the node |
+| `RABBITMQ_LOG_BASE` | `log.dir` |
+| `RABBITMQ_NODE_PORT`, `RABBITMQ_NODE_IP_ADDRESS` | the AMQP listener when no key names one |
+| `RABBITMQ_DEFAULT_USER`, `_PASS`, `_VHOST` | `default_user`, `default_pass`, `default_vhost` |
+
+Sizes: bytes, or a whole number with a unit. For memory and disk limits `kB MB GB TB` and a bare `k M G T` are powers of
+1000 and `KiB MiB GiB TiB` powers of 1024, as in RabbitMQ 3.13; for buffers, frames and messages every unit is a power of
+1024. Times are whole numbers in the unit that the table names.
+
+Without a listener key the broker binds this machine only; a bare port binds every interface.
+
+"""
+
+
+def main() -> None:
+    """Write both files below the current directory."""
+    Path(EXAMPLE_PATH).write_text(example_file(), encoding="utf-8")
+    Path(PAGE_PATH).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+"""The house's limits, as tests: size, arguments, nesting, words, and a test beside each module.
+
+Each failure names the place and what to do about it. The limits are CONTRIBUTING.md's; raising one of them is a
+change of that page and of this file together. Layers between packages are import-linter's (`make layers`).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("protocol", "storage", "config", "broker", "management", "cli")
+
+MODULE_LINES = 600  # 400 is the aim; what stands between needs its reason in the module's docstring
+FUNCTION_LINES = 70
+PARAMETERS = 6
+CONSTRUCTOR_PARAMETERS = 8  # a constructor is given the parts that it is made of
+NESTING = 4
+LINE_COLUMNS = 120
+PRINTING = ("cli", "bench", "scripts")
+FORBIDDEN_NAMES = ("Manager", "Helper", "Util", "Utils", "Data", "Info")
+
+# Their contents are tested elsewhere, for the reason given.
+UNMIRRORED = {
+    "broker/__main__.py": "started as a process by tests/integration",
+    "cli/__main__.py": "started as a process by tests/integration",
+    "storage/types.py": "declarations only",
+    "protocol/events.py": "declarations only",
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.AsyncFor, ast.AsyncWith, ast.Match)
+
+
+def modules() -> list[Path]:
+    """Return every Python module of the product."""
+    found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return [path for path in found if "__pycache__" not in path.parts]
+
+
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    """Return the parsed module."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def functions(path: Path) -> Iterator[Function]:
+    """Yield every function and method."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def name(path: Path) -> str:
+    """Return the path as it is written in messages."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def refuse(offences: list[str], advice: str) -> None:
+    """Fail with all offences and what to do."""
+    if offences:
+        pytest.fail("\n".join([*offences, f"=> {advice}"]), pytrace=False)
+
+
+def test_modules_are_short() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    refuse(
+        [f"{name(path)}: {count} lines" for path, count in lengths.items() if count > MODULE_LINES],
+        f"split a module at the seam it already has; the limit is {MODULE_LINES}, the aim 400",
+    )
+
+
+def test_functions_are_short() -> None:
+    offences = [
+        f"{name(path)}:{node.lineno}: {node.name} has {length} lines"
+        for path in modules()
+        for node in functions(path)
+        if (length := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
+    ]
+    refuse(offences, f"a function has at most {FUNCTION_LINES} lines: name its steps")
+
+
+def test_functions_take_few_parameters() -> None:
+    offences = []
+    for path in modules():
+        for node in functions(path):
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = sum(argument.arg not in {"self", "cls"} for argument in given)
+            limit = CONSTRUCTOR_PARAMETERS if node.name == "__init__" else PARAMETERS
+            if count > limit:
+                offences.append(f"{name(path)}:{node.lineno}: {node.name} has {count} parameters")
+    refuse(offences, f"at most {PARAMETERS}: pass the object that they belong to")
+
+
+def depth(node: ast.AST) -> int:
+    """Return how deep blocks nest below a node; an `elif` counts as its `if`."""
+    deepest = 0
+    for field, value in ast.iter_fields(node):
+        children = value if isinstance(value, list) else [value]
+        is_elif = isinstance(node, ast.If) and field == "orelse" and len(children) == 1
+        for child in children:
+            if not isinstance(child, ast.AST) or isinstance(child, Function | ast.ClassDef):
+                continue
+            own = isinstance(child, _BLOCKS) and not (is_elif and isinstance(child, ast.If))
+            deepest = max(deepest, depth(child) + own)
+    return deepest
+
+
+def test_functions_nest_little() -> None:
+    offences = [
+        f"{name(path)}:{node.lineno}: {node.name} nests {found} blocks"
+        for path in modules()
+        for node in functions(path)
+        if (found := depth(node)) > NESTING
+    ]
+    refuse(offences, f"at most {NESTING}: return early, or name the inner part")
+
+
+def test_lines_are_short() -> None:
+    offences = [
+        f"{name(path)}:{number}: {len(line)} columns"
+        for path in modules()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > LINE_COLUMNS
+    ]
+    refuse(offences, f"`make fmt` wraps code at 100; texts and comments end by {LINE_COLUMNS}")
+
+
+def test_every_module_says_what_it_is() -> None:
+    offences = [name(path) for path in modules() if not ast.get_docstring(tree(path))]
+    refuse(
+        offences,
+        "write a module docstring: what it is, the state it owns, who calls it, invariants",
+    )
+
+
+def test_only_programs_print() -> None:
+    offences = [
+        f"{name(path)}:{node.lineno}"
+        for path in modules()
+        if path.relative_to(ROOT).parts[0] not in PRINTING
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    refuse(offences, "call an Observer method; only broker.log turns events into lines")
+
+
+def test_no_empty_names() -> None:
+    offences = [
+        f"{name(path)}:{node.lineno}: {node.name}"
+        for path in modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef) and node.name.endswith(FORBIDDEN_NAMES)
+    ]
+    refuse(offences, "name the class after what it is in AMQP or on disk")
+
+
+def test_no_swallowed_errors() -> None:
+    offences = []
+    for path in modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ExceptHandler):
+                silent = all(isinstance(step, ast.Pass) for step in node.body)
+                broad = isinstance(node.type, ast.Name) and node.type.id in {
+                    "Exception",
+                    "BaseException",
+                }
+                if node.type is None or (silent and broad):
+                    offences.append(f"{name(path)}:{node.lineno}")
+    refuse(offences, "catch the exception that you expect; the session is the place for all others")
+
+
+def test_no_unowned_todo() -> None:
+    offences = [
+        f"{name(path)}:{number}: {line.strip()}"
+        for path in modules()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line)
+    ]
+    refuse(offences, "do it, or describe it in an issue")
+
+
+def test_every_module_has_its_test() -> None:
+    offences = []
+    for path in modules():
+        inner = path.relative_to(ROOT)
+        if path.name == "__init__.py" or name(path) in UNMIRRORED:
+            continue
+        stem = path.stem.lstrip("_")
+        folder = ROOT / "tests" / "unit" / inner.parent
+        found = [*folder.glob(f"test_{stem}.py"), *folder.glob(f"test_{stem}_*.py")]
+        if not found:
+            offences.append(f"{name(path)}: no {folder.relative_to(ROOT)}/test_{stem}.py")
+    refuse(offences, "a module's own test lies at the same place below tests/unit")
+
+
+def test_no_test_outlives_its_module() -> None:
+    known = {
+        (path.relative_to(ROOT).parent.as_posix(), path.stem.lstrip("_"))
+        for package in PACKAGES
+        for path in [*(ROOT / package).rglob("*.py"), *(ROOT / package).rglob("*.pyx")]
+    }
+    offences = []
+    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):
+        folder = path.parent.relative_to(ROOT / "tests" / "unit").as_posix()
+        stem = path.stem.removeprefix("test_")
+        packages = {folder, f"{folder}/{stem}"}
+        if folder.split("/")[0] in PACKAGES and not any(
+            place in packages and (stem == module or stem.startswith(f"{module}_"))
+            for place, module in known
+        ):
+            offences.append(name(path))
+    refuse(offences, "name the test after the module that it tests: test_<module>[_<aspect>].py")
+
+
+def test_no_dead_module() -> None:
+    imported: set[str] = set()
+    for path in modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module)
+                imported.update(f"{node.module}.{alias.name}" for alias in node.names)
+    started = {
+        "broker.__main__",
+        "cli.__main__",
+        "config.example",
+        "protocol._codec_py",
+        "storage._record_py",
+    }
+    offences = []
+    for path in modules():
+        dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if path.name != "__init__.py" and dotted not in imported | started:
+            offences.append(name(path))
+    refuse(offences, "nothing imports it: wire it in or remove it")

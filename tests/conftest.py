@@ -1,0 +1,29 @@
+"""What all tests share: the header that says which speed runs, and settings of the property tests."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("default")
+
+CHOOSERS = {"codec": "protocol.codec", "record packer": "storage.record"}
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Name the implementations that the run uses (BURROWMQ_PURE=1 forces the interpreted ones)."""
+    lines = [f"{part}: {_implementation(module)}" for part, module in CHOOSERS.items()]
+    return [*lines, f"BURROWMQ_PURE={os.environ.get('BURROWMQ_PURE', '')}"]
+
+
+def _implementation(module: str) -> str:
+    try:
+        return str(getattr(importlib.import_module(module), "NAME", "unknown"))
+    except ImportError as error:
+        return f"not importable ({error})"

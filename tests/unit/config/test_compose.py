@@ -1,0 +1,38 @@
+"""config.compose: values of several keys that make one field."""
+
+from __future__ import annotations
+
+from config.compose import node_config
+from config.units import Endpoint
+
+
+def test_listeners_are_named_once() -> None:
+    values = {"listeners.tcp.a": Endpoint("", 1), "listeners.tcp.b": Endpoint("::", 1)}
+    assert node_config(values, {}).listeners == (Endpoint("0.0.0.0", 1), Endpoint("::", 1))
+
+
+def test_none_wins_over_named_listeners() -> None:
+    assert (
+        node_config({"listeners.tcp.a": Endpoint("", 1), "listeners.tcp": "none"}, {}).listeners
+        == ()
+    )
+
+
+def test_guest_is_bound_to_this_machine_until_it_is_named() -> None:
+    assert node_config({}, {}).loopback_users == {"guest"}
+    assert node_config({"loopback_users.bob": True}, {}).loopback_users == {"guest", "bob"}
+    assert node_config({"loopback_users.guest": False}, {}).loopback_users == frozenset()
+    assert node_config({"loopback_users": "none"}, {}).loopback_users == frozenset()
+
+
+def test_tags_replace_the_default_ones() -> None:
+    assert node_config({}, {}).first_user.tags == ("administrator",)
+    values = {"default_user_tags.management": True, "default_user_tags.administrator": False}
+    assert node_config(values, {}).first_user.tags == ("management",)
+
+
+def test_log_file() -> None:
+    assert node_config({}, {}).log.file_path is None
+    assert node_config({"log.file": "x.log"}, {}).log.file_path == "data/log/x.log"
+    assert node_config({"log.file": "false", "log.dir": "/l"}, {}).log.file_path is None
+    assert node_config({"log.dir": "/l", "nodename": "a@b"}, {}).log.file_path == "/l/a@b.log"

@@ -1,0 +1,28 @@
+"""config.known: RabbitMQ's other keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.known import is_known
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "ssl_options.versions.1",
+        "listeners.ssl.1",
+        "auth_backends.2.authn",
+        "log.file.rotation.size",
+        "mqtt.exchange",
+    ],
+)
+def test_known(key: str) -> None:
+    assert is_known(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["ssl_options", "listeners.ssl.1.2", "nosuch.key", "mqtt", "xmqtt.exchange"]
+)
+def test_unknown(key: str) -> None:
+    assert not is_known(key)

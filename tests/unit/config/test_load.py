@@ -1,0 +1,143 @@
+"""config.load: golden files, precedence of the sources, all errors together."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from config.errors import ConfigError
+from config.load import Invocation, load, parse_argv
+from config.units import Endpoint
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "config"
+CASES = sorted(path.stem for path in DATA.glob("*.conf"))
+
+
+def outcome(name: str) -> dict[str, object]:
+    """Return what loading one golden file gives, in JSON's types."""
+    path = DATA / f"{name}.conf"
+    try:
+        loaded = load(str(path), {"RABBITMQ_NODENAME": "rabbit@here"}, (), None)
+    except ConfigError as error:
+        return {"problems": [str(problem).replace(f"{DATA}/", "") for problem in error.problems]}
+    config = dataclasses.asdict(loaded.config)
+    config["loopback_users"] = sorted(loaded.config.loopback_users)
+    warnings = [warning.replace(f"{DATA}/", "") for warning in loaded.warnings]
+    return {"config": json.loads(json.dumps(config)), "warnings": warnings}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name: str) -> None:
+    golden = DATA / f"{name}.json"
+    found = outcome(name)
+    if os.environ.get("BURROWMQ_WRITE_GOLDEN"):
+        golden.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    assert found == json.loads(golden.read_text(encoding="utf-8"))
+
+
+def test_nothing_given_listens_on_this_machine_only() -> None:
+    config = load(None, {}, (), None).config
+    assert config.listeners == (Endpoint("127.0.0.1", 5672), Endpoint("::1", 5672))
+    assert config.management.listeners == (Endpoint("127.0.0.1", 15672), Endpoint("::1", 15672))
+    assert config.prometheus.listeners == (Endpoint("127.0.0.1", 15692), Endpoint("::1", 15692))
+    assert config.data_dir == "data"
+    assert config.node_name.startswith("rabbit@")
+
+
+@pytest.mark.parametrize(
+    "key", ["listeners.tcp.default", "management.tcp.port", "prometheus.tcp.port"]
+)
+def test_a_bare_port_binds_every_interface(key: str) -> None:
+    config = load(None, {}, [(key, "5999")], None).config
+    both = (Endpoint("0.0.0.0", 5999), Endpoint("::", 5999))
+    assert both in (config.listeners, config.management.listeners, config.prometheus.listeners)
+
+
+@pytest.mark.parametrize(
+    ("value", "endpoint"),
+    [
+        ("127.0.0.1:5673", Endpoint("127.0.0.1", 5673)),
+        ("[::1]:5673", Endpoint("::1", 5673)),
+        ("::1:5673", Endpoint("::1", 5673)),
+        ("localhost:5673", Endpoint("localhost", 5673)),
+    ],
+)
+def test_listener_addresses(value: str, endpoint: Endpoint) -> None:
+    assert load(None, {}, [("listeners.tcp.default", value)], None).config.listeners == (endpoint,)
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text("default_user = file\nheartbeat = 1\nframe_max = 8192\nchannel_max = 1\n")
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d" / "20-b.conf").write_text("heartbeat = 20\nframe_max = 20000\n")
+    (tmp_path / "conf.d" / "10-a.conf").write_text("heartbeat = 10\n")
+    environ = {"RABBITMQ_CONFIG_FILE": str(tmp_path / "rabbitmq"), "RABBITMQ_DEFAULT_USER": "env"}
+    config = load(None, environ, [("frame_max", "30000")], None).config
+    assert config.first_user.name == "env"
+    assert config.heartbeat_s == 20
+    assert config.frame_max == 30000
+    assert config.channel_max == 1
+
+
+def test_where_the_data_lies() -> None:
+    base = {"RABBITMQ_MNESIA_BASE": "/base", "RABBITMQ_NODENAME": "a@b"}
+    assert load(None, base, (), None).config.data_dir == "/base/a@b"
+    assert load(None, base | {"RABBITMQ_MNESIA_DIR": "/dir"}, (), None).config.data_dir == "/dir"
+    assert load(None, base, [("data_dir", "/set")], None).config.data_dir == "/set"
+    assert load(None, base, [("data_dir", "/set")], "/argv").config.data_dir == "/argv"
+
+
+def test_launcher_variables() -> None:
+    environ = {
+        "RABBITMQ_NODENAME": "orders",
+        "RABBITMQ_DEFAULT_PASS": "secret",
+        "RABBITMQ_DEFAULT_VHOST": "v",
+        "RABBITMQ_LOG_BASE": "/logs",
+        "RABBITMQ_NODE_PORT": "5700",
+        "RABBITMQ_ADVANCED_CONFIG_FILE": "/etc/advanced.config",
+    }
+    loaded = load(None, environ, (), None)
+    assert loaded.config.node_name.startswith("orders@")
+    assert loaded.config.first_user.password == "secret"
+    assert loaded.config.first_user.vhost == "v"
+    assert loaded.config.log.file_path == f"/logs/{loaded.config.node_name}.log"
+    assert loaded.config.listeners[0] == Endpoint("0.0.0.0", 5700)
+    assert loaded.warnings == ("RABBITMQ_ADVANCED_CONFIG_FILE has no effect here",)
+
+
+def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load(str(tmp_path / "none.conf"), {}, (), None)
+
+
+def test_problems_of_all_sources_come_together(tmp_path: Path) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text("heartbeat = x\n")
+    with pytest.raises(ConfigError) as caught:
+        load(str(file), {}, [("confrim", "fsync")], None)
+    first, second = caught.value.problems
+    assert (first.source, first.line, first.key) == (str(file), 1, "heartbeat")
+    assert (second.source, second.key, second.nearest[0]) == ("--set", "confrim", "confirm")
+
+
+def test_the_result_does_not_show_the_password() -> None:
+    assert "s3cret" not in repr(load(None, {"RABBITMQ_DEFAULT_PASS": "s3cret"}, (), None))
+
+
+def test_argv() -> None:
+    given = parse_argv(["--config", "f", "--data-dir", "d", "--set", "a.b=c=d", "--set", "e = f"])
+    assert given == Invocation(
+        config_path="f", data_dir="d", overrides=(("a.b", "c=d"), ("e", "f"))
+    )
+
+
+def test_argv_refuses_a_set_without_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse_argv(["--set", "heartbeat"])
+    assert caught.value.code == 2
+    assert "expected key=value" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""config.units: each reader's values, limits and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from config import units
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("5", 5), ("1k", 1000), ("2kB", 2000), ("3MB", 3_000_000), ("1G", 10**9), ("1TB", 10**12)]
+    + [
+        ("1KiB", 1024),
+        ("2Ki", 2048),
+        ("1MiB", 2**20),
+        ("1 GiB", 2**30),
+        ("1TiB", 2**40),
+        ("7B", 7),
+    ],
+)
+def test_size_has_decimal_units_and_binary_ones(text: str, number: int) -> None:
+    assert units.size(0)(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("4kb", 4096), ("1MB", 2**20), ("1KiB", 1024), ("9", 9)]
+)
+def test_binary_size_has_binary_units_only(text: str, number: int) -> None:
+    assert units.binary_size(0)(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "2XB", "5.5GB", "MB", "-1", "1 2", "1iB", "1Bi"])
+def test_what_is_not_a_size(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a size"):
+        units.size(0)(text)
+
+
+def test_ranges_are_kept() -> None:
+    assert units.integer(0, 9)("9") == 9
+    for text in ("10", "-1"):
+        with pytest.raises(ValueError, match="out of range"):
+            units.integer(0, 9)(text)
+    with pytest.raises(ValueError, match="cannot be converted to an integer"):
+        units.integer(0)("64MB")
+    with pytest.raises(ValueError, match="out of range"):
+        units.size(0, 1000)("2k")
+
+
+def test_limit_knows_infinity() -> None:
+    assert units.limit(0)("infinity") is None
+    assert units.limit(0)("3") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0.4", 0.4), ("40%", 0.4), ("1", 1.0), ("12.5 %", 0.125)]
+)
+def test_ratio(text: str, number: float) -> None:
+    assert units.ratio(0, 1)(text) == number
+
+
+@pytest.mark.parametrize("text", ["1.1", "101%", "-1", "x", ".5", "%"])
+def test_what_is_not_a_ratio(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ratio|out of range"):
+        units.ratio(0, 1)(text)
+
+
+def test_flag() -> None:
+    assert [units.flag(text) for text in ("true", "on", "false", "off")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    with pytest.raises(ValueError, match="cannot be converted to a flag"):
+        units.flag("yes")
+
+
+def test_choice_lists_what_is_possible() -> None:
+    assert units.choice("a", "b")("b") == "b"
+    with pytest.raises(ValueError, match="acceptable values are: a, b"):
+        units.choice("a", "b")("c")
+
+
+def test_pattern() -> None:
+    assert units.pattern("^a.*") == "^a.*"
+    with pytest.raises(ValueError, match="not a regular expression"):
+        units.pattern("(")
+
+
+@pytest.mark.parametrize("text", ["", ":1", "1.2.3:1", "a b:1", "127.0.0.1:65536", "-x:1", "h:"])
+def test_what_is_not_an_endpoint(text: str) -> None:
+    with pytest.raises(ValueError):
+        units.endpoint(text)
+
+
+def test_http_path() -> None:
+    assert units.http_path("/a/b-c") == "/a/b-c"
+    with pytest.raises(ValueError, match="is not a path"):
+        units.http_path("metrics")
