@@ -1,0 +1,87 @@
+"""Command line of the benchmark: `python -m bench list | run | table | compare`.
+
+Exit status 0, 1 when a run failed or `compare` found a regression, 2 for a wrong command line. Progress goes to standard error,
+tables to standard output.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from bench import native, report, results, runner
+from bench.scenarios import SCENARIOS
+
+_DEFAULT_OUT = Path("bench-results") / "latest.json"
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="the scenarios and the peers that are installed")
+    run = commands.add_parser("run", help="measure")
+    run.add_argument("--full", action="store_true", help="full sizes (default: minutes)")
+    run.add_argument("--only", type=_names, default=[], help="scenario keys or their beginnings")
+    run.add_argument("--peers", type=_names, default=[], help="default: all that are installed")
+    run.add_argument("--rounds", type=int, help="default: 3 with --full, else 1")
+    run.add_argument("--out", type=Path, default=_DEFAULT_OUT, help=f"default: {_DEFAULT_OUT}")
+    run.add_argument("--scratch", type=Path, help="where nodes keep their data (default: TMPDIR)")
+    table = commands.add_parser("table", help="markdown of a result file")
+    table.add_argument("file", type=Path)
+    compare = commands.add_parser("compare", help="two result files; status 1 for a regression")
+    compare.add_argument("old", type=Path)
+    compare.add_argument("new", type=Path)
+    return parser
+
+
+def _list() -> int:
+    for scenario in SCENARIOS:
+        print(f"{scenario.key:20} {scenario.title}")
+    for peer, version in runner.installed([]).items():
+        print(f"peer {peer:15} {version}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    scenarios = runner.select(options.only)
+    if any(not each.is_perftest for each in scenarios):
+        native.build()
+    versions = runner.installed(options.peers)
+    plan = runner.Plan(
+        is_full=options.full,
+        rounds=options.rounds or (3 if options.full else 1),
+        scenarios=scenarios,
+        peers=tuple(versions),
+        scratch=options.scratch,
+    )
+    found = runner.run(plan, versions)
+    found.write(options.out)
+    print(report.markdown(found))
+    runner.say(f"results are in {options.out}")
+    return 1 if any(measure.failure for measure in found.measures) else 0
+
+
+def main() -> int:
+    """Entry point; returns the exit status."""
+    options = _parser().parse_args()
+    try:
+        if options.command == "list":
+            return _list()
+        if options.command == "run":
+            return _run(options)
+        if options.command == "table":
+            print(report.markdown(results.read(options.file)))
+            return 0
+        old, new = results.read(options.old), results.read(options.new)
+    except (ValueError, OSError, native.GeneratorFailed) as failure:
+        print(f"bench: {failure}", file=sys.stderr)
+        return 2
+    print(report.compare(old, new))
+    return 1 if report.regressions(old, new) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

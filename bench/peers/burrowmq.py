@@ -1,0 +1,85 @@
+"""BurrowMQ nodes of this checkout, compiled or interpreted (`BURROWMQ_PURE=1`).
+
+Owns no state. Statistics, management and Prometheus listeners are on, as by default. The codec that is really loaded is read
+from `burrowctl status`-independent means: `version()` asks the chooser, so a compiled row is refused when the extension was not built.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.peers.base import Launch, Node, Setting, free_ports
+
+_ROOT = Path(__file__).resolve().parents[2]
+_ASK = (
+    "import protocol.codec as c, importlib.metadata as m\n"
+    "try: v = m.version('burrowmq')\n"
+    "except m.PackageNotFoundError: v = 'checkout'\n"
+    "print(v, c.NAME)"
+)
+
+
+def _command(name: str) -> Path:
+    beside = Path(sys.executable).parent / name
+    return beside if beside.exists() else _ROOT / ".venv" / "bin" / name
+
+
+class BurrowMQ:
+    """This project's broker in one of its two speeds."""
+
+    def __init__(self, *, is_interpreted: bool) -> None:
+        self._is_interpreted = is_interpreted
+
+    @property
+    def name(self) -> str:
+        return "burrowmq-pure" if self._is_interpreted else "burrowmq"
+
+    @property
+    def title(self) -> str:
+        return f"BurrowMQ ({'interpreted' if self._is_interpreted else 'compiled'})"
+
+    def _environment(self) -> dict[str, str]:
+        return {"BURROWMQ_PURE": "1" if self._is_interpreted else "0"}
+
+    def version(self) -> str | None:
+        if not _command("burrowmq-server").exists():
+            return None
+        done = subprocess.run(
+            [sys.executable, "-c", _ASK],
+            env={**os.environ, **self._environment()},
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        version, _, codec = done.stdout.strip().partition(" ")
+        wanted = "interpreted" if self._is_interpreted else "compiled"
+        return f"{version}, {codec} codec" if codec == wanted else None
+
+    def durability(self, setting: Setting) -> str:
+        return f"confirm = {setting.confirm}"
+
+    def node(self, directory: Path, setting: Setting) -> Node:
+        port, management, prometheus = free_ports(3)
+        data = directory / "data"
+        settings = {
+            "listeners.tcp.default": f"127.0.0.1:{port}",
+            "management.tcp.port": str(management),
+            "prometheus.tcp.port": str(prometheus),
+            "confirm": setting.confirm,
+            "classic_queue.default_mode": setting.default_mode,
+        }
+        command = [str(_command("burrowmq-server")), "--data-dir", str(data)]
+        for key, value in settings.items():
+            command += ["--set", f"{key}={value}"]
+        launch = Launch(
+            command=command,
+            environment=self._environment(),
+            directory=directory,
+            data_directory=data,
+            port=port,
+            metrics_port=prometheus,
+            control=[str(_command("burrowctl")), "--data-dir", str(data)],
+        )
+        return Node(peer=self.name, setting=setting, launch=launch)

@@ -1,0 +1,58 @@
+"""The result file: what was measured, on what, by whom; written by `runner`, read by `report`.
+
+Owns no state. The format is JSON with one object per run of a scenario on a peer in a round, so that every median can be
+recomputed; `FORMAT` rises when a reader would misunderstand an older file.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One scenario on one peer in one round. A failed one has no values and says why."""
+
+    scenario: str
+    peer: str
+    round: int
+    values: dict[str, float]
+    mode: str = ""
+    limit: str = ""
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class Results:
+    """One run of the benchmark."""
+
+    is_full: bool
+    rounds: int
+    started: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    measures: list[Measure] = field(default_factory=list)
+    format: int = FORMAT
+
+    def of(self, scenario: str, peer: str, value: str) -> dict[int, float]:
+        """Round → value, for the rounds that have it."""
+        return {
+            each.round: each.values[value]
+            for each in self.measures
+            if each.scenario == scenario and each.peer == peer and value in each.values
+        }
+
+    def write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self), indent=1, sort_keys=True) + "\n")
+
+
+def read(path: Path) -> Results:
+    """Results from a file; refuses another format."""
+    fields = json.loads(path.read_text())
+    if fields.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {fields.get('format')}, this program reads {FORMAT}")
+    fields["measures"] = [Measure(**each) for each in fields["measures"]]
+    return Results(**fields)

@@ -1,0 +1,156 @@
+"""How small and how quick an idle node is: memory, time to ready, the command-line tool, idle connections, loop stalls.
+
+Owns no state. Loop stalls are read from the nodes' own Prometheus page after the load rows, when they export them.
+"""
+
+import re
+import time
+import urllib.request
+
+from bench import native, procfs
+from bench.peers import Node, Setting
+from bench.scenarios.base import EVERYBODY, OURS, Figure, Outcome, Scenario
+from bench.stage import Stage
+
+_STARTS = 3
+_COMMANDS = 5
+_STALL = re.compile(
+    r"^(\w*loop\w*(?:stall|lag)\w*)_bucket\{[^}]*le=\"([^\"]+)\"[^}]*\}\s+(\S+)$", re.MULTILINE
+)
+
+
+def _middle(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _empty(stage: Stage, peer: str) -> Outcome:
+    ready: list[float] = []
+    rss: list[float] = []
+    for _ in range(_STARTS):
+        with stage.fresh(peer, Setting(default_mode="bounded")) as node:
+            ready.append(node.ready_s)
+            time.sleep(1.0)
+            rss.append(float(procfs.rss_bytes(node.pid)))
+    return Outcome({"ready_s": _middle(ready), "rss": _middle(rss)}, "new data directory")
+
+
+def _command(stage: Stage, peer: str) -> Outcome:
+    node = stage.pooled(peer, Setting())
+    spent: list[float] = []
+    for _ in range(_COMMANDS):
+        start = time.monotonic()
+        node.control("list_queues", "name", "messages")
+        spent.append(time.monotonic() - start)
+    return Outcome({"seconds": _middle(spent)}, "list_queues name messages")
+
+
+def _open_and_close(node: Node, count: int) -> tuple[float, float]:
+    """Bytes that each open connection adds, seconds to open all."""
+    before = procfs.rss_bytes(node.pid)
+    run = native.StagedRun(node.port, mode="idle", connections=count, timeout=120)
+    try:
+        run.await_stage()
+        procfs.wait_idle(node.pid)
+        grown = procfs.rss_bytes(node.pid) - before
+        report = run.finish()
+    finally:
+        run.abandon()
+    procfs.wait_idle(node.pid)
+    return grown / count, report["seconds"]
+
+
+def _idle(stage: Stage, peer: str) -> Outcome:
+    count = stage.scaled(1000, 500)
+    with stage.fresh(peer, Setting()) as node:
+        native.run(node.port, messages=20_000, consumers=1, name="warm-up", timeout=60)
+        procfs.wait_idle(node.pid)
+        bytes_each, open_s = _open_and_close(node, count)
+        again, _ = _open_and_close(
+            node, count
+        )  # memory of the first batch is used again: a leak shows
+    values = {"bytes_each": bytes_each, "bytes_each_again": again, "open_s": open_s}
+    return Outcome(values, f"{count} connections, one channel each, no heartbeats")
+
+
+def stall_quantile_s(page: str, quantile: float) -> float | None:
+    """Upper bound of the bucket that holds the quantile in a Prometheus histogram of loop stalls."""
+    buckets = sorted((float(edge), float(count)) for _, edge, count in _STALL.findall(page))
+    if not buckets or buckets[-1][1] == 0:
+        return None
+    wanted = buckets[-1][1] * quantile
+    return next(edge for edge, count in buckets if count >= wanted)
+
+
+def _metrics(node: Node) -> str:
+    url = f"http://127.0.0.1:{node.launch.metrics_port}/metrics"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def _stalls(stage: Stage, peer: str) -> Outcome:
+    stage.pooled(peer, Setting())
+    found = [
+        stall_quantile_s(_metrics(node), 0.999)
+        for node in stage.running()
+        if node.peer == peer and node.launch.metrics_port is not None
+    ]
+    known = [value for value in found if value is not None]
+    return Outcome({"p999_s": max(known)} if known else {}, "all rows of this run before it")
+
+
+SCENARIOS = (
+    Scenario(key="empty-node", title="an empty node", run=_empty, peers=EVERYBODY, max_rounds=1),
+    Scenario(
+        key="command",
+        title="one command of the command-line tool",
+        run=_command,
+        peers=(*OURS, "rabbitmq"),
+        max_rounds=1,
+    ),
+    Scenario(key="idle", title="idle connection with a channel", run=_idle, max_rounds=1),
+    Scenario(key="loop-stall", title="loop stall", run=_stalls, peers=OURS, max_rounds=1),
+)
+
+FIGURES = (
+    Figure(
+        title="empty node: RSS",
+        scenario="empty-node",
+        value="rss",
+        must=60e6,
+        reach=50e6,
+        is_at_most=True,
+        unit="MB",
+    ),
+    Figure(
+        title="empty node: ready",
+        scenario="empty-node",
+        value="ready_s",
+        must=0.5,
+        is_at_most=True,
+        unit="s",
+    ),
+    Figure(
+        title="a `burrowctl` command",
+        scenario="command",
+        value="seconds",
+        must=0.25,
+        is_at_most=True,
+        unit="s",
+    ),
+    Figure(
+        title="idle connection with a channel",
+        scenario="idle",
+        value="bytes_each",
+        must=8192,
+        is_at_most=True,
+        unit="KB",
+    ),
+    Figure(
+        title="loop stall, p99.9",
+        scenario="loop-stall",
+        value="p999_s",
+        must=0.05,
+        is_at_most=True,
+        unit="ms",
+    ),
+)

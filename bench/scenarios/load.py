@@ -1,0 +1,186 @@
+"""Throughput and latency with the native generator: the rows where the broker, not the client, has to be the limit.
+
+Owns no state. Transient rows run with `classic_queue.default_mode = cached`, RabbitMQ 3.10's behaviour; RabbitMQ gets smaller
+counts because it would need minutes for ours. Rates are compared, not durations.
+"""
+
+from dataclasses import dataclass, field
+
+from bench import native, procfs
+from bench.peers import PEERS, Setting
+from bench.scenarios.base import EVERYBODY, Figure, Outcome, Scenario, measure_load
+from bench.stage import Stage
+
+QUICK_DIVISOR = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """`fast`, `interpreted`, `reference`: messages of a full run for us, our interpreted codec, and the other peers."""
+
+    key: str
+    title: str
+    fast: int
+    interpreted: int
+    reference: int
+    options: dict[str, native.Option]
+    setting: Setting = field(default_factory=Setting)
+    peers: tuple[str, ...] = EVERYBODY
+
+    def messages(self, stage: Stage, peer: str) -> int:
+        full = {"burrowmq": self.fast, "lavinmq": self.fast, "burrowmq-pure": self.interpreted}
+        count = full.get(peer, self.reference)
+        return stage.scaled(count, count // QUICK_DIVISOR)
+
+    def run(self, stage: Stage, peer: str) -> Outcome:
+        node = stage.pooled(peer, self.setting)
+        options = {**self.options, "messages": self.messages(stage, peer), "timeout": 300}
+        outcome = measure_load(node, options)
+        shape = {name: self.options.get(name, False) for name in ("queues", "fanout")}
+        native.run(node.port, mode="delete", **{k: v for k, v in shape.items() if v})
+        procfs.wait_idle(node.pid)
+        queue_mode = "lazy" if self.options.get("lazy") else self.setting.default_mode
+        mode = f"{queue_mode}, {PEERS[peer].durability(self.setting)}"
+        return Outcome(outcome.values, mode, outcome.limit)
+
+    def scenario(self) -> Scenario:
+        return Scenario(key=self.key, title=self.title, run=self.run, peers=self.peers)
+
+
+_PERSISTENT: dict[str, native.Option] = {"durable": True, "persistent": True}
+_BOUNDED = Setting(default_mode="bounded")
+
+_LOADS = (
+    _Load(
+        key="publish-16",
+        title="publish-only 16 B",
+        fast=4_000_000,
+        interpreted=2_000_000,
+        reference=200_000,
+        options={"size": 16},
+    ),
+    _Load(
+        key="publish-1k",
+        title="publish-only 1 KB",
+        fast=600_000,
+        interpreted=400_000,
+        reference=80_000,
+        options={"size": 1024},
+    ),
+    _Load(
+        key="publish-16-bounded",
+        title="publish-only 16 B, `bounded` (goes to disk)",
+        fast=2_000_000,
+        interpreted=1_000_000,
+        reference=200_000,
+        options={"size": 16},
+        setting=_BOUNDED,
+    ),
+    _Load(
+        key="1p1c-16",
+        title="1 producer 1 consumer, auto-ack, 16 B",
+        fast=4_000_000,
+        interpreted=1_500_000,
+        reference=200_000,
+        options={"size": 16, "consumers": 1, "verify": True},
+    ),
+    _Load(
+        key="1p1c-varying",
+        title="the same, headers and sizes varying (32-96 B, message-id)",
+        fast=3_000_000,
+        interpreted=600_000,
+        reference=200_000,
+        options={"size": 32, "vary": True, "consumers": 1, "verify": True},
+    ),
+    _Load(
+        key="confirms-1k",
+        title="confirms (window 500) + single acks, persistent 1 KB",
+        fast=400_000,
+        interpreted=300_000,
+        reference=50_000,
+        options={
+            **_PERSISTENT,
+            "size": 1024,
+            "confirm": 500,
+            "consumers": 1,
+            "prefetch": 500,
+            "verify": True,
+        },
+    ),
+    _Load(
+        key="fanout-5",
+        title="fan-out 1 → 5 queues → 5 consumers, 16 B",
+        fast=1_000_000,
+        interpreted=400_000,
+        reference=40_000,
+        options={"size": 16, "queues": 5, "fanout": True, "consumers": 1, "verify": True},
+    ),
+    _Load(
+        key="lazy-1000",
+        title="lazy, persistent, 1,000,000 x 1000 B, no consumer",
+        fast=1_000_000,
+        interpreted=1_000_000,
+        reference=300_000,
+        options={**_PERSISTENT, "size": 1000, "lazy": True},
+    ),
+    _Load(
+        key="unbatched-16",
+        title="1 producer 1 consumer, 16 B, one write per message",
+        fast=1_000_000,
+        interpreted=600_000,
+        reference=150_000,
+        options={"size": 16, "batch": 0, "consumers": 1, "verify": True},
+    ),
+    _Load(
+        key="latency-20k",
+        title="latency at 20,000 msg/s, 16 B, one write per message",
+        fast=100_000,
+        interpreted=100_000,
+        reference=100_000,
+        options={"size": 16, "batch": 0, "rate": 20000, "latency": True, "consumers": 1},
+    ),
+)
+
+SCENARIOS = tuple(load.scenario() for load in _LOADS)
+
+# scenario, must, reach: ratios to RabbitMQ
+_RATIOS: tuple[tuple[str, float, float | None], ...] = (
+    ("publish-16", 20, 40),
+    ("publish-1k", 6, 12),
+    ("publish-16-bounded", 4, 10),
+    ("1p1c-16", 15, 40),
+    ("1p1c-varying", 10, 20),
+    ("confirms-1k", 5, 10),
+    ("fanout-5", 15, 40),
+    ("lazy-1000", 4, 8),
+)
+_TITLES = {load.key: load.title for load in _LOADS}
+
+FIGURES = (
+    *(
+        Figure(title=_TITLES[key], scenario=key, relative_to="rabbitmq", must=must, reach=reach)
+        for key, must, reach in _RATIOS
+    ),
+    Figure(
+        title="interpreted codec, constant headers (1P1C 16 B)",
+        scenario="1p1c-16",
+        peer="burrowmq-pure",
+        relative_to="rabbitmq",
+        must=3,
+    ),
+    Figure(
+        title="interpreted codec, varying headers (1P1C 32-96 B)",
+        scenario="1p1c-varying",
+        peer="burrowmq-pure",
+        relative_to="rabbitmq",
+        must=2,
+    ),
+    Figure(
+        title="latency at 20,000 msg/s, p50 (as a part of RabbitMQ's)",
+        scenario="latency-20k",
+        value="p50_us",
+        relative_to="rabbitmq",
+        must=0.5,
+        is_at_most=True,
+    ),
+)
