@@ -19,7 +19,7 @@ SOURCES = {
 def compiled_modules() -> list[Extension]:
     """Return the extensions whose source is here, translated to C, or none without Cython."""
     wanted = [
-        Extension(name, [source], extra_compile_args=["-O3", "-fno-strict-aliasing"], optional=True)
+        Extension(name, [source], extra_compile_args=["-O3", "-fno-strict-aliasing"])
         for name, source in SOURCES.items()
         if Path(source).exists()
     ]
@@ -30,6 +30,8 @@ def compiled_modules() -> list[Extension]:
     except ImportError:
         return []
     modules: list[Extension] = cythonize(wanted, language_level=3, build_dir="build/cython")
+    for module in modules:
+        module.optional = True  # cythonize drops it from what it was given
     return modules
 
 

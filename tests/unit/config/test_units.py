@@ -9,14 +9,23 @@ from config import units
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("5", 5), ("1k", 1000), ("2kB", 2000), ("3MB", 3_000_000), ("1G", 10**9), ("1TB", 10**12)]
-    + [
-        ("1KiB", 1024),
-        ("2Ki", 2048),
-        ("1MiB", 2**20),
-        ("1 GiB", 2**30),
-        ("1TiB", 2**40),
-        ("7B", 7),
+    [
+        *[
+            ("5", 5),
+            ("1k", 1000),
+            ("2kB", 2000),
+            ("3MB", 3_000_000),
+            ("1G", 10**9),
+            ("1TB", 10**12),
+        ],
+        *[
+            ("1KiB", 1024),
+            ("2Ki", 2048),
+            ("1MiB", 2**20),
+            ("1 GiB", 2**30),
+            ("1TiB", 2**40),
+            ("7B", 7),
+        ],
     ],
 )
 def test_size_has_decimal_units_and_binary_ones(text: str, number: int) -> None:
