@@ -1,1 +1,20 @@
-"""One module per exchange type; all of them offer bind, unbind and match (see `base`)."""
+"""One module per exchange type; all of them offer bind, unbind and match (see `base`).
+
+`TYPES` is the one list of them: a new exchange type is a module here and a line in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.exchange.direct import DirectExchange
+from broker.exchange.fanout import FanoutExchange
+from broker.exchange.headers import HeadersExchange
+from broker.exchange.topic import TopicExchange
+
+if TYPE_CHECKING:
+    from broker.exchange.base import Exchange
+
+TYPES: dict[str, type[Exchange]] = {
+    kind.type: kind for kind in (DirectExchange, FanoutExchange, TopicExchange, HeadersExchange)
+}

@@ -1,0 +1,101 @@
+"""What every exchange type has in common: its properties, its bindings, its counters.
+
+An exchange owns the bindings of which it is the source, in the order they were made. Subclasses keep whatever
+index makes `match` fast, in `_index` and `_unindex`; both are called exactly once per binding. `match` gives the
+destinations of the exchange's own bindings for one routing key: possibly with repeats, never following another
+exchange (that is `broker.router`'s walk). `hops` holds the bindings that lead to exchanges, so that a walk over the
+graph never has to look at a hundred thousand queue bindings. Called by `broker.router` and `broker.vhost` only.
+
+Never here: permissions, persistence, auto-delete (`broker.vhost`).
+Source: AMQP 0-9-1 exchange class; RabbitMQ's rabbit_exchange_type_* modules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from broker.binding import Binding, Destination, Identity
+    from protocol.table import FieldTable
+
+
+class Exchange:
+    """The common part; one subclass per type."""
+
+    type: ClassVar[str] = ""
+    # True when `match` looks at headers: routes through such an exchange cannot be remembered by routing key.
+    needs_headers: ClassVar[bool] = False
+    # True when the routing key makes no difference, so that one match does for all keys of a message.
+    ignores_keys: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        internal: bool = False,
+        arguments: FieldTable | None = None,
+    ) -> None:
+        self.name = name
+        self.durable = durable
+        self.auto_delete = auto_delete
+        self.internal = internal
+        self.arguments: FieldTable = arguments or {}
+        self.alternate: str | None = None  # in force: argument, else policy
+        self.policy_name: str | None = None
+        self._bindings: dict[Identity, Binding] = {}
+        self.hops: dict[Identity, Binding] = {}
+        self.publish_in = 0
+        self.publish_out = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def bindings(self) -> Collection[Binding]:
+        """The bindings of which this exchange is the source, in the order they were made."""
+        return self._bindings.values()
+
+    def find(self, identity: Identity) -> Binding | None:
+        """The binding of that identity."""
+        return self._bindings.get(identity)
+
+    def validate(self, arguments: FieldTable) -> None:
+        """Refuse binding arguments that this type cannot use.
+
+        Raises: PreconditionFailed.
+        """
+
+    def bind(self, binding: Binding) -> bool:
+        """Add a binding; False when the same one exists already."""
+        if binding.identity in self._bindings:
+            return False
+        self._bindings[binding.identity] = binding
+        if binding.destination_kind == "exchange":
+            self.hops[binding.identity] = binding
+        self._index(binding)
+        return True
+
+    def unbind(self, binding: Binding) -> bool:
+        """Remove a binding; False when there is none like it."""
+        found = self._bindings.pop(binding.identity, None)
+        if found is None:
+            return False
+        self.hops.pop(binding.identity, None)
+        self._unindex(found)
+        return True
+
+    def match(
+        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
+    ) -> Iterable[Destination]:
+        """The destinations of this exchange's own bindings for one message; may repeat."""
+        raise NotImplementedError
+
+    def _index(self, binding: Binding) -> None:
+        raise NotImplementedError
+
+    def _unindex(self, binding: Binding) -> None:
+        raise NotImplementedError

@@ -1,0 +1,43 @@
+"""The fanout exchange: every binding matches, keys and headers are ignored.
+
+The tuple of distinct destinations is built at the first match after a change and kept until the next one, so
+binding a hundred thousand queues costs one rebuild.
+
+Source: RabbitMQ's rabbit_exchange_type_fanout.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.exchange.base import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.binding import Binding, Destination
+    from protocol.table import FieldTable
+
+
+class FanoutExchange(Exchange):
+    """Routes to everything bound."""
+
+    type = "fanout"
+    ignores_keys = True
+    _destinations: tuple[Destination, ...] | None = None
+
+    def match(
+        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
+    ) -> Iterable[Destination]:
+        """All destinations, each once."""
+        destinations = self._destinations
+        if destinations is None:
+            distinct = {binding.destination: None for binding in self.bindings}
+            destinations = self._destinations = tuple(distinct)
+        return destinations
+
+    def _index(self, binding: Binding) -> None:
+        self._destinations = None
+
+    def _unindex(self, binding: Binding) -> None:
+        self._destinations = None

@@ -1,0 +1,164 @@
+"""The headers exchange: binding arguments against message headers.
+
+`x-match` is `all` (the default), `any`, `all-with-x` or `any-with-x`, checked when the binding is made. `all` and
+`any` skip every binding argument whose name starts with `x-`; the `-with-x` kinds skip only `x-match` itself. A
+void value asks for the header to be present, whatever it is. Otherwise values are compared without their AMQP type
+(int32 1 equals int64 1, text equals binary), except that booleans are not numbers and an integer never equals a
+floating-point number (RabbitMQ 3.13). Timestamps compare as their seconds, as they did before 3.13 (there they
+can never match).
+
+Each binding is compiled once into (any?, [(header, wanted)]); a match costs O(bindings), and routes through this
+exchange are never remembered by routing key.
+
+Source: RabbitMQ's rabbit_exchange_type_headers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.exchange.base import Exchange
+from protocol import table
+from protocol.errors import PreconditionFailed
+from protocol.table import DecimalValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from broker.binding import Binding, Destination
+    from protocol.table import FieldTable, FieldValue
+
+KINDS = ("all", "any", "all-with-x", "any-with-x")
+
+
+def comparable(value: FieldValue) -> object:
+    """A value without its AMQP type, so that equality of the results is the exchange's equality."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return ("float", float(value))
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if value is None:
+        return ("void",)
+    if isinstance(value, (list, dict)):
+        return (table.type_name(value), table.encode_value(value))
+    return value
+
+
+def erlang_term(value: FieldValue) -> str:
+    """A value as RabbitMQ's texts print it with ~p."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "undefined"
+    if isinstance(value, (str, bytes)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'<<"{escaped}">>'
+    if isinstance(value, DecimalValue):
+        return f"{{{value.scale},{value.value}}}"
+    if isinstance(value, list):
+        items = (f"{{{table.type_name(item)},{erlang_term(item)}}}" for item in value)
+        return f"[{','.join(items)}]"
+    if isinstance(value, dict):
+        fields = (
+            f"{{{erlang_term(key)},{table.type_name(item)},{erlang_term(item)}}}"
+            for key, item in value.items()
+        )
+        return f"[{','.join(fields)}]"
+    return str(value)
+
+
+class HeadersMatch:
+    """One binding's compiled question."""
+
+    __slots__ = ("is_any", "wanted")
+
+    def __init__(self, arguments: FieldTable) -> None:
+        kind = str(arguments.get("x-match", "all"))
+        self.is_any = kind.startswith("any")
+        skip_x = not kind.endswith("-with-x")
+        # None stands for "present, any value"; comparable() is never None for a present value.
+        self.wanted: list[tuple[str, object]] = [
+            (key, None if value is None else comparable(value))
+            for key, value in arguments.items()
+            if key != "x-match" and not (skip_x and key.startswith("x-"))
+        ]
+
+    def matches(self, headers: FieldTable) -> bool:
+        """Answer for headers already made comparable."""
+        if self.is_any:
+            return any(
+                key in headers and (value is None or headers[key] == value)
+                for key, value in self.wanted
+            )
+        return all(
+            key in headers and (value is None or headers[key] == value)
+            for key, value in self.wanted
+        )
+
+
+class HeadersExchange(Exchange):
+    """Routes by message headers."""
+
+    type = "headers"
+    needs_headers = True
+    ignores_keys = True
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        internal: bool = False,
+        arguments: FieldTable | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            durable=durable,
+            auto_delete=auto_delete,
+            internal=internal,
+            arguments=arguments,
+        )
+        self._compiled: dict[Binding, HeadersMatch] = {}
+
+    def validate(self, arguments: FieldTable) -> None:
+        """Refuse an unknown x-match."""
+        if "x-match" not in arguments:
+            return
+        value = arguments["x-match"]
+        type_name = table.type_name(value)
+        if type_name != "longstr":
+            raise PreconditionFailed(
+                f"Invalid x-match field type {type_name} (value {erlang_term(value)});"
+                " expected longstr"
+            )
+        if value not in KINDS:
+            raise PreconditionFailed(
+                f"Invalid x-match field value {erlang_term(value)};"
+                " expected all, any, all-with-x, or any-with-x"
+            )
+
+    def match(
+        self, routing_key: bytes, headers: Callable[[], FieldTable] | None
+    ) -> Iterable[Destination]:
+        """The destinations whose arguments the message's headers satisfy."""
+        if not self._compiled:
+            return ()
+        found = headers() if headers is not None else {}
+        known = {key: comparable(value) for key, value in found.items()}
+        return [
+            binding.destination
+            for binding, question in self._compiled.items()
+            if question.matches(known)
+        ]
+
+    def _index(self, binding: Binding) -> None:
+        self._compiled[binding] = HeadersMatch(binding.arguments)
+
+    def _unindex(self, binding: Binding) -> None:
+        del self._compiled[binding]

@@ -1,0 +1,70 @@
+"""What things are called: in texts that clients read, and as rows of the definition store.
+
+RabbitMQ writes `queue 'NAME' in vhost 'VHOST'` in every text; it is formatted here and nowhere else. A durable
+thing is one row (kind, key, value): the key is a JSON array, so that no name can be mistaken for two, and AMQP
+arguments keep their exact types as the base64 text of the encoded table. Owns no state; called by auth, vhost,
+definitions and the method handlers.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from protocol.errors import NotFound
+from protocol.table import decode_table, encode_table
+
+if TYPE_CHECKING:
+    from protocol.table import FieldTable
+
+ResourceKind = Literal["queue", "exchange"]
+RowKind = Literal[
+    "vhost",
+    "user",
+    "permission",
+    "topic_permission",
+    "exchange",
+    "queue",
+    "binding",
+    "parameter",
+    "policy",
+]
+Row = dict[str, object]
+
+
+class DefinitionLog(Protocol):
+    """Where durable definitions are staged; they are committed with the current epoch."""
+
+    def put(self, kind: str, key: str, value: Row) -> None:
+        """Write or replace a row."""
+        ...
+
+    def delete(self, kind: str, key: str) -> None:
+        """Remove a row; harmless when there is none."""
+        ...
+
+
+def describe(kind: ResourceKind, name: str, vhost: str) -> str:
+    """A resource as RabbitMQ's texts name it."""
+    return f"{kind} '{name}' in vhost '{vhost}'"
+
+
+def not_found(kind: ResourceKind, name: str, vhost: str) -> NotFound:
+    """The error about a missing queue or exchange."""
+    return NotFound(f"no {describe(kind, name, vhost)}")
+
+
+def row_key(*parts: str) -> str:
+    """An unambiguous key of a definition row."""
+    return json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+
+
+def pack_arguments(arguments: FieldTable) -> str:
+    """Arguments as text that keeps every AMQP type."""
+    return b64encode(encode_table(arguments)).decode("ascii") if arguments else ""
+
+
+def unpack_arguments(text: str) -> FieldTable:
+    """The arguments that `pack_arguments` made the text from."""
+    return decode_table(b64decode(text)) if text else {}
