@@ -35,8 +35,8 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     top |= {"node_name": node_name, "data_dir": data_dir}
     top["listeners"] = _amqp_listeners(values, environ)
     top["loopback_users"] = _loopback_users(values)
-    parts["management"]["listeners"] = _http_listeners(values, "management.tcp", 15672)
-    parts["prometheus"]["listeners"] = _http_listeners(values, "prometheus.tcp", 15692)
+    parts["management"]["listeners"] = _http_listeners(values, "management.tcp", 15672, environ)
+    parts["prometheus"]["listeners"] = _http_listeners(values, "prometheus.tcp", 15692, environ)
     parts["first_user"] |= _first_user(values)
     parts["log"]["file_path"] = _log_file(values, data_dir, node_name)
     default = NodeConfig(node_name=node_name, data_dir=data_dir)
@@ -75,17 +75,24 @@ def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoin
     host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "")
     if port.isdigit() or host:
         return _spread(Endpoint(host, int(port) if port.isdigit() else 5672))
-    return tuple(Endpoint(host, 5672) for host in LOOPBACK)
+    return tuple(Endpoint(host, 5672) for host in _unnamed_hosts(environ))
 
 
-def _http_listeners(values: Values, prefix: str, default_port: int) -> tuple[Endpoint, ...]:
+def _unnamed_hosts(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return where a listener binds that no key names; `BURROWMQ_BIND=*` is for containers."""
+    return EVERY_INTERFACE if environ.get("BURROWMQ_BIND") == "*" else LOOPBACK
+
+
+def _http_listeners(
+    values: Values, prefix: str, default_port: int, environ: Mapping[str, str]
+) -> tuple[Endpoint, ...]:
     port = values.get(f"{prefix}.port")
     host = values.get(f"{prefix}.ip")
     if host is not None:
         return _spread(Endpoint(host, default_port if port is None else port))
     if port is not None:
         return _spread(Endpoint("", port))
-    return tuple(Endpoint(address, default_port) for address in LOOPBACK)
+    return tuple(Endpoint(address, default_port) for address in _unnamed_hosts(environ))
 
 
 def _flags(values: Values, prefix: str) -> dict[str, bool]:

@@ -88,6 +88,7 @@ start. A key that RabbitMQ has and BurrowMQ does not act on is named in a warnin
 | `RABBITMQ_MNESIA_BASE` | the directory above the data directory, which is named after the node |
 | `RABBITMQ_LOG_BASE` | `log.dir` |
 | `RABBITMQ_NODE_PORT`, `RABBITMQ_NODE_IP_ADDRESS` | the AMQP listener when no key names one |
+| `BURROWMQ_BIND=*` | listeners that no key names bind every interface (the image sets it) |
 | `RABBITMQ_DEFAULT_USER`, `_PASS`, `_VHOST` | `default_user`, `default_pass`, `default_vhost` |
 
 Sizes: bytes, or a whole number with a unit. For memory and disk limits `kB MB GB TB` and a bare `k M G T` are powers of

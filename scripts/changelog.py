@@ -6,7 +6,7 @@ file. Called by `make changelog VERSION=x.y.z` at a release.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import sys
 from pathlib import Path
 
@@ -16,10 +16,12 @@ MARK = "<!-- releases -->"
 
 def section(version: str, fragments: list[Path]) -> str:
     """Return the changelog section that the fragments make."""
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
     lines = [f"## {version} - {today}", ""]
     for kind in KINDS:
-        texts = [path.read_text().strip() for path in fragments if path.stem.rpartition(".")[2] == kind]
+        texts = [
+            path.read_text().strip() for path in fragments if path.stem.rpartition(".")[2] == kind
+        ]
         if texts:
             lines += [f"### {kind.capitalize()}", "", *(f"- {text}" for text in texts), ""]
     return "\n".join(lines)

@@ -14,7 +14,9 @@ def main() -> None:
     """Print one line per compiled module."""
     for part, module in MODULES.items():
         if importlib.util.find_spec(module) is None:
-            print(f"{part}: interpreted ({module} was not built: no C compiler?); it works, only slower")
+            print(
+                f"{part}: interpreted ({module} was not built: no C compiler? then `make build`); it works, only slower"
+            )
         else:
             print(f"{part}: compiled")
 

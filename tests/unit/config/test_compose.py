@@ -36,3 +36,9 @@ def test_log_file() -> None:
     assert node_config({"log.file": "x.log"}, {}).log.file_path == "data/log/x.log"
     assert node_config({"log.file": "false", "log.dir": "/l"}, {}).log.file_path is None
     assert node_config({"log.dir": "/l", "nodename": "a@b"}, {}).log.file_path == "/l/a@b.log"
+
+
+def test_a_container_binds_every_interface_unless_a_key_says_otherwise() -> None:
+    config = node_config({"management.tcp.ip": "::1"}, {"BURROWMQ_BIND": "*"})
+    assert config.listeners == (Endpoint("0.0.0.0", 5672), Endpoint("::", 5672))
+    assert config.management.listeners == (Endpoint("::1", 15672),)

@@ -1,0 +1,36 @@
+# The image keeps the conventions of RabbitMQ's official one: user rabbitmq (999), its home as the volume, configuration
+# in /etc/rabbitmq, RABBITMQ_DEFAULT_USER and the like, rabbitmqctl and rabbitmq-diagnostics in PATH, logs on stdout.
+FROM python:3.12-slim AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY requirements.lock ./
+RUN python -m venv /opt/burrowmq \
+ && /opt/burrowmq/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
+COPY . .
+RUN /opt/burrowmq/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
+ && /opt/burrowmq/bin/python -c 'import protocol._codec_c, storage._record_c' \
+ && /opt/burrowmq/bin/pip uninstall --yes cython setuptools wheel pip
+
+FROM python:3.12-slim
+RUN groupadd --gid 999 --system rabbitmq \
+ && useradd --uid 999 --system --home-dir /var/lib/rabbitmq --create-home --gid rabbitmq rabbitmq \
+ && mkdir -p /etc/rabbitmq/conf.d /var/lib/rabbitmq/data /var/log/rabbitmq \
+ && chown -R rabbitmq:rabbitmq /var/lib/rabbitmq /var/log/rabbitmq
+COPY --from=build /opt/burrowmq /opt/burrowmq
+COPY image/rabbitmq.conf /etc/rabbitmq/rabbitmq.conf
+COPY image/10-defaults.conf /etc/rabbitmq/conf.d/10-defaults.conf
+COPY image/entrypoint.sh /usr/local/bin/docker-entrypoint.sh
+RUN cd /usr/local/bin \
+ && ln -s /opt/burrowmq/bin/burrowmq-server burrowmq-server && ln -s burrowmq-server rabbitmq-server \
+ && ln -s /opt/burrowmq/bin/burrowctl burrowctl && ln -s burrowctl rabbitmqctl && ln -s burrowctl rabbitmq-diagnostics
+ENV BURROWMQ_BIND=* \
+    BURROWMQ_DATA_DIR=/var/lib/rabbitmq/data \
+    RABBITMQ_CONFIG_FILE=/etc/rabbitmq/rabbitmq.conf \
+    RABBITMQ_CONFIG_FILES=/etc/rabbitmq/conf.d \
+    PYTHONDONTWRITEBYTECODE=1
+WORKDIR /var/lib/rabbitmq
+VOLUME /var/lib/rabbitmq
+EXPOSE 5672 15672 15692
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["rabbitmq-server"]
