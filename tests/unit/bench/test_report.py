@@ -1,0 +1,64 @@
+"""Medians, ratios and verdicts from synthetic measurements."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench.report import MISSED, NOT_RUN, OK, compare, judge, markdown, ratios, regressions
+from bench.results import Measure, Results
+from bench.scenarios import Figure
+
+
+def _results(
+    rates: dict[str, list[float]], cpu_us: float = 1.0, *, is_full: bool = True
+) -> Results:
+    found = Results(is_full, 3, "2026-01-01T00:00:00+00:00", {"cpu": "x"}, {"rabbitmq": "3.10.8"})
+    for peer, values in rates.items():
+        for number, rate in enumerate(values):
+            measured = {"rate": rate, "cpu_us": cpu_us, "rss_after": 80e6}
+            found.measures.append(Measure("1p1c-16", peer, number, measured, "cached", "broker"))
+    return found
+
+
+_RATIO = Figure(title="t", scenario="1p1c-16", relative_to="rabbitmq", must=15, reach=40)
+_SIZE = Figure(
+    title="s", scenario="1p1c-16", value="rss_after", must=90e6, is_at_most=True, only_full=True
+)
+
+
+def test_ratios_are_formed_within_a_round() -> None:
+    found = _results({"burrowmq": [100.0, 900.0, 30.0], "rabbitmq": [10.0, 30.0]})
+    assert ratios(found, "1p1c-16", "rate", ("burrowmq", "rabbitmq")) == [10.0, 30.0]
+
+
+@pytest.mark.parametrize(("rate", "word"), [(150.0, OK), (149.0, MISSED)])
+def test_must_is_compared_with_the_median_ratio(rate: float, word: str) -> None:
+    found = _results({"burrowmq": [1.0, rate, 900.0], "rabbitmq": [10.0, 10.0, 10.0]})
+    assert judge(found, _RATIO).word == word
+
+
+def test_a_figure_without_measurements_is_not_run() -> None:
+    assert judge(_results({"rabbitmq": [1.0]}), _RATIO).word == NOT_RUN
+
+
+def test_a_full_size_promise_is_not_kept_by_a_quick_run() -> None:
+    rates = {"burrowmq": [1.0]}
+    assert judge(_results(rates), _SIZE).word == OK
+    assert judge(_results(rates, is_full=False), _SIZE).word == "ok at quick size"
+    assert judge(_results(rates, is_full=False), replace(_SIZE, must=70e6)).word == MISSED
+
+
+def test_markdown_names_failures_modes_and_limits() -> None:
+    found = _results({"burrowmq": [200.0], "rabbitmq": [10.0]})
+    found.measures.append(Measure("restart", "burrowmq", 0, {}, failure="3 left of 4"))
+    text = markdown(found)
+    assert "- restart on BurrowMQ (compiled), round 1: 3 left of 4" in text
+    assert "| 20.0 x |" in text
+    assert "| broker | cached |" in text
+
+
+def test_compare_judges_by_cpu_and_not_by_rate() -> None:
+    old = _results({"burrowmq": [100.0]}, cpu_us=1.0)
+    assert regressions(old, _results({"burrowmq": [10.0]}, cpu_us=1.1)) == 0
+    assert regressions(old, _results({"burrowmq": [900.0]}, cpu_us=1.5)) == 1
+    assert "+50%" in compare(old, _results({"burrowmq": [900.0]}, cpu_us=1.5))

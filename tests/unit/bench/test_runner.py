@@ -1,0 +1,53 @@
+"""Selecting scenarios and peers, rounds, and what a failing scenario leaves behind."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import runner
+from bench.native import GeneratorFailed
+from bench.scenarios import SCENARIOS, Outcome, Scenario
+from bench.stage import Stage
+
+
+def test_keys_are_unique() -> None:
+    assert len({each.key for each in SCENARIOS}) == len(SCENARIOS)
+
+
+def test_select_takes_beginnings_in_table_order() -> None:
+    found = [each.key for each in runner.select(["restart", "publish-16"])]
+    assert found == ["publish-16", "publish-16-bounded", "restart"]
+    assert runner.select([]) == SCENARIOS
+
+
+def test_select_names_the_scenarios_it_knows() -> None:
+    with pytest.raises(ValueError, match="no scenario 'nothing'.*restart"):
+        runner.select(["nothing"])
+
+
+def test_rounds_visit_every_peer_and_keep_failures(tmp_path: Path) -> None:
+    def works(stage: Stage, peer: str) -> Outcome:
+        return Outcome({"rate": 1.0}, "mode")
+
+    def breaks(stage: Stage, peer: str) -> Outcome:
+        raise GeneratorFailed("broken")
+
+    plan = runner.Plan(
+        is_full=False,
+        rounds=2,
+        scenarios=(
+            Scenario(key="works", title="", run=works),
+            Scenario(key="breaks", title="", run=breaks, max_rounds=1),
+        ),
+        peers=("burrowmq", "rabbitmq"),
+        scratch=tmp_path,
+    )
+    lines: list[str] = []
+    found = runner.run(plan, {}, lines.append)
+    assert sorted(each.peer for each in found.measures if each.scenario == "works") == [
+        *["burrowmq"] * 2,
+        *["rabbitmq"] * 2,
+    ]
+    assert [each.failure for each in found.measures if each.scenario == "breaks"] == ["broken"] * 2
+    assert len(lines) == 7
+    assert list(tmp_path.iterdir()) == []
