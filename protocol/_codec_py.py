@@ -1,0 +1,591 @@
+"""The interpreted hot codec: octets to runs, runs to deliveries, tuned for CPython.
+
+The twin of _codec_c (same names, same events, one contract suite); codec.py chooses. What it is tuned
+by: the last publish's method frame is compared whole, and when the content header repeats too, method
+frame, header frame and the head of the body frame become one template that a single ``startswith``
+recognises. Headers that vary cost one struct call a frame.
+
+State: one HotCodec per connection owns the octets of at most one incomplete frame or small publish
+(WAIT_BUFFER_MAX or one frame) and the last publish's template. Called by ServerConnection (feed) and,
+through codec.py, by the broker (encode_*, take).
+
+Invariants: feed never raises for what a peer sends; a publish that is in any way unusual is handed out
+as plain Frames, so that content.py finds the exact error; the channel number inside a message's raw
+octets is the publisher's; nothing returned refers to the read buffer.
+
+Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6; frame-size slack of 8 octets as in RabbitMQ's rabbit_reader.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import lru_cache
+from struct import Struct
+from typing import Final, TypeAlias, Union
+
+from protocol.constants import (
+    FRAME_END,
+    IMMEDIATE,
+    MANDATORY,
+    MAYBE_CC,
+    PERSISTENT,
+    PROP_DELIVERY_MODE,
+    PROP_HEADERS,
+    PROP_PRIORITY,
+    PROP_TIMESTAMP,
+    PROP_UNKNOWN,
+    WAIT_BODY_MAX,
+    WAIT_BUFFER_MAX,
+)
+from protocol.table import MalformedTable, decode_table_at
+
+NAME: Final = "interpreted"
+
+_FRAME: Final = Struct(">BHI")
+_HEADER: Final = Struct(">BHIHHQH")
+_ACK: Final = Struct(">QB")
+_DELIVERED: Final = Struct(">QB")
+_PUBLISH_IDS: Final = b"\x00\x3c\x00\x28"
+_ACK_IDS: Final = b"\x00\x3c\x00\x50"
+_DELIVER_IDS: Final = b"\x00\x3c\x00\x3c"
+_RUN_FLAGS: Final = PERSISTENT | MANDATORY | IMMEDIATE
+_WAIT: Final = 0
+_SLOW: Final = -1
+
+# What a property is made of: a short string, the octet that makes a message persistent, a table, or
+# that many octets.
+_STEP_SHORTSTR, _STEP_DELIVERY_MODE, _STEP_TABLE = 0, -1, -2
+
+
+class Message:
+    """One message as it came: routing, content frames, and what the flags say about them."""
+
+    __slots__ = ("exrk", "raw", "size", "flags", "channel", "frame_max", "handle")
+
+    def __init__(
+        self,
+        exrk: bytes,
+        raw: bytes,
+        size: int,
+        flags: int,
+        channel: int,
+        frame_max: int,
+        handle: int = -1,
+    ) -> None:
+        self.exrk = exrk
+        self.raw = raw
+        self.size = size
+        self.flags = flags
+        self.channel = channel
+        self.frame_max = frame_max
+        self.handle = handle
+
+
+class PublishRun:
+    """Consecutive publishes on one channel with equal exrk and PERSISTENT, MANDATORY, IMMEDIATE bits."""
+
+    __slots__ = ("channel", "exrk", "flags", "messages", "size")
+
+    def __init__(
+        self, channel: int, exrk: bytes, flags: int, messages: list[Message], size: int
+    ) -> None:
+        self.channel = channel
+        self.exrk = exrk
+        self.flags = flags
+        self.messages = messages
+        self.size = size
+
+
+class AckRun:
+    """Consecutive single acks, or one multiple ack (first_tag == last_tag)."""
+
+    __slots__ = ("channel", "first_tag", "last_tag", "multiple")
+
+    def __init__(self, channel: int, first_tag: int, last_tag: int, multiple: bool) -> None:
+        self.channel = channel
+        self.first_tag = first_tag
+        self.last_tag = last_tag
+        self.multiple = multiple
+
+
+class Frame:
+    """Any other whole frame, its end octet checked."""
+
+    __slots__ = ("type", "channel", "payload")
+
+    def __init__(self, frame_type: int, channel: int, payload: bytes) -> None:
+        self.type = frame_type
+        self.channel = channel
+        self.payload = payload
+
+
+class BadFrame:
+    """The last event there is: a frame larger than frame_max (its payload unread) or with a bad end."""
+
+    __slots__ = ("type", "channel", "payload", "too_large", "value")
+
+    def __init__(
+        self, frame_type: int, channel: int, payload: bytes, too_large: bool, value: int
+    ) -> None:
+        self.type = frame_type
+        self.channel = channel
+        self.payload = payload
+        self.too_large = too_large
+        self.value = value
+
+
+CodecEvent: TypeAlias = Union[PublishRun, AckRun, Frame, BadFrame]
+
+
+class HotCodec:
+    """Cuts one connection's octets into events."""
+
+    def __init__(self, frame_max: int) -> None:
+        self.frame_max = frame_max
+        self._tail = bytearray()
+        self._need = 0
+        self._is_broken = False
+        self._run: PublishRun | None = None
+        self._acks: AckRun | None = None
+        # The last publish, and what its successor is compared with.
+        self._method = b""
+        self._exrk = b""
+        self._channel = 0
+        self._bits = 0
+        self._properties = b""
+        self._flags = 0
+        self._body_size = -1
+        self._frame_size = 0
+        self._template = b""
+        self._template_total = 0
+
+    @property
+    def buffered(self) -> int:
+        """Octets kept for a frame or a small publish that is not complete."""
+        return len(self._tail)
+
+    def feed(self, data: bytes) -> list[CodecEvent]:
+        """Take octets; return the events that they complete. After a BadFrame everything is ignored."""
+        if self._is_broken:
+            return []
+        if self._tail:
+            self._tail += data
+            if len(self._tail) < self._need:
+                return []
+            data = bytes(self._tail)
+            self._tail.clear()
+        events: list[CodecEvent] = []
+        self._run = self._acks = None
+        pos = self._parse(data, events)
+        if pos < len(data):
+            self._tail += data[pos:] if pos else data
+        return events
+
+    def _parse(self, data: bytes, events: list[CodecEvent]) -> int:
+        """Parse what is whole; return the offset of the rest, with _need set to what it must grow to."""
+        pos = 0
+        size = len(data)
+        while True:
+            if self._template and data.startswith(self._template, pos):
+                pos = self._repeat(data, pos, events)
+            if size - pos < 7:
+                self._need = 7
+                return pos
+            frame_type, channel, length = _FRAME.unpack_from(data, pos)
+            end = pos + 8 + length
+            if length > self.frame_max:
+                return self._break(events, BadFrame(frame_type, channel, b"", True, length), size)
+            if end > size:
+                self._need = end - pos
+                return pos
+            if data[end - 1] != FRAME_END:
+                bad = BadFrame(frame_type, channel, data[pos + 7 : end - 1], False, data[end - 1])
+                return self._break(events, bad, size)
+            if frame_type == 1:
+                ids = data[pos + 7 : pos + 11]
+                if ids == _PUBLISH_IDS and channel:
+                    after = self._publish(data, pos, end, events)
+                    if after > 0:
+                        pos = after
+                        continue
+                    if after == _WAIT:
+                        return pos
+                elif ids == _ACK_IDS and length == 13 and channel:
+                    self._acknowledge(data, pos + 11, channel, events)
+                    pos = end
+                    continue
+            self._run = self._acks = None
+            events.append(Frame(frame_type, channel, data[pos + 7 : end - 1]))
+            pos = end
+
+    def _break(self, events: list[CodecEvent], bad: BadFrame, size: int) -> int:
+        self._is_broken = True
+        events.append(bad)
+        return size
+
+    def _acknowledge(
+        self, data: bytes, pos: int, channel: int, events: list[CodecEvent]
+    ) -> None:
+        tag, bits = _ACK.unpack_from(data, pos)
+        run = self._acks
+        if not bits & 1 and run is not None and run.channel == channel and not run.multiple:
+            if run.last_tag + 1 == tag:
+                run.last_tag = tag
+                return
+        self._run = None
+        self._acks = AckRun(channel, tag, tag, bool(bits & 1))
+        events.append(self._acks)
+
+    def _repeat(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
+        """Take publishes that repeat the last one but for the body's octets; return the offset after."""
+        template = self._template
+        total = self._template_total
+        skip = len(self._method)
+        exrk, size, flags = self._exrk, self._body_size, self._flags
+        channel, frame_size = self._channel, self._frame_size
+        messages: list[Message] = []
+        append = messages.append
+        last = len(data) - total
+        while pos <= last and data.startswith(template, pos):
+            end = pos + total
+            if data[end - 1] != FRAME_END:
+                break
+            append(Message(exrk, data[pos + skip : end], size, flags, channel, frame_size))
+            pos = end
+        if messages:
+            run = self._run
+            if run is None:
+                self._open_run(messages, size * len(messages), events)
+            else:
+                run.messages += messages
+                run.size += size * len(messages)
+                run.flags |= flags
+        return pos
+
+    def _open_run(self, messages: list[Message], size: int, events: list[CodecEvent]) -> None:
+        self._acks = None
+        self._run = PublishRun(self._channel, self._exrk, self._flags, messages, size)
+        events.append(self._run)
+
+    def _publish(self, data: bytes, pos: int, header: int, events: list[CodecEvent]) -> int:
+        """Take one publish whose method frame is data[pos:header]; return the offset after it.
+
+        _WAIT when it is small and incomplete, _SLOW when it must go out as Frames.
+        """
+        size = len(data)
+        is_repeated = header - pos == len(self._method) and data.startswith(self._method, pos)
+        if not is_repeated and not _is_sound_method(data, pos, header):
+            return _SLOW
+        if size < header + 7:
+            return self._wait(header + 7 - pos)
+        if data[header] != 2 or data[header + 1 : header + 3] != data[pos + 1 : pos + 3]:
+            return _SLOW
+        length = _FRAME.unpack_from(data, header)[2]
+        if length < 14 or length > self.frame_max:
+            return _SLOW
+        body = header + 8 + length
+        if body > size:
+            return self._wait(body - pos)
+        _, channel, _, class_id, weight, body_size, flags = _HEADER.unpack_from(data, header)
+        if class_id != 60 or weight or data[body - 1] != FRAME_END or flags & PROP_UNKNOWN:
+            return _SLOW
+        properties = data[header + 21 : body - 1]
+        bits = data[header - 2]
+        if properties != self._properties or flags != self._flags & 0xFFFF or bits != self._bits:
+            flags = _walk_properties(properties, flags)
+            if flags < 0:
+                return _SLOW
+            flags |= (MANDATORY if bits & 1 else 0) | (IMMEDIATE if bits & 2 else 0)
+        else:
+            flags = self._flags
+        end, largest = self._body(data, body, body_size, channel)
+        if end <= 0:
+            if end == _SLOW or body_size > WAIT_BODY_MAX:
+                return _SLOW
+            return self._wait(largest - pos)
+        if length + 8 > largest:
+            largest = length + 8
+        message_exrk = self._remember(data, pos, header, is_repeated, flags)
+        is_template = body_size == self._body_size and properties == self._properties
+        self._bits, self._properties, self._flags = bits, properties, flags
+        self._body_size, self._frame_size = body_size, largest
+        if is_template and is_repeated:
+            self._learn(data, pos, body, end)
+        else:
+            self._template = b""
+        message = Message(message_exrk, data[header:end], body_size, flags, channel, largest)
+        run = self._run
+        if run is None:
+            self._open_run([message], body_size, events)
+        else:
+            run.messages.append(message)
+            run.size += body_size
+            run.flags |= flags
+        return end
+
+    def _remember(self, data: bytes, pos: int, header: int, is_repeated: bool, flags: int) -> bytes:
+        """Note this publish as the last one, end the run that it does not belong to; return its exrk."""
+        if is_repeated:
+            if (flags ^ self._flags) & _RUN_FLAGS:
+                self._run = None
+            return self._exrk
+        exrk = data[pos + 13 : header - 2]
+        channel = data[pos + 1] << 8 | data[pos + 2]
+        if exrk == self._exrk:
+            exrk = self._exrk
+            if channel != self._channel or (flags ^ self._flags) & _RUN_FLAGS:
+                self._run = None
+        else:
+            self._run = None
+        self._method, self._exrk, self._channel = data[pos:header], exrk, channel
+        return exrk
+
+    def _learn(self, data: bytes, pos: int, body: int, end: int) -> None:
+        """Make a template of a publish whose body is in one frame or empty."""
+        total = end - pos
+        if self._body_size == 0:
+            self._template, self._template_total = data[pos:end], total
+        elif end - body == self._body_size + 8:
+            self._template, self._template_total = data[pos : body + 7], total
+        else:
+            self._template = b""
+
+    def _wait(self, need: int) -> int:
+        if need > WAIT_BUFFER_MAX:
+            return _SLOW
+        self._need = need
+        return _WAIT
+
+    def _body(self, data: bytes, pos: int, left: int, channel: int) -> tuple[int, int]:
+        """Step over the body frames; return the offset after them and the largest frame's size.
+
+        (_WAIT, offset wanted) when they are not all there, (_SLOW, 0) when they are not as they should be.
+        """
+        size = len(data)
+        largest = 0
+        while left > 0:
+            if size - pos < 7:
+                return _WAIT, pos + 7
+            frame_type, frame_channel, length = _FRAME.unpack_from(data, pos)
+            if frame_type != 3 or frame_channel != channel:
+                return _SLOW, 0
+            if not 0 < length <= min(left, self.frame_max):
+                return _SLOW, 0
+            end = pos + 8 + length
+            if end > size:
+                return _WAIT, end
+            if data[end - 1] != FRAME_END:
+                return _SLOW, 0
+            if length + 8 > largest:
+                largest = length + 8
+            left -= length
+            pos = end
+        return pos, largest
+
+
+def _is_sound_method(data: bytes, pos: int, end: int) -> bool:
+    """Whether basic.publish's arguments fill the frame exactly and its names are UTF-8."""
+    if end - pos < 17:
+        return False
+    key = pos + 14 + data[pos + 13]
+    if key >= end - 2 or key + 1 + data[key] != end - 2:
+        return False
+    names = data[pos + 13 : end - 2]
+    if names.isascii() and data[pos + 13] < 128:
+        return True
+    try:
+        data[pos + 14 : key].decode()
+        data[key + 1 : end - 2].decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _steps(flags: int) -> tuple[int, ...]:
+    """The kinds of the properties that a flag word announces, in wire order."""
+    steps = []
+    for bit in range(15, 1, -1):
+        prop = 1 << bit
+        if not flags & prop:
+            continue
+        if prop == PROP_HEADERS:
+            steps.append(_STEP_TABLE)
+        elif prop == PROP_DELIVERY_MODE:
+            steps.append(_STEP_DELIVERY_MODE)
+        elif prop == PROP_PRIORITY:
+            steps.append(1)
+        else:
+            steps.append(8 if prop == PROP_TIMESTAMP else _STEP_SHORTSTR)
+    return tuple(steps)
+
+
+def _walk_properties(octets: bytes, flags: int) -> int:
+    """Return the message flags for a flag word and its properties, -1 when they are malformed."""
+    pos = 0
+    result = flags
+    try:
+        for step in _steps(flags):
+            if step == _STEP_SHORTSTR:
+                pos += 1 + octets[pos]
+            elif step == _STEP_DELIVERY_MODE:
+                if octets[pos] == 2:
+                    result |= PERSISTENT
+                pos += 1
+            elif step == _STEP_TABLE:
+                _, pos = decode_table_at(octets, pos)
+            else:
+                pos += step
+    except (IndexError, MalformedTable):
+        return -1
+    if pos != len(octets):
+        return -1
+    if flags & PROP_HEADERS and (b"\x02CC" in octets or b"\x03BCC" in octets):
+        result |= MAYBE_CC
+    return result
+
+
+def header_flags(payload: bytes) -> int:
+    """The message flags that a content header's payload gives, -1 when its properties are malformed."""
+    flags = payload[12] << 8 | payload[13]
+    return -1 if flags & PROP_UNKNOWN else _walk_properties(payload[14:], flags)
+
+
+def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message:
+    """A message from its stored parts; channel and largest frame are read from raw."""
+    pos = 0
+    largest = 0
+    while pos < len(raw):
+        length: int = _FRAME.unpack_from(raw, pos)[2] + 8
+        if length > largest:
+            largest = length
+        pos += length
+    return Message(exrk, raw, size, flags, raw[1] << 8 | raw[2], largest, handle)
+
+
+def take(
+    messages: deque[Message], max_count: int, max_bytes: int
+) -> tuple[list[Message], int]:
+    """Take messages from the left until a limit is reached, at least one; also return their octets."""
+    taken: list[Message] = []
+    total = 0
+    popleft = messages.popleft
+    for _ in range(min(max_count, len(messages)) if max_count > 1 else min(1, len(messages))):
+        message = popleft()
+        taken.append(message)
+        total += message.size
+        if total >= max_bytes:
+            break
+    return taken, total
+
+
+def encode_deliver(
+    channel: int,
+    consumer_tag: bytes,
+    first_tag: int,
+    redelivered: bool,
+    messages: list[Message],
+    frame_max: int,
+) -> bytes:
+    """basic.deliver and content for messages with consecutive delivery tags, joined."""
+    parts: list[bytes] = []
+    append = parts.append
+    before = _DELIVER_IDS + bytes((len(consumer_tag),)) + consumer_tag
+    pack = _DELIVERED.pack
+    tag = first_tag
+    exrk = None
+    head = b""
+    after = b"\xce"
+    for message in messages:
+        if message.exrk is not exrk:
+            exrk = message.exrk
+            head = _FRAME.pack(1, channel, len(before) + 9 + len(exrk)) + before
+            after = exrk + b"\xce"
+        append(head)
+        append(pack(tag, redelivered))
+        append(after)
+        tag += 1
+        if message.channel == channel and not 0 < frame_max < message.frame_max:
+            append(message.raw)
+        else:
+            append(_reframe(message.raw, channel, frame_max))
+    return b"".join(parts)
+
+
+def _reframe(raw: bytes, channel: int, frame_max: int) -> bytes:
+    """Content frames with another channel number, bodies cut again where frame_max asks for it."""
+    parts: list[bytes] = []
+    limit = frame_max - 8 if frame_max else 0
+    pos = 0
+    body: list[bytes] = []
+    while pos < len(raw):
+        frame_type, _, length = _FRAME.unpack_from(raw, pos)
+        payload = raw[pos + 7 : pos + 7 + length]
+        if frame_type == 2 or not limit:
+            parts += (_FRAME.pack(frame_type, channel, length), payload, b"\xce")
+        else:
+            body.append(payload)
+        pos += 8 + length
+    if limit and max(map(len, body), default=0) <= limit:
+        for payload in body:
+            parts += (_FRAME.pack(3, channel, len(payload)), payload, b"\xce")
+    elif limit:
+        whole = b"".join(body)
+        for start in range(0, len(whole), limit):
+            payload = whole[start : start + limit]
+            parts += (_FRAME.pack(3, channel, len(payload)), payload, b"\xce")
+    return b"".join(parts)
+
+
+def _method_frame(channel: int, method: int, arguments: bytes) -> bytes:
+    head = _FRAME.pack(1, channel, 4 + len(arguments))
+    return b"".join((head, b"\x00\x3c", method.to_bytes(2, "big"), arguments, b"\xce"))
+
+
+def _content(message: Message, channel: int, frame_max: int) -> bytes:
+    if message.channel == channel and not 0 < frame_max < message.frame_max:
+        return message.raw
+    return _reframe(message.raw, channel, frame_max)
+
+
+def encode_get_ok(
+    channel: int,
+    tag: int,
+    redelivered: bool,
+    message: Message,
+    message_count: int,
+    frame_max: int,
+) -> bytes:
+    """basic.get-ok and the message's content."""
+    arguments = _DELIVERED.pack(tag, redelivered) + message.exrk + message_count.to_bytes(4, "big")
+    return _method_frame(channel, 71, arguments) + _content(message, channel, frame_max)
+
+
+def encode_return(channel: int, code: int, text: str, message: Message, frame_max: int) -> bytes:
+    """basic.return and the message's content."""
+    reason = text.encode()
+    arguments = code.to_bytes(2, "big") + bytes((len(reason),)) + reason + message.exrk
+    return _method_frame(channel, 50, arguments) + _content(message, channel, frame_max)
+
+
+def encode_ack(channel: int, tag: int, multiple: bool) -> bytes:
+    """basic.ack as the broker confirms with it."""
+    return _method_frame(channel, 80, _ACK.pack(tag, multiple))
+
+
+def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes:
+    """basic.nack as the broker refuses with it."""
+    return _method_frame(channel, 120, _ACK.pack(tag, multiple | requeue << 1))
+
+
+def split_exrk(exrk: bytes) -> tuple[bytes, bytes]:
+    """Exchange and routing key of an exrk."""
+    key = 1 + exrk[0]
+    return exrk[1:key], exrk[key + 1 :]
+
+
+def join_exrk(exchange: bytes, routing_key: bytes) -> bytes:
+    """An exrk: both names, each behind its length octet."""
+    return b"".join(
+        (bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key)
+    )

@@ -1,0 +1,98 @@
+"""What a peer asked for, as ServerConnection tells it.
+
+The hot events, PublishRun and AckRun, are the codec's; the ones here are cold. An AmqpError in the list
+of events is always the last one and asks for the connection to be closed with it.
+
+Owns no state. Made by connection, handshake and channels; read by broker.session. Treat as read-only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, Union
+
+from protocol.codec import AckRun, PublishRun
+from protocol.errors import AmqpError
+from protocol.methods import Method
+from protocol.table import FieldTable
+
+
+@dataclass(slots=True)
+class LoginAttempt:
+    """connection.start-ok: answer with accept_login() or refuse_login()."""
+
+    mechanism: str
+    response: bytes
+    client_properties: FieldTable
+    locale: str
+
+
+@dataclass(slots=True)
+class OpenRequested:
+    """connection.open: answer with accept_open() or close_with()."""
+
+    vhost: str
+
+
+@dataclass(slots=True)
+class MethodReceived:
+    """Any method on an open channel that is not one of the other events."""
+
+    channel: int
+    method: Method
+
+
+@dataclass(slots=True)
+class ChannelOpened:
+    """A channel was opened; channel.open-ok is already queued."""
+
+    channel: int
+
+
+@dataclass(slots=True)
+class ChannelClosed:
+    """A channel ends: by the client's channel.close (answer it with channel_close_ok() once the
+    channel's state is gone), or by close-ok to ours, after which the number is free."""
+
+    channel: int
+    by_client: bool
+
+
+@dataclass(slots=True)
+class ChannelFailed:
+    """What came on a channel asks for a channel exception; its later frames are dropped already.
+    Treat it as an exception of that channel: end its state, then close_channel()."""
+
+    channel: int
+    error: AmqpError
+
+
+@dataclass(slots=True)
+class ConnectionCloseReceived:
+    """The client closes the connection: clean up, then connection_close_ok()."""
+
+    reply_code: int
+    reply_text: str
+
+
+@dataclass(slots=True)
+class Disconnect:
+    """Drop the socket after delay_s (and after what is queued has been sent), reading nothing more."""
+
+    reason: str
+    delay_s: float
+
+
+Event: TypeAlias = Union[
+    PublishRun,
+    AckRun,
+    LoginAttempt,
+    OpenRequested,
+    MethodReceived,
+    ChannelOpened,
+    ChannelClosed,
+    ChannelFailed,
+    ConnectionCloseReceived,
+    Disconnect,
+    AmqpError,
+]

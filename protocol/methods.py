@@ -1,0 +1,396 @@
+"""Every AMQP method but the hot ones: pamqp's classes and argument specifications, our own reading of them.
+
+A method is an object with ``name`` ('Queue.Declare'), ``class_id``, ``method_id`` and pamqp's attribute
+names. The classes here differ from pamqp's in one thing: they never validate, because pamqp refuses
+names that RabbitMQ takes. Decoding and encoding go by pamqp's list of arguments and types, with two
+differences: tables are table.py's, whose values keep their types, and a received long string is bytes.
+
+Owns no state. Called by handshake, channels and connection; the broker builds replies from these classes.
+
+Invariants: decode_method raises AmqpError and nothing else, whatever the octets; arguments must fill the
+frame exactly. Source: amqp0-9-1.xml through pamqp.commands; texts of RabbitMQ's rabbit_binary_parser
+and rabbit_misc:frame_error.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error as StructError
+from typing import ClassVar, Final
+
+from pamqp import commands
+
+from protocol.constants import CLASS_ACCESS, FRAME_METHOD
+from protocol.errors import CommandInvalid, FrameError
+from protocol.framing import erlang_octets, frame
+from protocol.table import FieldTable, MalformedTable, decode_table_at, encode_table
+
+
+class Method:
+    """What all methods have in common; a mixin before pamqp's class, whose validation it replaces."""
+
+    name: ClassVar[str]
+    index: ClassVar[int]
+    class_id: ClassVar[int]
+    method_id: ClassVar[int]
+    arguments_spec: ClassVar[tuple[tuple[str, str], ...]]
+    """Argument names with their wire types, in wire order."""
+
+    def __init_subclass__(cls) -> None:
+        cls.class_id, cls.method_id = cls.index >> 16, cls.index & 0xFFFF
+        names: list[str] = getattr(cls, "__slots__", [])
+        cls.arguments_spec = tuple((name, getattr(cls, "_" + name)) for name in names)
+
+    def validate(self) -> None:
+        """Accept anything: what is legal is RabbitMQ's to say, not pamqp's."""
+
+
+class Connection:
+    """Methods of class connection."""
+
+    class Start(Method, commands.Connection.Start):
+        """connection.start."""
+
+    class StartOk(Method, commands.Connection.StartOk):
+        """connection.start-ok."""
+
+    class Secure(Method, commands.Connection.Secure):
+        """connection.secure."""
+
+    class SecureOk(Method, commands.Connection.SecureOk):
+        """connection.secure-ok."""
+
+    class Tune(Method, commands.Connection.Tune):
+        """connection.tune."""
+
+    class TuneOk(Method, commands.Connection.TuneOk):
+        """connection.tune-ok."""
+
+    class Open(Method, commands.Connection.Open):
+        """connection.open."""
+
+    class OpenOk(Method, commands.Connection.OpenOk):
+        """connection.open-ok."""
+
+    class Close(Method, commands.Connection.Close):
+        """connection.close."""
+
+    class CloseOk(Method, commands.Connection.CloseOk):
+        """connection.close-ok."""
+
+    class Blocked(Method, commands.Connection.Blocked):
+        """connection.blocked."""
+
+    class Unblocked(Method, commands.Connection.Unblocked):
+        """connection.unblocked."""
+
+    class UpdateSecret(Method, commands.Connection.UpdateSecret):
+        """connection.update-secret."""
+
+    class UpdateSecretOk(Method, commands.Connection.UpdateSecretOk):
+        """connection.update-secret-ok."""
+
+
+class Channel:
+    """Methods of class channel."""
+
+    class Open(Method, commands.Channel.Open):
+        """channel.open."""
+
+    class OpenOk(Method, commands.Channel.OpenOk):
+        """channel.open-ok."""
+
+    class Flow(Method, commands.Channel.Flow):
+        """channel.flow."""
+
+    class FlowOk(Method, commands.Channel.FlowOk):
+        """channel.flow-ok."""
+
+    class Close(Method, commands.Channel.Close):
+        """channel.close."""
+
+    class CloseOk(Method, commands.Channel.CloseOk):
+        """channel.close-ok."""
+
+
+class Exchange:
+    """Methods of class exchange."""
+
+    class Declare(Method, commands.Exchange.Declare):
+        """exchange.declare."""
+
+    class DeclareOk(Method, commands.Exchange.DeclareOk):
+        """exchange.declare-ok."""
+
+    class Delete(Method, commands.Exchange.Delete):
+        """exchange.delete."""
+
+    class DeleteOk(Method, commands.Exchange.DeleteOk):
+        """exchange.delete-ok."""
+
+    class Bind(Method, commands.Exchange.Bind):
+        """exchange.bind."""
+
+    class BindOk(Method, commands.Exchange.BindOk):
+        """exchange.bind-ok."""
+
+    class Unbind(Method, commands.Exchange.Unbind):
+        """exchange.unbind."""
+
+    class UnbindOk(Method, commands.Exchange.UnbindOk):
+        """exchange.unbind-ok."""
+
+
+class Queue:
+    """Methods of class queue."""
+
+    class Declare(Method, commands.Queue.Declare):
+        """queue.declare."""
+
+    class DeclareOk(Method, commands.Queue.DeclareOk):
+        """queue.declare-ok."""
+
+    class Bind(Method, commands.Queue.Bind):
+        """queue.bind."""
+
+    class BindOk(Method, commands.Queue.BindOk):
+        """queue.bind-ok."""
+
+    class Purge(Method, commands.Queue.Purge):
+        """queue.purge."""
+
+    class PurgeOk(Method, commands.Queue.PurgeOk):
+        """queue.purge-ok."""
+
+    class Delete(Method, commands.Queue.Delete):
+        """queue.delete."""
+
+    class DeleteOk(Method, commands.Queue.DeleteOk):
+        """queue.delete-ok."""
+
+    class Unbind(Method, commands.Queue.Unbind):
+        """queue.unbind."""
+
+    class UnbindOk(Method, commands.Queue.UnbindOk):
+        """queue.unbind-ok."""
+
+
+class Basic:
+    """Methods of class basic."""
+
+    class Qos(Method, commands.Basic.Qos):
+        """basic.qos."""
+
+    class QosOk(Method, commands.Basic.QosOk):
+        """basic.qos-ok."""
+
+    class Consume(Method, commands.Basic.Consume):
+        """basic.consume."""
+
+    class ConsumeOk(Method, commands.Basic.ConsumeOk):
+        """basic.consume-ok."""
+
+    class Cancel(Method, commands.Basic.Cancel):
+        """basic.cancel."""
+
+    class CancelOk(Method, commands.Basic.CancelOk):
+        """basic.cancel-ok."""
+
+    class Publish(Method, commands.Basic.Publish):
+        """basic.publish."""
+
+    class Return(Method, commands.Basic.Return):
+        """basic.return."""
+
+    class Deliver(Method, commands.Basic.Deliver):
+        """basic.deliver."""
+
+    class Get(Method, commands.Basic.Get):
+        """basic.get."""
+
+    class GetOk(Method, commands.Basic.GetOk):
+        """basic.get-ok."""
+
+    class GetEmpty(Method, commands.Basic.GetEmpty):
+        """basic.get-empty."""
+
+    class Ack(Method, commands.Basic.Ack):
+        """basic.ack."""
+
+    class Reject(Method, commands.Basic.Reject):
+        """basic.reject."""
+
+    class RecoverAsync(Method, commands.Basic.RecoverAsync):
+        """basic.recover-async."""
+
+    class Recover(Method, commands.Basic.Recover):
+        """basic.recover."""
+
+    class RecoverOk(Method, commands.Basic.RecoverOk):
+        """basic.recover-ok."""
+
+    class Nack(Method, commands.Basic.Nack):
+        """basic.nack."""
+
+
+class Tx:
+    """Methods of class tx."""
+
+    class Select(Method, commands.Tx.Select):
+        """tx.select."""
+
+    class SelectOk(Method, commands.Tx.SelectOk):
+        """tx.select-ok."""
+
+    class Commit(Method, commands.Tx.Commit):
+        """tx.commit."""
+
+    class CommitOk(Method, commands.Tx.CommitOk):
+        """tx.commit-ok."""
+
+    class Rollback(Method, commands.Tx.Rollback):
+        """tx.rollback."""
+
+    class RollbackOk(Method, commands.Tx.RollbackOk):
+        """tx.rollback-ok."""
+
+
+class Confirm:
+    """Methods of class confirm."""
+
+    class Select(Method, commands.Confirm.Select):
+        """confirm.select."""
+
+    class SelectOk(Method, commands.Confirm.SelectOk):
+        """confirm.select-ok."""
+
+
+
+class Access:
+    """Methods of class access, which pamqp does not know."""
+
+    class Request(Method):
+        """access.request: a relic that gets ticket 1."""
+
+        name = "Access.Request"
+        index = CLASS_ACCESS << 16 | 10
+        __slots__ = ("realm", "exclusive", "passive", "active", "write", "read")
+        _realm = "shortstr"
+        _exclusive = _passive = _active = _write = _read = "bit"
+
+    class RequestOk(Method):
+        """access.request-ok."""
+
+        name = "Access.RequestOk"
+        index = CLASS_ACCESS << 16 | 11
+        __slots__ = ("ticket",)
+        _ticket = "short"
+
+        def __init__(self, ticket: int = 1) -> None:
+            self.ticket = ticket
+
+
+_SHORT: Final = Struct(">H")
+_LONG: Final = Struct(">I")
+_LONGLONG: Final = Struct(">Q")
+_NUMBERS: Final = {"octet": Struct(">B"), "short": _SHORT, "long": _LONG, "longlong": _LONGLONG}
+
+METHODS: Final[dict[int, type[Method]]] = {
+    method.index: method
+    for group in (Connection, Channel, Access, Exchange, Queue, Basic, Tx, Confirm)
+    for method in vars(group).values()
+    if isinstance(method, type)
+}
+"""Every method by class id << 16 | method id."""
+
+
+def decode_method(payload: bytes) -> Method:
+    """Decode the payload of a method frame.
+
+    Raises: CommandInvalid for an id that no method has, FrameError for arguments that cannot be read.
+    """
+    if len(payload) < 4:
+        raise FrameError(f"cannot decode {erlang_octets(payload)}")
+    index = _LONG.unpack_from(payload, 0)[0]
+    kind = METHODS.get(index)
+    if kind is None:
+        raise CommandInvalid("unimplemented method", index >> 16, index & 0xFFFF)
+    method = kind.__new__(kind)
+    try:
+        _decode_arguments(method, payload)
+    except UnicodeDecodeError as error:
+        raise FrameError("Malformed UTF-8 in shortstr", kind.class_id, kind.method_id) from error
+    except (StructError, IndexError, MalformedTable) as error:
+        # The text is cut at 255 octets anyway: printing megabytes of numbers first would be a gift.
+        text = f"cannot decode {erlang_octets(payload[4:260])}"
+        raise FrameError(text, kind.class_id, kind.method_id) from error
+    return method
+
+
+def _decode_arguments(method: Method, payload: bytes) -> None:
+    pos = 4
+    bit = 0
+    for name, kind in method.arguments_spec:
+        if kind == "bit":
+            if not bit:
+                octet, bit = payload[pos], 1
+                pos += 1
+            setattr(method, name, bool(octet & bit))
+            bit = bit << 1 & 0xFF
+            continue
+        bit = 0
+        value, pos = _decode_argument(payload, pos, kind)
+        setattr(method, name, value)
+    if pos != len(payload):
+        raise IndexError("octets after the last argument")
+
+
+def _decode_argument(payload: bytes, pos: int, kind: str) -> tuple[object, int]:
+    number = _NUMBERS.get(kind)
+    if number is not None:
+        return number.unpack_from(payload, pos)[0], pos + number.size
+    if kind == "table":
+        return decode_table_at(payload, pos)
+    if kind == "shortstr":
+        begin, end = pos + 1, pos + 1 + payload[pos]
+    else:
+        begin, end = pos + 4, pos + 4 + _LONG.unpack_from(payload, pos)[0]
+    if end > len(payload):
+        raise IndexError("a string beyond the end of the frame")
+    octets = payload[begin:end]
+    return (octets.decode() if kind == "shortstr" else octets), end
+
+
+def encode_method(channel: int, method: Method) -> bytes:
+    """A whole method frame."""
+    parts = [_LONG.pack(method.index)]
+    bits: list[bool] = []
+    for name, kind in method.arguments_spec:
+        value = getattr(method, name)
+        if kind == "bit":
+            bits.append(bool(value))
+            continue
+        if bits:
+            parts.append(_encode_bits(bits))
+            bits = []
+        parts.append(_encode_argument(value, kind))
+    if bits:
+        parts.append(_encode_bits(bits))
+    return frame(FRAME_METHOD, channel, b"".join(parts))
+
+
+def _encode_bits(bits: list[bool]) -> bytes:
+    """Bits packed from the lowest up; no method of AMQP 0-9-1 has more than eight in a row."""
+    return bytes((sum(bit << place for place, bit in enumerate(bits)),))
+
+
+def _encode_argument(value: object, kind: str) -> bytes:
+    number = _NUMBERS.get(kind)
+    if number is not None:
+        return number.pack(value)
+    if kind == "table":
+        table: FieldTable = value if isinstance(value, dict) else {}
+        return encode_table(table)
+    octets = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+    if kind == "shortstr":
+        return bytes((len(octets),)) + octets
+    return _LONG.pack(len(octets)) + octets

@@ -1,0 +1,347 @@
+"""AMQP field tables: values that remember their type, decoding, encoding, argument equivalence.
+
+Owns no state. Called by methods (arguments), properties (headers), sasl (AMQPLAIN), the interpreted
+codec (is this header table sound?) and by the broker for the argument rules.
+
+How a wire value looks in Python, so that encoding it again gives the same type and octets:
+
+    S longstr      str (octets that are not UTF-8 come as lone surrogates and go back unchanged)
+    I signedint    int                   l, L long       Long      (L goes back as l, as RabbitMQ does)
+    s short        Short                 u unsignedshort UnsignedShort
+    b byte         Byte                  B unsignedbyte  UnsignedByte
+    i unsignedint  UnsignedInt           T timestamp     Timestamp (seconds)
+    d double       float                 f float         Float
+    t bool         bool                  D decimal       DecimalValue(scale, value)
+    F table        dict                  A array         list
+    x binary       bytes                 V void          None
+
+A plain int that does not fit 32 bits is encoded as l. All typed numbers compare and calculate as numbers.
+
+Invariants: decoding is iterative and never trusts a length; depth, number of fields and size are limited
+(constants.TABLE_*); of duplicate keys the first counts. Source: RabbitMQ's rabbit_binary_parser,
+rabbit_misc:type_class and rabbit_misc:assert_args_equivalence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct, error as StructError
+from typing import Final, NamedTuple, TypeAlias, Union
+
+from protocol.constants import TABLE_DEPTH_MAX, TABLE_FIELDS_MAX, TABLE_SIZE_MAX
+
+
+class MalformedTable(ValueError):
+    """The octets are no field table, or one beyond the limits."""
+
+
+class Long(int):
+    """64-bit signed."""
+
+    __slots__ = ()
+
+
+class Short(int):
+    """16-bit signed."""
+
+    __slots__ = ()
+
+
+class Byte(int):
+    """8-bit signed."""
+
+    __slots__ = ()
+
+
+class UnsignedInt(int):
+    """32-bit unsigned."""
+
+    __slots__ = ()
+
+
+class UnsignedShort(int):
+    """16-bit unsigned."""
+
+    __slots__ = ()
+
+
+class UnsignedByte(int):
+    """8-bit unsigned."""
+
+    __slots__ = ()
+
+
+class Timestamp(int):
+    """Seconds since the epoch, 64-bit unsigned."""
+
+    __slots__ = ()
+
+
+class Float(float):
+    """32-bit floating point."""
+
+    __slots__ = ()
+
+
+class DecimalValue(NamedTuple):
+    """``value`` divided by ten to the power of ``scale``."""
+
+    scale: int
+    value: int
+
+
+FieldValue: TypeAlias = Union[
+    None, bool, int, float, str, bytes, DecimalValue, "list[FieldValue]", "dict[str, FieldValue]"
+]
+FieldTable: TypeAlias = "dict[str, FieldValue]"
+
+_U32: Final = Struct(">I")
+_I32: Final = Struct(">i")
+_I64: Final = Struct(">q")
+_DECIMAL: Final = Struct(">Bi")
+
+# tag octet -> (struct, constructor); the sized kinds S, x, F, A and the odd D, V, t are handled apart.
+_FixedKind: TypeAlias = tuple[
+    Struct, Callable[[int], FieldValue] | Callable[[float], FieldValue] | None
+]
+_FIXED: Final[dict[int, _FixedKind]] = {
+    ord("I"): (_I32, None),
+    ord("l"): (_I64, Long),
+    ord("L"): (_I64, Long),
+    ord("s"): (Struct(">h"), Short),
+    ord("u"): (Struct(">H"), UnsignedShort),
+    ord("i"): (_U32, UnsignedInt),
+    ord("b"): (Struct(">b"), Byte),
+    ord("B"): (Struct(">B"), UnsignedByte),
+    ord("T"): (Struct(">Q"), Timestamp),
+    ord("d"): (Struct(">d"), None),
+    ord("f"): (Struct(">f"), Float),
+    ord("t"): (Struct(">B"), bool),
+}
+_TAG_S, _TAG_X, _TAG_F, _TAG_A, _TAG_D, _TAG_V = (ord(tag) for tag in "SxFADV")
+
+# type -> (tag, struct, name in RabbitMQ's texts)
+_TYPED: Final[dict[type, tuple[bytes, Struct, str]]] = {
+    Long: (b"l", _I64, "long"),
+    Short: (b"s", Struct(">h"), "short"),
+    Byte: (b"b", Struct(">b"), "byte"),
+    UnsignedInt: (b"i", _U32, "unsignedint"),
+    UnsignedShort: (b"u", Struct(">H"), "unsignedshort"),
+    UnsignedByte: (b"B", Struct(">B"), "unsignedbyte"),
+    Timestamp: (b"T", Struct(">Q"), "timestamp"),
+    Float: (b"f", Struct(">f"), "float"),
+    float: (b"d", Struct(">d"), "double"),
+}
+_INTEGERS: Final = frozenset(
+    {
+        "signedint",
+        "long",
+        "short",
+        "byte",
+        "unsignedint",
+        "unsignedshort",
+        "unsignedbyte",
+        "decimal",
+    }
+)
+
+
+def decode_table(data: bytes) -> FieldTable:
+    """Decode one whole table as on the wire, with its four length octets.
+
+    Raises: MalformedTable.
+    """
+    table, end = decode_table_at(data, 0)
+    if end != len(data):
+        raise MalformedTable("octets after the table")
+    return table
+
+
+def decode_table_body(body: bytes) -> FieldTable:
+    """Decode the fields of a table whose length octets are not there (AMQPLAIN).
+
+    Raises: MalformedTable.
+    """
+    return decode_table(_U32.pack(len(body)) + body)
+
+
+def decode_table_at(data: bytes, offset: int) -> tuple[FieldTable, int]:
+    """Decode the table that begins at offset; return it and the offset after it.
+
+    Raises: MalformedTable.
+    """
+    try:
+        end = offset + 4 + _U32.unpack_from(data, offset)[0]
+        if end > len(data) or end - offset - 4 > TABLE_SIZE_MAX:
+            raise MalformedTable("a table longer than its frame or the limit")
+        return _decode_fields(data, offset + 4, end), end
+    except (StructError, IndexError) as error:
+        raise MalformedTable("a table cut short") from error
+
+
+def _decode_fields(data: bytes, offset: int, end: int) -> FieldTable:
+    """Walk the fields between offset and end; containers that are open wait on a stack, not in calls."""
+    root: FieldTable = {}
+    container: FieldTable | list[FieldValue] = root
+    waiting: list[tuple[FieldTable | list[FieldValue], int]] = []
+    fields_left = TABLE_FIELDS_MAX
+    while True:
+        if offset >= end:
+            if offset > end:
+                raise MalformedTable("a value beyond the end of its table")
+            if not waiting:
+                return root
+            container, end = waiting.pop()
+            continue
+        fields_left -= 1
+        if fields_left < 0:
+            raise MalformedTable("too many fields")
+        key = ""
+        if container.__class__ is dict:
+            key_end = offset + 1 + data[offset]
+            if key_end >= end:
+                raise MalformedTable("a field name beyond the end of its table")
+            key = data[offset + 1 : key_end].decode("utf-8", "surrogateescape")
+            offset = key_end
+        tag = data[offset]
+        value, offset, inner_end = _decode_value(data, tag, offset + 1)
+        if offset > end or inner_end > end:
+            raise MalformedTable("a value beyond the end of its table")
+        if isinstance(container, list):
+            container.append(value)
+        elif key not in container:
+            container[key] = value
+        if inner_end >= 0 and isinstance(value, (dict, list)):
+            if len(waiting) + 2 > TABLE_DEPTH_MAX:
+                raise MalformedTable("nested too deep")
+            waiting.append((container, end))
+            container, end = value, inner_end
+
+
+def _decode_value(data: bytes, tag: int, offset: int) -> tuple[FieldValue, int, int]:
+    """Return a value, the offset to go on from and, for a container yet to be filled, its end (else -1)."""
+    if tag == _TAG_S or tag == _TAG_X:
+        end = offset + 4 + _U32.unpack_from(data, offset)[0]
+        octets = data[offset + 4 : end]
+        return (octets.decode("utf-8", "surrogateescape") if tag == _TAG_S else octets), end, -1
+    fixed = _FIXED.get(tag)
+    if fixed is not None:
+        layout, construct = fixed
+        number = layout.unpack_from(data, offset)[0]
+        return (number if construct is None else construct(number)), offset + layout.size, -1
+    if tag == _TAG_F or tag == _TAG_A:
+        end = offset + 4 + _U32.unpack_from(data, offset)[0]
+        empty: FieldValue = {} if tag == _TAG_F else []
+        return empty, offset + 4, end
+    if tag == _TAG_V:
+        return None, offset, -1
+    if tag == _TAG_D:
+        return DecimalValue(*_DECIMAL.unpack_from(data, offset)), offset + 5, -1
+    raise MalformedTable(f"unknown field type {tag}")
+
+
+def encode_table(table: FieldTable) -> bytes:
+    """Encode a table with its four length octets, fields in the order of the dict."""
+    parts: list[bytes] = []
+    for key, value in table.items():
+        name = key.encode("utf-8", "surrogateescape")
+        if len(name) > 255:
+            raise MalformedTable("a field name longer than 255 octets")
+        parts.append(bytes((len(name),)))
+        parts.append(name)
+        parts.append(encode_value(value))
+    body = b"".join(parts)
+    return _U32.pack(len(body)) + body
+
+
+def encode_value(value: FieldValue) -> bytes:
+    """Encode one value with its tag octet."""
+    if isinstance(value, str):
+        octets = value.encode("utf-8", "surrogateescape")
+        return b"S" + _U32.pack(len(octets)) + octets
+    if isinstance(value, bool):
+        return b"t\x01" if value else b"t\x00"
+    typed = _TYPED.get(value.__class__)
+    if typed is not None:
+        return typed[0] + typed[1].pack(value)
+    if isinstance(value, int):
+        return b"I" + _I32.pack(value) if _fits_32_bits(value) else b"l" + _I64.pack(value)
+    if isinstance(value, dict):
+        return b"F" + encode_table(value)
+    if isinstance(value, bytes):
+        return b"x" + _U32.pack(len(value)) + value
+    if isinstance(value, list):
+        body = b"".join(map(encode_value, value))
+        return b"A" + _U32.pack(len(body)) + body
+    if isinstance(value, DecimalValue):
+        return b"D" + _DECIMAL.pack(value.scale, value.value)
+    if value is None:
+        return b"V"
+    raise TypeError(f"no AMQP type for {value.__class__.__name__}")
+
+
+def type_name(value: FieldValue) -> str:
+    """The name of a value's type as RabbitMQ's texts have it."""
+    typed = _TYPED.get(value.__class__)
+    if typed is not None:
+        return typed[2]
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "signedint" if _fits_32_bits(value) else "long"
+    if isinstance(value, str):
+        return "longstr"
+    if isinstance(value, bytes):
+        return "binary"
+    if isinstance(value, dict):
+        return "table"
+    if isinstance(value, list):
+        return "array"
+    return "decimal" if isinstance(value, DecimalValue) else "void"
+
+
+def is_integer(value: FieldValue) -> bool:
+    """Whether RabbitMQ takes the value for an integer argument: any width, no bool, no timestamp."""
+    return isinstance(value, int) and not isinstance(value, (bool, Timestamp))
+
+
+def equivalent(current: FieldValue, received: FieldValue) -> bool:
+    """Whether two argument values (None: absent) mean the same to a redeclaration.
+
+    All integer widths and decimals are one class of types, both floating kinds another.
+    """
+    return _type_class(current) == _type_class(received) and current == received
+
+
+def value_text(value: FieldValue) -> str:
+    """A value as RabbitMQ's texts print it, without quotes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)
+
+
+def describe(value: FieldValue) -> str:
+    """``none`` or ``the value 'V' of type 'T'``, as the texts about one-sided arguments have it."""
+    if value is None:
+        return "none"
+    return f"the value '{value_text(value)}' of type '{type_name(value)}'"
+
+
+def inequivalent_text(current: FieldValue, received: FieldValue) -> str:
+    """The end of RabbitMQ's text about an inequivalent argument, from ``received`` on."""
+    if current is None or received is None:
+        return f"received {describe(received)} but current is {describe(current)}"
+    return f"received '{value_text(received)}' but current is '{value_text(current)}'"
+
+
+def _type_class(value: FieldValue) -> str:
+    name = type_name(value)
+    if name in _INTEGERS:
+        return "int"
+    return "float" if name == "double" else name
+
+
+def _fits_32_bits(value: int) -> bool:
+    return -0x80000000 <= value <= 0x7FFFFFFF
