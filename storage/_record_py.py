@@ -88,7 +88,7 @@ def assign_handles(
 def _check(view: memoryview, offset: int, seed: int) -> tuple[int, int, int, int] | None:
     """Validate the message record at offset: (segment, slot, meta length, end), or None."""
     left = len(view) - offset
-    if left < HEADER_SIZE + META_FIXED:
+    if offset < 0 or left < HEADER_SIZE + META_FIXED:
         return None
     magic, kind, flags, segment, slot, meta, body, check = _HEADER.unpack_from(view, offset)
     if magic != MAGIC or kind != TYPE_MESSAGE or flags or meta < META_FIXED:

@@ -108,7 +108,8 @@ class EntryColumns(NamedTuple):
     expiries: array[int]
 
 
-_Columns: TypeAlias = tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]
+# A string: array takes no parameters at run time before Python 3.12.
+_Columns: TypeAlias = "tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]"
 
 
 class _Packer(Protocol):

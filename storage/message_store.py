@@ -1,0 +1,542 @@
+"""The shared message store: one copy of a message for any number of queues, in segment files.
+
+A message's handle is `segment << 32 | slot`; it never changes and is never used for anything
+else: compaction moves bytes, not slots; after a start nothing is appended to an old segment, and
+segment numbers are never used twice. Places and reference counts are kept in memory (5 bytes a
+message) and not written while running: the queue indexes are the truth, a clean stop takes a
+snapshot (`snapshot_terms`).
+
+State owned: segments, their tables, which files have un-synced bytes. Called by the disk thread;
+`read` and `CompactionPlan.step` also by one worker thread. Who waits for what:
+
+- a new segment's header and directory entry are durable before its first record;
+- `sync` (or `dirty_files` and `mark_synced`) makes appended records durable, the caller decides
+  when; a roll syncs the records itself, before it writes the seal, in both confirm modes: a seal
+  vouches for its records, and a whole segment un-synced is more than the store may hold;
+- a compacted file is durable before it is renamed, and the rename before the old file goes;
+- nothing waits for an unlink: a file that comes back after a power cut has no references.
+
+A store that is not durable (transient messages) syncs nothing; its directory is wiped at start.
+
+Invariants: count 0 is final; a failed append leaves the store as it was; a failed sync is never
+tried again on that file. Source: docs/formats/segment.md. RabbitMQ's rabbit_msg_store is the
+model, with handles in place of ids.
+"""
+
+from __future__ import annotations
+
+import errno
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from storage import record
+from storage.compaction import CompactionPlan, choose_victims, plan_header
+from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, WriteFailed
+from storage.filesystem import File, FileSystem
+from storage.references import ReferenceTally, TableSnapshot, pack_snapshot, parse_snapshot
+from storage.segment import (
+    FILE_HEADER_SIZE,
+    MAX_FILE_SIZE,
+    SegmentFile,
+    SegmentHeader,
+    SlotTable,
+    TableLayout,
+    file_name,
+    pack_file_header,
+    pack_seal,
+)
+from storage.segment_scan import Opened, ScanTerms, open_directory
+from storage.segment_set import SegmentSet
+from storage.types import StoredMessage
+
+_BLOB_LIMIT: Final = 1 << 20
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# A segment whose messages all went is given back at an idle moment from this size on.
+_IDLE_SIZE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStoreOptions:
+    """What a store is made with; the limit and the identity are recorded in every file."""
+
+    directory: str
+    quarantine_directory: str
+    identity: bytes
+    segment_size_limit: int = 16 * 1024 * 1024
+    is_durable: bool = True
+    open_files: int = 128
+    merge_above_files: int = 1000
+
+
+class StoreRecovery(NamedTuple):
+    """What an unclean start found; the handles are those that an index has and the store has not.
+
+    gone: removed before (the ack was lost, the message not). torn: behind the end of what reached
+    the disk. lost: damaged. quarantined: stretches of bad bytes that were copied aside.
+    """
+
+    gone: frozenset[int]
+    torn: frozenset[int]
+    lost: frozenset[int]
+    quarantined: int
+
+
+class MessageStore:
+    """See the module. `open_clean` or `recover` comes before anything else."""
+
+    def __init__(self, filesystem: FileSystem, options: MessageStoreOptions) -> None:
+        if not 0 < options.segment_size_limit <= MAX_FILE_SIZE // 2:
+            raise ValueError(f"segment_size_limit {options.segment_size_limit} is out of range")
+        self.options = options
+        self._filesystem = filesystem
+        self._seed = record.seed_of(options.identity)
+        self._segments = SegmentSet(filesystem, self._seed, options.open_files)
+        self._current: SlotTable | None = None
+        self._dirty: dict[SegmentFile, int] = {}  # file -> how many of its slots are durable
+        self._unsynced_bytes = 0
+        self._next_segment_no = 0
+        self._plan: CompactionPlan | None = None
+        self._is_closed = True  # until opened
+        self._counts = dict.fromkeys(
+            ("appended_messages", "appended_bytes", "copied_bytes", "compactions", "rolled"), 0
+        )
+
+    # Opening and closing ----------------------------------------------------------------------
+
+    def open_empty(self, next_segment_no: int = 0) -> None:
+        """Begin with nothing; what the directory holds is removed (transient store, new vhost)."""
+        self._filesystem.rmtree(self.options.directory)
+        self._make_directory()
+        self._next_segment_no = next_segment_no
+        self._is_closed = False
+
+    def open_clean(self, snapshot: bytes) -> bool:
+        """Open with the counts of a clean stop; False, and still closed, when they do not fit.
+
+        Raises StoreRefused.
+        """
+        terms = parse_snapshot(snapshot)
+        if terms is None:
+            return False
+        opened = self._open_directory()
+        tables = [table for file in opened.files for table in file.tables]
+        for table in tables:
+            kept = terms.tables.get(table.segment_no)
+            if kept is None:
+                continue  # it was dead and only its unlink got lost
+            if kept.generation != table.file.generation or len(kept.refs) != len(table):
+                return False
+            table.restore(kept.refs, kept.large)
+        if opened.scanned or not terms.tables.keys() <= {table.segment_no for table in tables}:
+            return False
+        self._start(opened, terms.next_segment_no)
+        return True
+
+    def recover(self, refs: ReferenceTally, next_segment_no: int = 0) -> StoreRecovery:
+        """Open after an unclean stop with the counts that the queue indexes have.
+
+        New segments get numbers above every one that is on disk, in refs, or next_segment_no - 1.
+        Raises StoreRefused.
+        """
+        opened = self._open_directory()
+        gone: set[int] = set()
+        torn: set[int] = set()
+        lost: set[int] = set()
+        tables = {table.segment_no: table for file in opened.files for table in file.tables}
+        for segment_no in refs.segments():
+            counts = refs.counts(segment_no)
+            table = tables.get(segment_no)
+            base = segment_no << 32
+            if table is None:
+                gone.update(base | slot for slot, count in enumerate(counts) if count)
+                continue
+            for slot in table.restore_slots(counts, refs.large_counts(segment_no)):
+                if segment_no not in opened.scanned:
+                    (lost if table.is_beyond(slot) else gone).add(base | slot)
+                else:
+                    (torn if table.is_beyond(slot) else lost).add(base | slot)
+        self._start(opened, max([next_segment_no, *(number + 1 for number in refs.segments())]))
+        return StoreRecovery(frozenset(gone), frozenset(torn), frozenset(lost), opened.quarantined)
+
+    def _open_directory(self) -> Opened:
+        self._make_directory()
+        options = self.options
+        return open_directory(
+            self._filesystem,
+            ScanTerms(
+                options.directory,
+                options.quarantine_directory,
+                options.identity,
+                options.segment_size_limit,
+                self._seed,
+                options.is_durable,
+            ),
+        )
+
+    def _make_directory(self) -> None:
+        directory = self.options.directory
+        if not self._filesystem.exists(directory):
+            self._filesystem.mkdir(directory)
+            self._filesystem.fsync_dir(directory.rpartition("/")[0] or "/")
+
+    def _start(self, opened: Opened, next_segment_no: int) -> None:
+        """Take the opened files in; those that nobody refers to go."""
+        self._next_segment_no = max(next_segment_no, opened.highest + 1)
+        for file in opened.files:
+            self._segments.add(file)
+            if file.live_count == 0:
+                self._remove(file)
+        self._is_closed = False
+
+    def snapshot_terms(self) -> bytes:
+        """After `close`: the counts for `open_clean`, to be kept durably by the caller."""
+        return pack_snapshot(
+            self._next_segment_no,
+            (
+                TableSnapshot(
+                    table.segment_no, table.file.generation, bytes(table.refs), table.overflow
+                )
+                for table in self._segments.tables.values()
+            ),
+        )
+
+    def close(self) -> None:
+        """Stop cleanly: the current segment is sealed, everything is durable. Raises SyncFailed."""
+        if self._is_closed:
+            return
+        self.abandon_plan()
+        self.roll()
+        self.sync()
+        self._is_closed = True
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def append(self, messages: Sequence[StoredMessage]) -> None:
+        """Write the messages and give each its handle, referred to once.
+
+        All or none: when it raises (WriteFailed, DiskFull, SyncFailed) no message has a handle.
+        """
+        position = 0
+        placed: list[tuple[int, int]] = []
+        try:
+            while position < len(messages):
+                first, count = self._append_blob(messages, position)
+                record.assign_handles(messages, position, count, first)
+                placed.append((first, first + count - 1))
+                position += count
+        except StorageError:
+            for message in messages[:position]:
+                message.handle = -1
+            for first, last in placed:
+                self.drop_range(first, last)
+            raise
+
+    def _append_blob(self, messages: Sequence[StoredMessage], position: int) -> tuple[int, int]:
+        """Append as many messages as fit one write; gives the first handle and how many."""
+        table = self._writable(len(messages[position].raw))
+        file = table.file
+        slot = len(table)
+        room = self.options.segment_size_limit - file.end
+        blob, sizes = record.pack_records(
+            messages, slot, table.segment_no, self._seed, position, min(room, _BLOB_LIMIT)
+        )
+        self._dirty.setdefault(file, slot)
+        self._write(file, blob)
+        file.end += len(blob)
+        file.size = file.end
+        table.extend(sizes)
+        self._unsynced_bytes += len(blob)
+        self._counts["appended_messages"] += len(sizes)
+        self._counts["appended_bytes"] += len(blob)
+        return table.segment_no << 32 | slot, len(sizes)
+
+    def _writable(self, raw_size: int) -> SlotTable:
+        """Give the table to append to, a new segment's when the current one is full."""
+        if self._is_closed:
+            raise StoreClosed(self.options.directory)
+        table = self._current
+        if table is not None:
+            is_full = table.file.end >= self.options.segment_size_limit
+            # A large record gets a segment of its own, so that its copying is bounded.
+            if is_full or (raw_size >= record.LARGE_RECORD and len(table)):
+                self.roll()
+                table = None
+        return self._begin_segment() if table is None else table
+
+    def _begin_segment(self) -> SlotTable:
+        """Make a new segment; it is durable, in its directory too, before it is used."""
+        number = self._next_segment_no
+        self._next_segment_no += 1
+        path = f"{self.options.directory}/{file_name(number, 0)}"
+        header = SegmentHeader(
+            number, 0, self.options.segment_size_limit, self.options.identity, 0
+        )
+        try:
+            handle = self._filesystem.create(path)
+            handle.pwrite(pack_file_header(header), 0)
+        except OSError as error:
+            self._segments.unlink(path)
+            raise _write_error(path, error) from error
+        if self.options.is_durable:
+            try:
+                handle.fdatasync()
+                self._filesystem.fsync_dir(self.options.directory)
+            except OSError as error:
+                self._segments.unlink(path)
+                raise SyncFailed(f"{path}: {error}") from error
+        file = SegmentFile(self._filesystem, path, number, 0)
+        file.adopt(handle)
+        table = SlotTable(file, TableLayout(number, array("I", [FILE_HEADER_SIZE]), None))
+        file.tables.append(table)
+        self._segments.add(file)
+        self._current = table
+        return table
+
+    def _write(self, file: SegmentFile, blob: bytes) -> None:
+        """Write at the end of a file; after a failure the file ends where it did."""
+        try:
+            file.file().pwrite(blob, file.end)
+        except OSError as error:
+            try:
+                file.file().truncate(file.end)
+            except OSError:
+                # A torn tail: a scan ends before it, so nothing may be appended behind it.
+                self._current = None
+            raise _write_error(file.path, error) from error
+
+    def roll(self) -> None:
+        """End the current segment: sync its records, write its seal. The next append makes one."""
+        table = self._current
+        if table is None:
+            return
+        file = table.file
+        self._current = None
+        if table.live_count == 0:
+            self._remove(file)
+            return
+        if self.options.is_durable and file in self._dirty:
+            self._sync_file(file)
+            self._unsynced_bytes = 0
+        self._seal(file)
+        self._counts["rolled"] += 1
+
+    def _seal(self, file: SegmentFile) -> None:
+        """Write the seal. Failing is harmless: the segment is scanned at the next start."""
+        seal = pack_seal(file.layouts(), file.segment_no, file.end, self._seed)
+        try:
+            file.file().pwrite(seal, file.end)
+        except OSError:
+            return
+        file.size = file.end + len(seal)
+        file.is_sealed = True
+        self._dirty.setdefault(file, len(file.tables[-1]))
+
+    def release_idle(self) -> None:
+        """At an idle moment: give back the current segment if it is mostly dead, and leftovers."""
+        self._segments.unlink_leftovers()
+        table = self._current
+        if table is None or table.file.end <= _IDLE_SIZE:
+            return
+        if table.live_bytes * 2 < table.file.end:
+            self.roll()
+
+    # Durability -------------------------------------------------------------------------------
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Bytes of records that a power cut could take."""
+        return self._unsynced_bytes if self.options.is_durable else 0
+
+    def dirty_files(self) -> list[File]:
+        """Give the files to fdatasync so that everything appended is durable."""
+        if not self.options.is_durable:
+            return []
+        return [file.file() for file in self._dirty]
+
+    def mark_synced(self) -> None:
+        """Tell that all `dirty_files` were synced since the last write."""
+        self._dirty.clear()
+        self._unsynced_bytes = 0
+
+    def sync(self) -> None:
+        """Make everything appended durable. Raises SyncFailed, then see `abandon_unsynced`."""
+        if self.options.is_durable:
+            for file in list(self._dirty):
+                self._sync_file(file)
+        self.mark_synced()
+
+    def _sync_file(self, file: SegmentFile) -> None:
+        try:
+            file.file().fdatasync()
+        except OSError as error:
+            raise SyncFailed(f"{file.path}: {error}") from error
+        del self._dirty[file]
+
+    def abandon_unsynced(self) -> list[tuple[int, int]]:
+        """After a failed sync: give up the dirty files; gives their un-synced handles as ranges.
+
+        Those files get no more appends, seals or syncs. The caller still holds the messages of the
+        ranges: it appends them again (handle -1 first) and drops the old handles.
+        """
+        ranges: list[tuple[int, int]] = []
+        for file, durable in self._dirty.items():
+            table = file.tables[-1]
+            if durable < len(table):
+                base = table.segment_no << 32
+                ranges.append((base | durable, base | len(table) - 1))
+            if self._current is table:
+                self._current = None
+        self.mark_synced()
+        return ranges
+
+    # References and reading -------------------------------------------------------------------
+
+    def add_refs(self, handles: Sequence[int], count: int = 1) -> None:
+        """Refer count times more to messages that are live."""
+        self._segments.add_refs(handles, count)
+
+    def drop_refs(self, handles: Sequence[int]) -> None:
+        """Take one reference from each handle; segments that empty are deleted."""
+        for first, last in record.ranges_of(handles):
+            self.drop_range(first, last)
+
+    def drop_range(self, first: int, last: int) -> None:
+        """Take one reference from each of the consecutive handles first..last."""
+        table = self._segments.drop_range(first, last)
+        if table is None or table is self._current or table.file.is_locked:
+            return
+        if not any(other.live_count for other in table.file.tables):
+            self._remove(table.file)
+
+    def refs_of(self, handle: int) -> int:
+        """Give a handle's reference count, 0 when there is no such message."""
+        return self._segments.refs_of(handle)
+
+    def read(self, handles: Sequence[int]) -> list[record.Record | None]:
+        """Give (exrk, raw, size, flags) for each handle; None for one that cannot be read.
+
+        The caller bounds the sum of the sizes. Neighbours come with one read. The worker thread may
+        call it too.
+        """
+        return self._segments.read(handles)
+
+    # Compaction -------------------------------------------------------------------------------
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all segment files."""
+        return sum(file.size for file in self._segments.files.values())
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the records that somebody refers to."""
+        return sum(table.live_bytes for table in self._segments.tables.values())
+
+    @property
+    def compaction_debt_bytes(self) -> int:
+        """How far the files are above twice what is live; negative when below."""
+        return self.total_bytes - 2 * self.live_bytes
+
+    def plan(self, *, is_idle: bool = False) -> CompactionPlan | None:
+        """Choose and lock what to compact next; None when there is nothing worth it.
+
+        Unless idle, only when the debt exceeds two segments. One plan at a time: step it on the
+        worker thread to its end, then `publish` it, or `abandon_plan`.
+        """
+        options = self.options
+        is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
+        if self._plan is not None or self._is_closed or not (is_idle or is_urgent):
+            return None
+        current = None if self._current is None else self._current.file
+        files = [file for file in self._segments.files.values() if file is not current]
+        for file in files:
+            if file.live_count == 0:
+                self._remove(file)
+        files = [file for file in files if file.live_count]
+        victims = choose_victims(files, options.segment_size_limit, options.merge_above_files)
+        if not victims:
+            return None
+        header = plan_header(victims, options.segment_size_limit, options.identity)
+        self._plan = CompactionPlan(
+            self._filesystem, options.directory, victims, header, self._seed
+        )
+        return self._plan
+
+    def publish(self) -> int:
+        """Put the finished plan's output in the place of its victims; gives the bytes freed.
+
+        Raises WriteFailed (nothing changed, the plan is abandoned) or SyncFailed (the output is in
+        use and the victims' files stay until the next start).
+        """
+        plan = self._plan
+        assert plan is not None
+        file = plan.output()
+        if file.live_count == 0:
+            self.abandon_plan()
+            return 0
+        try:
+            self._filesystem.rename(plan.temporary_path, plan.path)
+        except OSError as error:
+            self.abandon_plan()
+            raise _write_error(plan.path, error) from error
+        self._plan = None
+        freed = sum(victim.size for victim in plan.victims) - file.size
+        self._segments.add(file)
+        self._counts["compactions"] += 1
+        self._counts["copied_bytes"] += plan.copied_bytes
+        if self.options.is_durable:
+            self._sync_directory(plan)
+        for victim in plan.victims:
+            self._remove(victim)
+        return freed
+
+    def abandon_plan(self) -> None:
+        """Give up the plan under way; nobody may be stepping it any more."""
+        plan = self._plan
+        if plan is None:
+            return
+        self._plan = None
+        self._segments.unlink(plan.temporary_path)
+        plan.release()
+        for victim in plan.victims:
+            if victim.live_count == 0:
+                self._remove(victim)
+
+    def _sync_directory(self, plan: CompactionPlan) -> None:
+        """Make the rename durable; when that fails the victims must stay on disk."""
+        try:
+            self._filesystem.fsync_dir(self.options.directory)
+        except OSError as error:
+            for victim in plan.victims:
+                self._segments.forget(victim)
+            raise SyncFailed(f"{self.options.directory}: {error}") from error
+
+    def stats(self) -> dict[str, int]:
+        """Give the store's counters and sizes by name."""
+        segments = self._segments
+        return {
+            **self._counts,
+            "segments": len(segments.tables),
+            "files": len(segments.files),
+            "total_bytes": self.total_bytes,
+            "live_bytes": self.live_bytes,
+            "live_messages": sum(table.live_count for table in segments.tables.values()),
+            "compaction_debt_bytes": self.compaction_debt_bytes,
+            "unsynced_bytes": self.unsynced_bytes,
+            "deleted_files": segments.deleted_files,
+            "freed_bytes": segments.freed_bytes,
+            "stray_drops": segments.stray_drops,
+            "unreadable_records": segments.unreadable_records,
+            "read_errors": segments.read_errors,
+        }
+
+    def _remove(self, file: SegmentFile) -> None:
+        self._dirty.pop(file, None)
+        self._segments.remove(file)
+
+
+def _write_error(path: str, error: OSError) -> WriteFailed:
+    kind = DiskFull if error.errno in _NO_SPACE else WriteFailed
+    return kind(f"{path}: {error}")
