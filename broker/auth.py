@@ -293,9 +293,7 @@ class Auth:
             },
         )
 
-    def clear_topic_permissions(
-        self, vhost: str, user: str, exchange: str | None = None
-    ) -> None:
+    def clear_topic_permissions(self, vhost: str, user: str, exchange: str | None = None) -> None:
         """Remove a user's topic permissions in a vhost, all or those of one exchange."""
         by_exchange = self.topic_permissions.get((vhost, user), {})
         for name in [each for each in by_exchange if exchange in (None, each)]:

@@ -45,7 +45,14 @@ def binding_identity(
 class Binding:
     """One edge of the exchange graph; hashed by identity of the object."""
 
-    __slots__ = ("arguments", "destination", "destination_kind", "identity", "routing_key", "source")
+    __slots__ = (
+        "arguments",
+        "destination",
+        "destination_kind",
+        "identity",
+        "routing_key",
+        "source",
+    )
 
     def __init__(
         self,

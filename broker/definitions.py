@@ -43,6 +43,9 @@ ORDER = (
 )
 
 
+EVERYTHING = Permission(configure=".*", write=".*", read=".*")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
     """What the first start makes; RabbitMQ's default_user, default_pass and so on."""
@@ -51,7 +54,7 @@ class Seed:
     user: str = "guest"
     password: str = "guest"  # noqa: S105 - RabbitMQ's documented default, loopback only
     tags: tuple[str, ...] = ("administrator",)
-    permission: Permission = Permission(configure=".*", write=".*", read=".*")
+    permission: Permission = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +144,9 @@ def _restore_row(
             )
         case "permission":
             permission = Permission(
-                configure=_text(row, "configure"), write=_text(row, "write"), read=_text(row, "read")
+                configure=_text(row, "configure"),
+                write=_text(row, "write"),
+                read=_text(row, "read"),
             )
             auth.restore_permission(_text(row, "vhost"), _text(row, "user"), permission)
         case "topic_permission":

@@ -1,7 +1,7 @@
-"""Regular expressions that operators give (permissions, policies), compiled the way RabbitMQ reads them.
+r"""Regular expressions that operators give (permissions, policies), compiled the way RabbitMQ reads them.
 
 RabbitMQ uses PCRE, searching anywhere in the name. Python's `re` agrees for ordinary patterns; POSIX classes and
-`\\z` are translated here. Python offers no time limit for a search, so what can be bounded is: names are at most 255
+`\z` are translated here. Python offers no time limit for a search, so what can be bounded is: names are at most 255
 octets, patterns at most `PATTERN_MAX` characters, and a repeat directly inside an unbounded repeat over the
 same text (`(a+)+`, exponential) is refused. Owns no state; called by `broker.auth` and `broker.policy`.
 """

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from broker.resource import ResourceKind
 
 PolicyValue = str | int | float | bool
-ApplyTo = Literal[
-    "all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"
-]
+ApplyTo = Literal["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
 
 FOREIGN_TO_CLASSIC = frozenset(
     {
@@ -123,12 +121,7 @@ def merge(
     merged = dict(policy)
     for key, value in operator.items():
         mine = merged.get(key)
-        if (
-            key in LOWER_HOLDS
-            and isinstance(mine, int)
-            and isinstance(value, int)
-            and mine < value
-        ):
+        if key in LOWER_HOLDS and isinstance(mine, int) and isinstance(value, int) and mine < value:
             continue
         merged[key] = value
     return merged

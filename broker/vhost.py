@@ -418,6 +418,11 @@ class Vhost:
         """The queues that belong to a connection: to be deleted when it ends."""
         return list(self._owned.get(session, ()))
 
+    def delete_exclusive(self, session: object) -> None:
+        """Delete the queues of a connection that ends."""
+        for queue in self.exclusive_queues(session):
+            self.delete_queue(queue)
+
     def _disown(self, queue: Queue) -> None:
         owned = self._owned.get(queue.exclusive_owner)
         if owned is not None:
@@ -571,6 +576,10 @@ class Vhost:
         )
 
     # -- rows ---------------------------------------------------------------------------------------------------
+
+    def is_unsynced(self) -> bool:
+        """Whether some row may not be on disk yet: it is in the batch being collected or the one in flight."""
+        return self.durable_epoch >= self.engine.epoch - 1
 
     def _put(self, kind: str, key: str, value: dict[str, object]) -> None:
         self.engine.definitions.put(kind, key, value)

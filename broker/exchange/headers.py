@@ -88,7 +88,7 @@ class HeadersMatch:
             if key != "x-match" and not (skip_x and key.startswith("x-"))
         ]
 
-    def matches(self, headers: FieldTable) -> bool:
+    def matches(self, headers: dict[str, object]) -> bool:
         """Answer for headers already made comparable."""
         if self.is_any:
             return any(

@@ -83,7 +83,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDeclaration:
-    """A queue as asked for; `owner` is the session that a exclusive queue belongs to."""
+    """A queue as asked for; `owner` is the session that an exclusive queue belongs to."""
 
     name: str
     durable: bool = False
@@ -147,7 +147,7 @@ def _queue_mode(value: FieldValue, arguments: FieldTable) -> str | None:
 
 def _queue_version(value: FieldValue, arguments: FieldTable) -> str | None:
     wrong = _integer(value, arguments)
-    if wrong is None and value not in (1, 2):
+    if wrong is None and isinstance(value, int) and value not in (1, 2):
         return f"\"unsupported queue version '{value}'\""
     return wrong
 
@@ -271,9 +271,7 @@ def _lower(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -
     """The lower of argument and policy, as far as they are there."""
     given = (arguments.get("x-" + key), policy.get(key))
     limits = [
-        int(value)
-        for value in given
-        if isinstance(value, int) and not isinstance(value, bool)
+        int(value) for value in given if isinstance(value, int) and not isinstance(value, bool)
     ]
     return min(limits, default=None)
 
