@@ -8,9 +8,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import native, report, results, runner
+from bench import native, reference, report, results, runner
 from bench.scenarios import SCENARIOS
 
+_RUNS = {"run": "measure", "quick": "the same as run", "full": "the same as run --full"}
 _DEFAULT_OUT = Path("bench-results") / "latest.json"
 
 
@@ -18,22 +19,29 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="the scenarios and the peers that are installed")
-    run = commands.add_parser("run", help="measure")
+def _add_run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--full", action="store_true", help="full sizes (default: minutes)")
     run.add_argument("--only", type=_names, default=[], help="scenario keys or their beginnings")
     run.add_argument("--peers", type=_names, default=[], help="default: all that are installed")
     run.add_argument("--rounds", type=int, help="default: 3 with --full, else 1")
     run.add_argument("--out", type=Path, default=_DEFAULT_OUT, help=f"default: {_DEFAULT_OUT}")
     run.add_argument("--scratch", type=Path, help="where nodes keep their data (default: TMPDIR)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="the scenarios and the peers that are installed")
+    for name, text in _RUNS.items():
+        _add_run_options(commands.add_parser(name, help=text))
     table = commands.add_parser("table", help="markdown of a result file")
     table.add_argument("file", type=Path)
-    compare = commands.add_parser("compare", help="two result files; status 1 for a regression")
-    compare.add_argument("old", type=Path)
-    compare.add_argument("new", type=Path)
+    compare = commands.add_parser("compare", help="status 1 for a regression")
+    compare.add_argument("old", type=Path, nargs="?", help="a result file")
+    compare.add_argument("new", type=Path, nargs="?", help="a later result file")
+    compare.add_argument("--ref", help="instead of files: measure this commit beside the checkout")
+    compare.add_argument("--only", type=_names, default=[], help="with --ref: scenario keys")
+    compare.add_argument("--rounds", type=int, default=3, help="with --ref")
     return parser
 
 
@@ -47,12 +55,13 @@ def _list() -> int:
 
 def _run(options: argparse.Namespace) -> int:
     scenarios = runner.select(options.only)
+    is_full = options.full or options.command == "full"
     if any(not each.is_perftest for each in scenarios):
         native.build()
     versions = runner.installed(options.peers)
     plan = runner.Plan(
-        is_full=options.full,
-        rounds=options.rounds or (3 if options.full else 1),
+        is_full=is_full,
+        rounds=options.rounds or (3 if is_full else 1),
         scenarios=scenarios,
         peers=tuple(versions),
         scratch=options.scratch,
@@ -64,23 +73,32 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if any(measure.failure for measure in found.measures) else 0
 
 
+def _compare(options: argparse.Namespace) -> int:
+    if options.ref is not None:
+        old, new = reference.measure(options.ref, options.only, options.rounds)
+    elif options.old is None or options.new is None:
+        raise ValueError("compare needs two result files, or --ref COMMIT")
+    else:
+        old, new = results.read(options.old), results.read(options.new)
+    print(report.compare(old, new))
+    return 1 if report.regressions(old, new) else 0
+
+
 def main() -> int:
     """Entry point; returns the exit status."""
     options = _parser().parse_args()
     try:
         if options.command == "list":
             return _list()
-        if options.command == "run":
+        if options.command in _RUNS:
             return _run(options)
         if options.command == "table":
             print(report.markdown(results.read(options.file)))
             return 0
-        old, new = results.read(options.old), results.read(options.new)
+        return _compare(options)
     except (ValueError, OSError, native.GeneratorFailed) as failure:
         print(f"bench: {failure}", file=sys.stderr)
         return 2
-    print(report.compare(old, new))
-    return 1 if report.regressions(old, new) else 0
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from bench.peers.lavinmq import LavinMQ
 from bench.peers.rabbitmq import RabbitMQ
 
 PEERS: dict[str, Peer] = {
-    "burrowmq": BurrowMQ(is_interpreted=False),
-    "burrowmq-pure": BurrowMQ(is_interpreted=True),
+    "burrowmq": BurrowMQ(is_interpreted=False, name="burrowmq"),
+    "burrowmq-pure": BurrowMQ(is_interpreted=True, name="burrowmq-pure"),
     "rabbitmq": RabbitMQ(),
     "lavinmq": LavinMQ(),
 }

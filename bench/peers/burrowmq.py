@@ -28,19 +28,24 @@ def _command(name: str) -> Path:
 class BurrowMQ:
     """This project's broker in one of its two speeds."""
 
-    def __init__(self, *, is_interpreted: bool) -> None:
+    def __init__(self, *, is_interpreted: bool, name: str, root: Path = _ROOT) -> None:
         self._is_interpreted = is_interpreted
+        self._name = name
+        self._root = root
 
     @property
     def name(self) -> str:
-        return "burrowmq-pure" if self._is_interpreted else "burrowmq"
+        return self._name
 
     @property
     def title(self) -> str:
         return f"BurrowMQ ({'interpreted' if self._is_interpreted else 'compiled'})"
 
     def _environment(self) -> dict[str, str]:
-        return {"BURROWMQ_PURE": "1" if self._is_interpreted else "0"}
+        environment = {"BURROWMQ_PURE": "1"} if self._is_interpreted else {"BURROWMQ_PURE": ""}
+        if self._root != _ROOT:  # another checkout, run with this one's dependencies
+            environment["PYTHONPATH"] = str(self._root)
+        return environment
 
     def version(self) -> str | None:
         if not _command("burrowmq-server").exists():
@@ -48,7 +53,7 @@ class BurrowMQ:
         done = subprocess.run(
             [sys.executable, "-c", _ASK],
             env={**os.environ, **self._environment()},
-            cwd=_ROOT,
+            cwd=self._root,
             capture_output=True,
             text=True,
             check=False,

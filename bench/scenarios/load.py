@@ -28,8 +28,8 @@ class _Load:
     peers: tuple[str, ...] = EVERYBODY
 
     def messages(self, stage: Stage, peer: str) -> int:
-        full = {"burrowmq": self.fast, "lavinmq": self.fast, "burrowmq-pure": self.interpreted}
-        count = full.get(peer, self.reference)
+        slower = {"burrowmq-pure": self.interpreted, "rabbitmq": self.reference}
+        count = slower.get(peer, self.fast)
         return stage.scaled(count, count // QUICK_DIVISOR)
 
     def run(self, stage: Stage, peer: str) -> Outcome:
