@@ -11,6 +11,9 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from pamqp import body, commands, frame, header
@@ -47,6 +50,11 @@ def best(work: Callable[[], object]) -> float:
     return min(results)
 
 
+def parse(codec: ModuleType, data: bytes) -> object:
+    """Parse everything in one go, as from one large read."""
+    return codec.HotCodec(131072).feed(data)
+
+
 def measure(codec: ModuleType) -> None:
     """Print the stages of one codec."""
     acks = b"".join(codec.encode_ack(1, tag, False) for tag in range(1, COUNT + 1))
@@ -56,20 +64,16 @@ def measure(codec: ModuleType) -> None:
         ("parse publish 1 KB", wire(1024, False)),
         ("parse ack", acks),
     ):
-        show(codec, label, best(lambda data=data: codec.HotCodec(131072).feed(data)))
+        show(codec, label, best(partial(parse, codec, data)))
     for label, size, channel in (
         ("encode deliver 16 B", 16, 1),
         ("encode deliver 16 B, other channel", 16, 2),
         ("encode deliver 1 KB", 1024, 1),
     ):
         messages = codec.HotCodec(131072).feed(wire(size, False))[0].messages
-        encode = codec.encode_deliver
-        show(
-            codec,
-            label,
-            best(lambda m=messages, c=channel: encode(c, b"tag", 1, False, m, 131072)),
-        )
-    queue = deque(messages)
+        encode = partial(codec.encode_deliver, channel, b"tag", 1, False, messages, 131072)
+        show(codec, label, best(encode))
+    queue = deque(codec.HotCodec(131072).feed(wire(16, False))[0].messages)
 
     def rotate() -> None:
         queue.extend(codec.take(queue, COUNT, 1 << 30)[0])
@@ -85,12 +89,10 @@ def show(codec: ModuleType, label: str, microseconds: float) -> None:
 def main() -> int:
     """Measure what is there."""
     measure(_codec_py)
-    try:
-        from protocol import _codec_c
-    except ImportError:
+    if find_spec("protocol._codec_c") is None:
         print("compiled     not built")
         return 1
-    measure(_codec_c)
+    measure(import_module("protocol._codec_c"))
     return 0
 
 

@@ -13,6 +13,8 @@ Invariants: feed never raises for what a peer sends; a publish that is in any wa
 as plain Frames, so that content.py finds the exact error; the channel number inside a message's raw
 octets is the publisher's; nothing returned refers to the read buffer.
 
+One module of this length, because it is read beside its twin, step by step.
+
 Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6; frame-size slack of 8 octets as in RabbitMQ's rabbit_reader.
 """
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 from struct import Struct
-from typing import Final, TypeAlias, Union
+from typing import Final, TypeAlias
 
 from protocol.constants import (
     FRAME_END,
@@ -60,7 +62,7 @@ _STEP_SHORTSTR, _STEP_DELIVERY_MODE, _STEP_TABLE = 0, -1, -2
 class Message:
     """One message as it came: routing, content frames, and what the flags say about them."""
 
-    __slots__ = ("exrk", "raw", "size", "flags", "channel", "frame_max", "handle")
+    __slots__ = ("channel", "exrk", "flags", "frame_max", "handle", "raw", "size")
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class AckRun:
 class Frame:
     """Any other whole frame, its end octet checked."""
 
-    __slots__ = ("type", "channel", "payload")
+    __slots__ = ("channel", "payload", "type")
 
     def __init__(self, frame_type: int, channel: int, payload: bytes) -> None:
         self.type = frame_type
@@ -122,7 +124,7 @@ class Frame:
 class BadFrame:
     """The last event there is: a frame larger than frame_max (its payload unread) or with a bad end."""
 
-    __slots__ = ("type", "channel", "payload", "too_large", "value")
+    __slots__ = ("channel", "payload", "too_large", "type", "value")
 
     def __init__(
         self, frame_type: int, channel: int, payload: bytes, too_large: bool, value: int
@@ -134,7 +136,7 @@ class BadFrame:
         self.value = value
 
 
-CodecEvent: TypeAlias = Union[PublishRun, AckRun, Frame, BadFrame]
+CodecEvent: TypeAlias = PublishRun | AckRun | Frame | BadFrame
 
 
 class HotCodec:
@@ -223,17 +225,20 @@ class HotCodec:
         events.append(bad)
         return size
 
-    def _acknowledge(
-        self, data: bytes, pos: int, channel: int, events: list[CodecEvent]
-    ) -> None:
+    def _acknowledge(self, data: bytes, pos: int, channel: int, events: list[CodecEvent]) -> None:
         tag, bits = _ACK.unpack_from(data, pos)
         run = self._acks
-        if not bits & 1 and run is not None and run.channel == channel and not run.multiple:
-            if run.last_tag + 1 == tag:
-                run.last_tag = tag
-                return
+        is_multiple = bool(bits & 1)
+        if (
+            run
+            and run.channel == channel
+            and run.last_tag + 1 == tag
+            and not (is_multiple or run.multiple)
+        ):
+            run.last_tag = tag
+            return
         self._run = None
-        self._acks = AckRun(channel, tag, tag, bool(bits & 1))
+        self._acks = AckRun(channel, tag, tag, is_multiple)
         events.append(self._acks)
 
     def _repeat(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
@@ -303,8 +308,7 @@ class HotCodec:
             if end == _SLOW or body_size > WAIT_BODY_MAX:
                 return _SLOW
             return self._wait(largest - pos)
-        if length + 8 > largest:
-            largest = length + 8
+        largest = max(largest, length + 8)
         message_exrk = self._remember(data, pos, header, is_repeated, flags)
         is_template = body_size == self._body_size and properties == self._properties
         self._bits, self._properties, self._flags = bits, properties, flags
@@ -376,8 +380,7 @@ class HotCodec:
                 return _WAIT, end
             if data[end - 1] != FRAME_END:
                 return _SLOW, 0
-            if length + 8 > largest:
-                largest = length + 8
+            largest = max(largest, length + 8)
             left -= length
             pos = end
         return pos, largest
@@ -457,15 +460,12 @@ def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) ->
     largest = 0
     while pos < len(raw):
         length: int = _FRAME.unpack_from(raw, pos)[2] + 8
-        if length > largest:
-            largest = length
+        largest = max(largest, length)
         pos += length
     return Message(exrk, raw, size, flags, raw[1] << 8 | raw[2], largest, handle)
 
 
-def take(
-    messages: deque[Message], max_count: int, max_bytes: int
-) -> tuple[list[Message], int]:
+def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list[Message], int]:
     """Take messages from the left until a limit is reached, at least one; also return their octets."""
     taken: list[Message] = []
     total = 0
@@ -586,6 +586,4 @@ def split_exrk(exrk: bytes) -> tuple[bytes, bytes]:
 
 def join_exrk(exchange: bytes, routing_key: bytes) -> bytes:
     """An exrk: both names, each behind its length octet."""
-    return b"".join(
-        (bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key)
-    )
+    return b"".join((bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key))

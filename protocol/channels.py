@@ -13,6 +13,7 @@ rabbit_channel, whose texts these are.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Final
 
 from protocol import methods
@@ -146,17 +147,14 @@ class ChannelTable:
     def _take_oversized(self, channel: _Channel, run: PublishRun, events: list[Event]) -> None:
         """Pass on a run up to the first message that is too large, which fails the channel."""
         limit = self._max_message_size
-        for place, message in enumerate(run.messages):
-            if message.size > limit:
-                break
-        else:
+        sound = list(takewhile(lambda message: message.size <= limit, run.messages))
+        if len(sound) == len(run.messages):
             events.append(run)
             return
-        sound = run.messages[:place]
         if sound:
             size = sum(message.size for message in sound)
             events.append(PublishRun(run.channel, run.exrk, run.flags, sound, size))
-        self._fail(run.channel, channel, too_large(message.size, limit), events)
+        self._fail(run.channel, channel, too_large(run.messages[len(sound)].size, limit), events)
 
     def _take_first(self, received: Frame, events: list[Event]) -> None:
         """Take the first frame on a number that is not in use: only channel.open will do."""
@@ -222,9 +220,7 @@ class ChannelTable:
         else:
             raise CommandInvalid("unimplemented method", method.class_id, method.method_id)
 
-    def _fail(
-        self, number: int, channel: _Channel, error: AmqpError, events: list[Event]
-    ) -> None:
+    def _fail(self, number: int, channel: _Channel, error: AmqpError, events: list[Event]) -> None:
         channel.state = _CLOSING
         channel.content = None
         events.append(ChannelFailed(number, error))

@@ -280,7 +280,7 @@ class ServerConnection:
             raise InternalError("", error.class_id, error.method_id) from error
         if isinstance(method, methods.Connection.Close) and self.state in ("opening", "running"):
             self._is_deaf = True
-            events.append(ConnectionCloseReceived(method.reply_code, method.reply_text))
+            events.append(ConnectionCloseReceived(method.reply_code or 0, method.reply_text))
         elif self.state != "running":
             event = self._handshake.take_method(method)
             self._codec.frame_max = self._handshake.frame_max or _NO_LIMIT

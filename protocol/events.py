@@ -9,7 +9,7 @@ Owns no state. Made by connection, handshake and channels; read by broker.sessio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 from protocol.codec import AckRun, PublishRun
 from protocol.errors import AmqpError
@@ -51,8 +51,11 @@ class ChannelOpened:
 
 @dataclass(slots=True)
 class ChannelClosed:
-    """A channel ends: by the client's channel.close (answer it with channel_close_ok() once the
-    channel's state is gone), or by close-ok to ours, after which the number is free."""
+    """A channel ends.
+
+    By the client's channel.close, to be answered with channel_close_ok() once the channel's state is gone, or
+    by close-ok to ours: then the number is free.
+    """
 
     channel: int
     by_client: bool
@@ -61,7 +64,9 @@ class ChannelClosed:
 @dataclass(slots=True)
 class ChannelFailed:
     """What came on a channel asks for a channel exception; its later frames are dropped already.
-    Treat it as an exception of that channel: end its state, then close_channel()."""
+
+    To be treated as an exception of that channel: end its state, then close_channel().
+    """
 
     channel: int
     error: AmqpError
@@ -83,16 +88,16 @@ class Disconnect:
     delay_s: float
 
 
-Event: TypeAlias = Union[
-    PublishRun,
-    AckRun,
-    LoginAttempt,
-    OpenRequested,
-    MethodReceived,
-    ChannelOpened,
-    ChannelClosed,
-    ChannelFailed,
-    ConnectionCloseReceived,
-    Disconnect,
-    AmqpError,
-]
+Event: TypeAlias = (
+    PublishRun
+    | AckRun
+    | LoginAttempt
+    | OpenRequested
+    | MethodReceived
+    | ChannelOpened
+    | ChannelClosed
+    | ChannelFailed
+    | ConnectionCloseReceived
+    | Disconnect
+    | AmqpError
+)

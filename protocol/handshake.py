@@ -60,7 +60,7 @@ class Handshake:
             self._out.append(PROTOCOL_HEADER)
             return Disconnect(f"unsupported protocol header {header!r}", 0.0)
         start = methods.Connection.Start(
-            server_properties=self._options.server_properties,
+            server_properties=self._options.server_properties,  # type: ignore[arg-type] # our types
             mechanisms=" ".join(self._options.mechanisms),
         )
         self._send(start)
@@ -128,9 +128,8 @@ class Handshake:
             reason = f"unsupported authentication mechanism {method.mechanism!r}"
             return Disconnect(reason, SILENT_DROP_DELAY_S)
         self.is_waiting = True
-        response = method.response
-        octets = response if isinstance(response, bytes) else response.encode()
-        return LoginAttempt(method.mechanism, octets, properties, method.locale)
+        response: bytes = method.response  # type: ignore[assignment] # received long strings are bytes
+        return LoginAttempt(method.mechanism, response, properties, method.locale)
 
     def _tune_ok(self, method: methods.Connection.TuneOk) -> Disconnect | None:
         wrong = _out_of_range(

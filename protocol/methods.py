@@ -14,7 +14,8 @@ and rabbit_misc:frame_error.
 
 from __future__ import annotations
 
-from struct import Struct, error as StructError
+import struct
+from struct import Struct
 from typing import ClassVar, Final
 
 from pamqp import commands
@@ -30,8 +31,10 @@ class Method:
 
     name: ClassVar[str]
     index: ClassVar[int]
-    class_id: ClassVar[int]
-    method_id: ClassVar[int]
+    # Of the method itself; connection.close and channel.close carry arguments of these names, which
+    # their instances then have in place of the class's.
+    class_id: int
+    method_id: int
     arguments_spec: ClassVar[tuple[tuple[str, str], ...]]
     """Argument names with their wire types, in wire order."""
 
@@ -71,7 +74,7 @@ class Connection:
     class OpenOk(Method, commands.Connection.OpenOk):
         """connection.open-ok."""
 
-    class Close(Method, commands.Connection.Close):
+    class Close(Method, commands.Connection.Close):  # type: ignore[misc] # ids as arguments
         """connection.close."""
 
     class CloseOk(Method, commands.Connection.CloseOk):
@@ -105,7 +108,7 @@ class Channel:
     class FlowOk(Method, commands.Channel.FlowOk):
         """channel.flow-ok."""
 
-    class Close(Method, commands.Channel.Close):
+    class Close(Method, commands.Channel.Close):  # type: ignore[misc] # ids as arguments
         """channel.close."""
 
     class CloseOk(Method, commands.Channel.CloseOk):
@@ -264,7 +267,6 @@ class Confirm:
         """confirm.select-ok."""
 
 
-
 class Access:
     """Methods of class access, which pamqp does not know."""
 
@@ -273,7 +275,7 @@ class Access:
 
         name = "Access.Request"
         index = CLASS_ACCESS << 16 | 10
-        __slots__ = ("realm", "exclusive", "passive", "active", "write", "read")
+        __slots__ = ("active", "exclusive", "passive", "read", "realm", "write")
         _realm = "shortstr"
         _exclusive = _passive = _active = _write = _read = "bit"
 
@@ -298,7 +300,7 @@ METHODS: Final[dict[int, type[Method]]] = {
     method.index: method
     for group in (Connection, Channel, Access, Exchange, Queue, Basic, Tx, Confirm)
     for method in vars(group).values()
-    if isinstance(method, type)
+    if isinstance(method, type) and issubclass(method, Method)
 }
 """Every method by class id << 16 | method id."""
 
@@ -319,7 +321,7 @@ def decode_method(payload: bytes) -> Method:
         _decode_arguments(method, payload)
     except UnicodeDecodeError as error:
         raise FrameError("Malformed UTF-8 in shortstr", kind.class_id, kind.method_id) from error
-    except (StructError, IndexError, MalformedTable) as error:
+    except (struct.error, IndexError, MalformedTable) as error:
         # The text is cut at 255 octets anyway: printing megabytes of numbers first would be a gift.
         text = f"cannot decode {erlang_octets(payload[4:260])}"
         raise FrameError(text, kind.class_id, kind.method_id) from error
@@ -328,7 +330,7 @@ def decode_method(payload: bytes) -> Method:
 
 def _decode_arguments(method: Method, payload: bytes) -> None:
     pos = 4
-    bit = 0
+    bit = octet = 0
     for name, kind in method.arguments_spec:
         if kind == "bit":
             if not bit:

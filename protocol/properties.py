@@ -13,8 +13,9 @@ Source: AMQP 0-9-1 section 4.2.6.1.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from struct import Struct, error as StructError
+from struct import Struct
 from typing import Final
 
 from protocol.codec import Message, header_flags
@@ -92,7 +93,7 @@ def decode(message_raw: bytes) -> Properties:
                 continue
             value, pos = _decode_one(message_raw, pos, name)
             setattr(properties, name, value)
-    except (StructError, IndexError, MalformedTable) as error:
+    except (struct.error, IndexError, MalformedTable) as error:
         raise FrameError("cannot decode properties") from error
     if pos != end:
         raise FrameError("cannot decode properties")
@@ -126,8 +127,10 @@ def build(exrk: bytes, properties: Properties, body: bytes, mandatory: bool = Fa
     """A message of the broker's own; its frames are on channel 1."""
     payload = _encode_header(len(body), properties)
     frames = [frame(FRAME_HEADER, 1, payload)]
-    for start in range(0, len(body), _BODY_PIECE):
-        frames.append(frame(FRAME_BODY, 1, body[start : start + _BODY_PIECE]))
+    frames += [
+        frame(FRAME_BODY, 1, body[start : start + _BODY_PIECE])
+        for start in range(0, len(body), _BODY_PIECE)
+    ]
     flags = header_flags(payload) | (MANDATORY if mandatory else 0)
     return Message(exrk, b"".join(frames), len(body), flags, 1, max(map(len, frames)))
 

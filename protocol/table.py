@@ -24,8 +24,9 @@ rabbit_misc:type_class and rabbit_misc:assert_args_equivalence.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
-from struct import Struct, error as StructError
+from struct import Struct
 from typing import Final, NamedTuple, TypeAlias, Union
 
 from protocol.constants import TABLE_DEPTH_MAX, TABLE_FIELDS_MAX, TABLE_SIZE_MAX
@@ -91,7 +92,7 @@ class DecimalValue(NamedTuple):
 
 
 FieldValue: TypeAlias = Union[
-    None, bool, int, float, str, bytes, DecimalValue, "list[FieldValue]", "dict[str, FieldValue]"
+    bool, int, float, str, bytes, DecimalValue, "list[FieldValue]", "dict[str, FieldValue]", None
 ]
 FieldTable: TypeAlias = "dict[str, FieldValue]"
 
@@ -175,7 +176,7 @@ def decode_table_at(data: bytes, offset: int) -> tuple[FieldTable, int]:
         if end > len(data) or end - offset - 4 > TABLE_SIZE_MAX:
             raise MalformedTable("a table longer than its frame or the limit")
         return _decode_fields(data, offset + 4, end), end
-    except (StructError, IndexError) as error:
+    except (struct.error, IndexError) as error:
         raise MalformedTable("a table cut short") from error
 
 
@@ -220,7 +221,7 @@ def _decode_fields(data: bytes, offset: int, end: int) -> FieldTable:
 
 def _decode_value(data: bytes, tag: int, offset: int) -> tuple[FieldValue, int, int]:
     """Return a value, the offset to go on from and, for a container yet to be filled, its end (else -1)."""
-    if tag == _TAG_S or tag == _TAG_X:
+    if tag in (_TAG_S, _TAG_X):
         end = offset + 4 + _U32.unpack_from(data, offset)[0]
         octets = data[offset + 4 : end]
         return (octets.decode("utf-8", "surrogateescape") if tag == _TAG_S else octets), end, -1
@@ -229,7 +230,7 @@ def _decode_value(data: bytes, tag: int, offset: int) -> tuple[FieldValue, int, 
         layout, construct = fixed
         number = layout.unpack_from(data, offset)[0]
         return (number if construct is None else construct(number)), offset + layout.size, -1
-    if tag == _TAG_F or tag == _TAG_A:
+    if tag in (_TAG_F, _TAG_A):
         end = offset + 4 + _U32.unpack_from(data, offset)[0]
         empty: FieldValue = {} if tag == _TAG_F else []
         return empty, offset + 4, end
