@@ -136,15 +136,15 @@ differential: $(DEV_STAMP) ## the same scripts against an installed RabbitMQ and
 
 .PHONY: bench
 bench: $(DEV_STAMP) ## the main rows beside RabbitMQ, minutes
-	$(PY) -m bench quick $(ARGS)
+	$(PY) -m bench run $(ARGS)
 
 .PHONY: bench-full
 bench-full: $(DEV_STAMP) ## every row of the README's tables
-	$(PY) -m bench full $(ARGS)
+	$(PY) -m bench run --full $(ARGS)
 
 .PHONY: bench-compare
 bench-compare: $(DEV_STAMP) ## the main rows here and at REF=<commit>, interleaved
-	$(PY) -m bench compare --ref "$(REF)" $(ARGS)
+	$(PY) -m bench compare --ref "$(or $(REF),HEAD~1)" $(ARGS)
 
 # ---- the rest ---------------------------------------------------------------------------------------
 
