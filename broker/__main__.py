@@ -1,0 +1,85 @@
+"""burrowmq-server: command line and environment to configuration to a running node to an exit status.
+
+Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
+cannot start; the reason is on standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+
+import uvloop
+
+from config.errors import ConfigError
+from config.load import Loaded, load, parse_argv
+from storage.errors import StorageError
+
+from broker.listener import CannotListen
+from broker.log import LogObserver, make_logger
+from broker.node import VERSION, DataDirectoryLocked, Node
+
+EX_CONFIG = 78
+SWITCH_INTERVAL_S = 0.001
+"""How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
+
+
+def process_age_s() -> float:
+    """Seconds since this process was started, by the kernel's clock."""
+    try:
+        with open("/proc/self/stat", "rb") as stat:
+            started_ticks = int(stat.read().rpartition(b")")[2].split()[19])
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return time.process_time()
+
+
+async def run(loaded: Loaded) -> int:
+    """Start the node, serve until asked to stop, stop it."""
+    config = loaded.config
+    observer = LogObserver(make_logger(config.log.console_level or config.log.level, config.log.console_format))
+    for warning in loaded.warnings:
+        observer.configuration_warning(warning)
+    node = Node(config, observer)
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, node.request_stop)
+    try:
+        await node.start()
+    except (CannotListen, DataDirectoryLocked, StorageError) as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
+        await node.abandon()
+        return 1
+    management = await import_module("management.server").start(node)
+    gc.collect()
+    gc.freeze()
+    node.announce(process_age_s())
+    await node.wait_for_stop_request()
+    await management.stop()
+    await node.stop()
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Console entry point."""
+    invocation = parse_argv(sys.argv[1:] if argv is None else argv, VERSION)
+    try:
+        loaded = load(
+            invocation.config_path, os.environ, invocation.overrides, invocation.data_dir
+        )
+    except ConfigError as error:
+        sys.stderr.write(f"burrowmq-server: {error}\n")
+        return EX_CONFIG
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run(loaded))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""TCP listeners of the AMQP port.
+
+Binds the configured addresses, sets the socket options, makes one transport per accepted socket. An IPv6 address that
+the machine cannot bind is skipped when an IPv4 one was bound (containers without IPv6); anything else that cannot be
+bound ends the start with the address in the message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Sequence
+
+from broker.transport import AmqpTransport
+
+
+class CannotListen(Exception):
+    """An address could not be bound."""
+
+
+def bind(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket. Raises CannotListen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(backlog)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return sock
+
+
+def bind_all(endpoints: Sequence[tuple[str, int]], backlog: int) -> list[socket.socket]:
+    """Bind every address; an empty host means all interfaces. Raises CannotListen."""
+    sockets: list[socket.socket] = []
+    every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104
+    wanted = [(host, port) for hosts, (_, port) in zip(every, endpoints, strict=True) for host in hosts]
+    for host, port in wanted:
+        try:
+            sockets.append(bind(host, port, backlog))
+        except CannotListen as error:
+            cause = error.__cause__
+            has_no_ipv6 = isinstance(cause, OSError) and cause.errno in {
+                errno.EADDRNOTAVAIL,
+                errno.EAFNOSUPPORT,
+            }
+            if ":" in host and has_no_ipv6 and sockets:
+                continue
+            for sock in sockets:
+                sock.close()
+            raise
+    return sockets
+
+
+async def serve(
+    sockets: Sequence[socket.socket], make_transport: Callable[[], AmqpTransport]
+) -> list[asyncio.Server]:
+    """Accept connections on the bound sockets."""
+    loop = asyncio.get_running_loop()
+    return [await loop.create_server(make_transport, sock=sock) for sock in sockets]

@@ -1,0 +1,177 @@
+"""The observers' structlog implementation: console or JSON lines on standard error.
+
+One method per event, constant names, fixed keys (connection, channel, vhost, queue, user). Never per message, never
+bodies or passwords. Called on the loop, and by the store from its threads: structlog's loggers are safe there.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any, TextIO
+
+import structlog
+
+LEVELS = {
+    "debug": 10, "info": 20, "notice": 20, "warning": 30, "error": 40, "critical": 50,
+    "alert": 50, "emergency": 50, "none": 100,
+}  # fmt: skip
+
+
+def _console(_: Any, __: str, event: structlog.typing.EventDict) -> str:
+    stamp = event.pop("timestamp", "")
+    level = event.pop("level", "info")
+    text = event.pop("event", "")
+    trace = event.pop("exception", None)
+    pairs = " ".join(f"{key}={_plain(value)}" for key, value in event.items())
+    line = f"{stamp} [{level}] {text}" + (f" {pairs}" if pairs else "")
+    return line + ("\n" + trace if trace else "")
+
+
+def _plain(value: object) -> str:
+    text = str(value)
+    text = text.encode("unicode_escape", "backslashreplace").decode() if not text.isprintable() else text
+    return repr(text) if " " in text or not text else text
+
+
+def make_logger(level: str = "info", fmt: str = "plain", stream: TextIO | None = None) -> Any:
+    """A logger of that level; `fmt` is plain or json. Cheap: no global structlog configuration."""
+    renderer: Any = structlog.processors.JSONRenderer() if fmt == "json" else _console
+    return structlog.wrap_logger(
+        structlog.PrintLogger(stream or sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S.%f%z", utc=False),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(min(LEVELS[level], logging.CRITICAL + 1)),
+    )
+
+
+class LogObserver:
+    """Observer and StoreObserver that write log lines."""
+
+    def __init__(self, logger: Any) -> None:
+        self._log = logger
+        self._started_at = time.monotonic()
+
+    # -- broker -------------------------------------------------------------------------------------------------
+
+    def connection_accepted(self, connection: str) -> None:
+        """A socket was accepted."""
+        self._log.debug("connection_accepted", connection=connection)
+
+    def connection_authenticated(self, connection: str, user: str, vhost: str, client: str) -> None:
+        """connection.open succeeded."""
+        self._log.info("connection_opened", connection=connection, user=user, vhost=vhost, client=client)
+
+    def login_refused(self, connection: str, mechanism: str, reason: str) -> None:
+        """A login failed."""
+        self._log.error("login_refused", connection=connection, mechanism=mechanism, reason=reason)
+
+    def connection_closed(self, connection: str, user: str, vhost: str, reason: str) -> None:
+        """A connection ended."""
+        if reason:
+            self._log.warning(
+                "connection_closed", connection=connection, user=user, vhost=vhost, reason=reason
+            )
+        else:
+            self._log.info("connection_closed", connection=connection, user=user, vhost=vhost)
+
+    def connection_failed(self, connection: str, reply_code: int, text: str) -> None:
+        """We close a connection because of an error."""
+        self._log.error("connection_failed", connection=connection, reply_code=reply_code, text=text)
+
+    def channel_failed(self, connection: str, channel: int, reply_code: int, text: str) -> None:
+        """We close a channel because of an error."""
+        self._log.error(
+            "channel_closed", connection=connection, channel=channel, reply_code=reply_code, text=text
+        )
+
+    def bug_found(self, connection: str, error: BaseException) -> None:
+        """An exception that should not be."""
+        self._log.error("bug_found", connection=connection, exc_info=error)
+
+    def alarm_set(self, resource: str) -> None:
+        """A resource alarm went on."""
+        self._log.warning("alarm_set", resource=resource)
+
+    def alarm_cleared(self, resource: str) -> None:
+        """A resource alarm went off."""
+        self._log.warning("alarm_cleared", resource=resource)
+
+    def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
+        """A message was dropped because it came round without a reject."""
+        self._log.warning("dead_letter_cycle_cut", vhost=vhost, queue=queue)
+
+    def definition_unusable(self, kind: str, key: str, reason: str) -> None:
+        """A stored definition could not be used."""
+        self._log.error("definition_unusable", kind=kind, key=key, reason=reason)
+
+    def configuration_warning(self, text: str) -> None:
+        """A key that is not honoured."""
+        self._log.warning("configuration_warning", text=text)
+
+    def listener_started(self, address: str, protocol: str) -> None:
+        """A socket listens."""
+        self._log.info("listener_started", address=address, protocol=protocol)
+
+    def node_started(self, name: str, codec: str, seconds: float) -> None:
+        """Ready for clients."""
+        self._log.info(
+            "Server startup complete", node=name, codec=codec, seconds=round(seconds, 3)
+        )
+
+    def node_stopped(self, name: str) -> None:
+        """Stopped cleanly."""
+        self._log.info("node_stopped", node=name)
+
+    def store_failed(self, reason: str) -> None:
+        """The store gave up."""
+        self._log.critical("store_failed", reason=reason)
+
+    # -- store --------------------------------------------------------------------------------------------------
+
+    def segment_rolled(self, store: str, segment: int) -> None:
+        """A segment was sealed."""
+        self._log.debug("segment_rolled", store=store, segment=segment)
+
+    def segment_deleted(self, store: str, segment: int) -> None:
+        """A segment's file is gone."""
+        self._log.debug("segment_deleted", store=store, segment=segment)
+
+    def compaction_finished(
+        self, store: str, segment: int, freed_bytes: int, copied_bytes: int
+    ) -> None:
+        """A segment was rewritten."""
+        self._log.debug(
+            "compaction_finished",
+            store=store,
+            segment=segment,
+            freed_bytes=freed_bytes,
+            copied_bytes=copied_bytes,
+        )
+
+    def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
+        """A record could not be read."""
+        self._log.error("record_lost", place=place, id=seq_or_handle, reason=reason)
+
+    def recovery_finished(self, clean: bool, messages: int, lost: int, duration_ms: float) -> None:
+        """The store is open."""
+        self._log.info(
+            "recovery_finished",
+            clean=clean,
+            messages=messages,
+            lost=lost,
+            duration_ms=round(duration_ms, 1),
+        )
+
+    def sync_failed(self, path: str, reason: str) -> None:
+        """An fdatasync failed."""
+        self._log.error("sync_failed", path=path, reason=reason)
+
+    def space_exhausted(self, path: str, is_exhausted: bool) -> None:
+        """The disk is full, or writable again."""
+        self._log.error("space_exhausted", path=path, is_exhausted=is_exhausted)

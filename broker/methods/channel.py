@@ -1,0 +1,31 @@
+"""channel.flow and the relic access.request; open and close are the protocol layer's and the session's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from protocol.errors import MethodNotImplemented
+from protocol.methods import Access
+from protocol.methods import Channel as ChannelMethods
+
+from broker.channel import Channel
+
+
+def flow(channel: Channel, method: Any) -> None:
+    """Only active=true is taken, as in RabbitMQ: prefetch is the way to pause deliveries."""
+    if not method.active:
+        message = "active=false"
+        raise MethodNotImplemented(message)
+    channel.reply(ChannelMethods.FlowOk(active=True))
+
+
+def request(channel: Channel, method: Any) -> None:  # noqa: ARG001
+    """Old clients ask for a ticket; any will do."""
+    channel.reply(Access.RequestOk())
+
+
+HANDLERS: dict[str, Callable[[Channel, Any], None]] = {
+    "Channel.Flow": flow,
+    "Access.Request": request,
+}

@@ -1,0 +1,75 @@
+"""Plain integer counters beside their owners, read by `broker.inspect`.
+
+Each class is the counters of one kind of owner; a run of n messages adds n once. Nothing here computes a rate: who
+reads the counters samples them. `NodeMetrics` holds what outlives its owner (closed channels, deleted queues), so
+that the node's totals never go back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class QueueMetrics:
+    """What happened to one queue's messages since it was declared or the node started."""
+
+    publish: int = 0
+    deliver: int = 0
+    deliver_no_ack: int = 0
+    get: int = 0
+    get_no_ack: int = 0
+    get_empty: int = 0
+    ack: int = 0
+    redeliver: int = 0
+    disk_reads: int = 0
+    disk_writes: int = 0
+
+
+@dataclass(slots=True)
+class ChannelMetrics:
+    """What one channel's client did and got."""
+
+    publish: int = 0
+    confirm: int = 0
+    return_unroutable: int = 0
+    drop_unroutable: int = 0
+    deliver: int = 0
+    deliver_no_ack: int = 0
+    get: int = 0
+    get_no_ack: int = 0
+    get_empty: int = 0
+    ack: int = 0
+    redeliver: int = 0
+
+
+@dataclass(slots=True)
+class NodeMetrics:
+    """Totals of the node since start."""
+
+    messages_received: int = 0
+    messages_received_confirm: int = 0
+    messages_routed: int = 0
+    messages_confirmed: int = 0
+    messages_unroutable_dropped: int = 0
+    messages_unroutable_returned: int = 0
+    messages_delivered: int = 0
+    messages_delivered_auto_ack: int = 0
+    messages_delivered_manual_ack: int = 0
+    messages_get_auto_ack: int = 0
+    messages_get_manual_ack: int = 0
+    messages_get_empty: int = 0
+    messages_redelivered: int = 0
+    messages_acknowledged: int = 0
+    dead_lettered_rejected: int = 0
+    dead_lettered_expired: int = 0
+    dead_lettered_maxlen: int = 0
+    connections_opened: int = 0
+    connections_closed: int = 0
+    channels_opened: int = 0
+    channels_closed: int = 0
+    queues_declared: int = 0
+    queues_created: int = 0
+    queues_deleted: int = 0
+    auth_attempts: int = 0
+    auth_failures: int = 0

@@ -1,0 +1,404 @@
+"""Composition: builds everything from the configuration, starts it in order, stops it in order.
+
+Start: lock the data directory, recover the store, restore definitions (or seed the first ones), take over recovered
+queues, start the disk threads, load start batches, bind, accept. Stop: stop accepting, close connections with 320,
+tell the store what was delivered, flush and mark the stop clean, release the lock.
+
+State owned: the parts, and the sweep that drives heartbeats, alarms and idle work once a second. `management` and
+`inspect` read its attributes; nothing below knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import functools
+import os
+import platform
+import time
+from typing import IO
+
+from config.schema import NodeConfig
+from protocol.codec import NAME as CODEC_NAME
+from protocol.codec import load_message
+from protocol.connection import ProtocolOptions, ServerConnection
+from storage.engine import Engine
+from storage.filesystem import OsFileSystem
+from storage.types import RecoveryReport, StoreOptions
+
+from broker import definitions, listener, resources
+from broker.alarms import Alarms
+from broker.auth import Auth, Permission
+from broker.log import LogObserver
+from broker.loop import SystemEntropy, Turn
+from broker.metrics import NodeMetrics
+from broker.queue.queue import Queue, QueueContext, QueueOptions
+from broker.queue.settings import QueueDeclaration, Settings
+from broker.reply import ReplyTargets
+from broker.republish import Republisher
+from broker.session import Peer, Session, SessionContext
+from broker.transport import AmqpTransport
+from broker.vhost import Vhost, VhostOptions
+
+VERSION = "0.1.0"
+RABBITMQ_VERSION = "3.13.7"
+SWEEP_S = 1.0
+STOP_GRACE_S = 3.0
+SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
+
+
+class DataDirectoryLocked(Exception):
+    """Another node uses the data directory."""
+
+
+def server_properties(cluster_name: str) -> dict[str, object]:
+    """What connection.start tells: RabbitMQ's product and version, because clients branch on them; ours beside."""
+    capabilities = dict.fromkeys(
+        (
+            "publisher_confirms",
+            "exchange_exchange_bindings",
+            "basic.nack",
+            "consumer_cancel_notify",
+            "connection.blocked",
+            "consumer_priorities",
+            "authentication_failure_close",
+            "per_consumer_qos",
+            "direct_reply_to",
+        ),
+        True,
+    )
+    return {
+        "capabilities": capabilities,
+        "cluster_name": cluster_name,
+        "copyright": "Copyright the BurrowMQ authors",
+        "information": "BurrowMQ, licensed under the Apache License 2.0",
+        "platform": f"Python {platform.python_version()}",
+        "product": "RabbitMQ",
+        "version": RABBITMQ_VERSION,
+        "burrowmq_version": VERSION,
+    }
+
+
+class Node:
+    """One broker."""
+
+    def __init__(self, config: NodeConfig, observer: LogObserver) -> None:
+        self.config = config
+        self.observer = observer
+        self.name = config.node_name
+        self.metrics = NodeMetrics()
+        self.entropy = SystemEntropy()
+        self.started_at = time.time()
+        self.sessions: set[Session] = set()
+        self.vhosts: dict[str, Vhost] = {}
+        self.listeners: list[asyncio.Server] = []
+        self.codec_name = CODEC_NAME
+        self.report = RecoveryReport()
+        self.alarms = Alarms(observer, self._on_alarm)
+        self.memory_limit_bytes = self._memory_limit()
+        self.disk_free_limit_bytes = config.resources.disk_absolute_bytes
+        self.disk_free_bytes = 0
+        self.rss_bytes = 0
+        store = config.store
+        self.engine = Engine(
+            config.data_dir,
+            OsFileSystem(),
+            StoreOptions(
+                confirm=store.confirm,
+                segment_size_limit=store.segment_size_limit_bytes,
+                segment_entry_count=store.segment_entry_count,
+                embed_below=store.embed_below_bytes,
+                cache_size=store.cache_size_bytes,
+                backlog_limit=store.backlog_limit_bytes,
+            ),
+            observer,
+            load_message,
+        )
+        self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
+        self._replies: dict[str, ReplyTargets] = {}
+        self._lock: IO[str] | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+        self._stop_requested = asyncio.Event()
+        self._is_stopped = False
+        self.start_seconds = 0.0
+        self.turn: Turn = None  # type: ignore[assignment]  # made on the loop by start()
+        self._context: SessionContext = None  # type: ignore[assignment]  # made by start()
+        self._protocol_options: ProtocolOptions = None  # type: ignore[assignment]  # made by start()
+
+    # -- start --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Recover and accept connections. Raises CannotListen, DataDirectoryLocked, StorageError."""
+        began = time.monotonic()
+        config = self.config
+        self._lock_data_dir()
+        loop = asyncio.get_running_loop()
+        self.turn = Turn(loop, self.engine.hand_over)
+        self.report = self.engine.recover()
+        self._restore()
+        self._connect_engine()
+        self.engine.start(loop.call_soon_threadsafe)
+        self._load_start_batches()
+        self.turn.touch()
+        self._context = SessionContext(
+            turn=self.turn,
+            engine=self.engine,
+            metrics=self.metrics,
+            entropy=self.entropy,
+            observer=self.observer,
+            auth=self.auth,
+            alarms=self.alarms,
+            vhosts=self.vhosts,
+            replies=self._replies_of,
+            sessions=self.sessions,
+            connection_max=config.connection_max,
+            consumer_max_per_channel=config.consumer_max_per_channel,
+            write_budget_bytes=config.connection_write_budget_bytes,
+        )
+        self._protocol_options = ProtocolOptions(
+            frame_max=config.frame_max,
+            initial_frame_max=config.initial_frame_max,
+            channel_max=config.channel_max,
+            heartbeat_s=config.heartbeat_s,
+            max_message_size=config.max_message_size_bytes,
+            mechanisms=("PLAIN", "AMQPLAIN"),
+            server_properties=server_properties(config.cluster_name or self.name),
+        )
+        self._watch_resources()
+        await self._listen()
+        self.turn.watch_lag()
+        self._sweep_later()
+        self.start_seconds = time.monotonic() - began
+
+    def announce(self, process_seconds: float) -> None:
+        """Log that the node is ready, with the time since the process began."""
+        self.observer.node_started(self.name, self.codec_name, process_seconds)
+
+    def _lock_data_dir(self) -> None:
+        os.makedirs(self.config.data_dir, mode=0o700, exist_ok=True)
+        self._lock = open(os.path.join(self.config.data_dir, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.seek(0)
+            owner = self._lock.read().strip() or "unknown"
+            self._lock.close()
+            raise DataDirectoryLocked(
+                f"data directory {self.config.data_dir} is in use by process {owner}; "
+                "stop it or choose another with --data-dir"
+            ) from error
+        self._lock.truncate(0)
+        self._lock.write(f"{os.getpid()}\n")
+        self._lock.flush()
+
+    def _restore(self) -> None:
+        rows = self.report.definitions
+        if rows:
+            unusable = definitions.restore(rows, self.vhosts, self.auth, self.make_vhost)
+            for row in unusable:
+                self.observer.definition_unusable(row.kind, row.key, row.reason)
+        else:
+            first = self.config.first_user
+            seed = definitions.Seed(
+                vhost=first.vhost,
+                user=first.name,
+                password=first.password,
+                tags=first.tags,
+                permission=Permission(
+                    configure=first.configure, write=first.write, read=first.read
+                ),
+            )
+            definitions.seed(seed, self.vhosts, self.auth, self.make_vhost, self.engine.definitions)
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                queue.recover(functools.partial(self._is_stored, vhost.name))
+        self.engine.discard_unclaimed()
+
+    def _is_stored(self, vhost_name: str, log_name: str) -> bool:
+        return (vhost_name, log_name) in self.report.queues
+
+    def make_vhost(self, name: str) -> Vhost:
+        """A vhost with its queues' world wired up."""
+        vhost = Vhost(
+            name,
+            self.engine,
+            self._make_queue,
+            self.entropy,
+            VhostOptions(default_queue_version=self.config.store.default_version),
+        )
+        vhost.direct_reply = self._replies_of(vhost).find
+        return vhost
+
+    def _replies_of(self, vhost: Vhost) -> ReplyTargets:
+        targets = self._replies.get(vhost.name)
+        if targets is None:
+            targets = self._replies[vhost.name] = ReplyTargets(self.entropy)
+        return targets
+
+    def _make_queue(self, vhost: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
+        self.metrics.queues_created += 1
+        context = QueueContext(
+            vhost_name=vhost.name,
+            scheduler=self.turn,
+            engine=self.engine,
+            metrics=self.metrics,
+            options=QueueOptions(default_mode=self.config.store.default_mode),
+            republish=Republisher(vhost, self.turn, self.metrics, self.observer),
+            on_unused=functools.partial(self._delete_unused, vhost),
+        )
+        return Queue(
+            declaration.name,
+            settings,
+            context,
+            durable=declaration.durable,
+            auto_delete=declaration.auto_delete,
+            exclusive_owner=declaration.owner,
+            arguments=declaration.arguments,
+        )
+
+    def _delete_unused(self, vhost: Vhost, queue: Queue) -> None:
+        vhost.delete_queue(queue)
+        self.turn.touch()
+
+    def _connect_engine(self) -> None:
+        engine = self.engine
+        engine.on_committed = self.turn.on_committed
+        engine.on_backlog = self._on_backlog
+        engine.on_space = functools.partial(self.alarms.update, "store")
+        engine.on_failed = self._on_store_failed
+
+    def _load_start_batches(self) -> None:
+        room = self.memory_limit_bytes // 10
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                if room > 0 and queue.ready_count:
+                    queue.load_start_batch(min(room, 64 << 20))
+                    room -= min(queue.ready_bytes, 64 << 20)
+
+    async def _listen(self) -> None:
+        sockets = listener.bind_all(self.config.listeners, self.config.tcp.backlog)
+        timeout_s = self.config.handshake_timeout_ms / 1000
+        self.listeners = await listener.serve(
+            sockets, lambda: AmqpTransport(self._make_session, timeout_s)
+        )
+        for sock in sockets:
+            host, port = sock.getsockname()[:2]
+            self.observer.listener_started(f"{host}:{port}", "amqp")
+
+    def _make_session(self, transport: asyncio.Transport) -> Session:
+        host, port = transport.get_extra_info("peername")[:2]
+        local_host, local_port = transport.get_extra_info("sockname")[:2]
+        peer = Peer(
+            host=host,
+            port=port,
+            local_host=local_host,
+            local_port=local_port,
+            is_loopback=host.startswith("127.") or host == "::1",
+        )
+        session = Session(self._context, ServerConnection(self._protocol_options), peer)
+        self.sessions.add(session)
+        self.observer.connection_accepted(session.name)
+        return session
+
+    # -- while it runs ------------------------------------------------------------------------------------------
+
+    def _sweep_later(self) -> None:
+        self._sweep = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_once)
+
+    def _sweep_once(self) -> None:
+        now = self.turn.monotonic()
+        for session in list(self.sessions):
+            if isinstance(session.wire, AmqpTransport):
+                session.wire.heartbeat_due(now)
+        self._watch_resources()
+        self._sweep_later()
+
+    def _memory_limit(self) -> int:
+        wanted = self.config.resources
+        if wanted.memory_absolute_bytes is not None:
+            return wanted.memory_absolute_bytes
+        total = wanted.memory_total_bytes or resources.memory_total_bytes()
+        return int(total * wanted.memory_relative)
+
+    def _watch_resources(self) -> None:
+        self.rss_bytes = resources.rss_bytes()
+        self.alarms.update("memory", self.rss_bytes > self.memory_limit_bytes)
+        with contextlib.suppress(OSError):
+            self.disk_free_bytes = resources.disk_free_bytes(self.config.data_dir)
+            self.alarms.update("disk", self.disk_free_bytes < self.disk_free_limit_bytes)
+        is_paging = (
+            self.config.store.default_mode == "cached"
+            and self.rss_bytes > self.memory_limit_bytes * self.config.resources.paging_ratio
+        )
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                if is_paging and not queue.is_paging:
+                    queue.page_out()
+                queue.is_paging = is_paging
+        if is_paging:
+            self.turn.touch()
+
+    def _on_alarm(self, is_blocked: bool) -> None:
+        if not is_blocked:
+            for session in list(self.sessions):
+                session.unblock()
+
+    def _on_backlog(self, is_lagging: bool) -> None:
+        self.alarms.is_lagging = is_lagging
+        for session in self.sessions:
+            if session.wire is None:
+                continue
+            if is_lagging and session.is_publisher:
+                session.wire.pause_reading("backlog")
+            elif not is_lagging:
+                session.wire.resume_reading("backlog")
+
+    def _on_store_failed(self, reason: str) -> None:
+        self.observer.store_failed(reason)
+        self.alarms.update("store", True)
+
+    # -- stop ---------------------------------------------------------------------------------------------------
+
+    def request_stop(self) -> None:
+        """Ask for a clean stop; `wait_for_stop_request` returns."""
+        self._stop_requested.set()
+
+    async def wait_for_stop_request(self) -> None:
+        """Return when somebody asked the node to stop."""
+        await self._stop_requested.wait()
+
+    async def stop(self) -> None:
+        """Stop cleanly; harmless when stopped."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for server in self.listeners:
+            server.close()
+        await self._close_sessions()
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                queue.note_delivered()
+        await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
+        if self._lock is not None:
+            self._lock.close()
+        self.observer.node_stopped(self.name)
+
+    async def abandon(self) -> None:
+        """A start that failed: let go of what was taken."""
+        self._is_stopped = True
+        if self._lock is not None:
+            self._lock.close()
+
+    async def _close_sessions(self) -> None:
+        for session in list(self.sessions):
+            session.force_close(SHUTDOWN_TEXT)
+        deadline = self.turn.monotonic() + STOP_GRACE_S
+        while self.sessions and self.turn.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        for session in list(self.sessions):
+            if isinstance(session.wire, AmqpTransport):
+                session.wire.abort()
+        await asyncio.sleep(0)

@@ -1,0 +1,61 @@
+"""Every event of the broker that is worth a log line, as a typed method.
+
+The core calls these and never logs; `broker.log` turns them into structlog events, tests record them. Nothing here is
+called per message. Implementations must not raise. Fixed vocabulary: this file.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Observer(Protocol):
+    """What happened, named noun_pastverb."""
+
+    def connection_accepted(self, connection: str) -> None:
+        """A socket was accepted."""
+
+    def connection_authenticated(self, connection: str, user: str, vhost: str, client: str) -> None:
+        """connection.open succeeded."""
+
+    def login_refused(self, connection: str, mechanism: str, reason: str) -> None:
+        """A login failed; the reason is for the log only."""
+
+    def connection_closed(self, connection: str, user: str, vhost: str, reason: str) -> None:
+        """A connection ended; empty reason for a clean close."""
+
+    def connection_failed(self, connection: str, reply_code: int, text: str) -> None:
+        """We close a connection because of an error."""
+
+    def channel_failed(self, connection: str, channel: int, reply_code: int, text: str) -> None:
+        """We close a channel because of an error."""
+
+    def bug_found(self, connection: str, error: BaseException) -> None:
+        """An exception that should not be: the connection gets 541."""
+
+    def alarm_set(self, resource: str) -> None:
+        """A resource alarm went on: publishers are blocked."""
+
+    def alarm_cleared(self, resource: str) -> None:
+        """A resource alarm went off."""
+
+    def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
+        """A message was dropped because it came round without a reject."""
+
+    def definition_unusable(self, kind: str, key: str, reason: str) -> None:
+        """A stored definition could not be used and was left alone."""
+
+    def configuration_warning(self, text: str) -> None:
+        """A key that is known to RabbitMQ and not honoured here."""
+
+    def listener_started(self, address: str, protocol: str) -> None:
+        """A socket listens."""
+
+    def node_started(self, name: str, codec: str, seconds: float) -> None:
+        """Ready for clients."""
+
+    def node_stopped(self, name: str) -> None:
+        """Stopped cleanly."""
+
+    def store_failed(self, reason: str) -> None:
+        """The store gave up: publishers stay blocked."""

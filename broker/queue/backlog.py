@@ -1,0 +1,468 @@
+"""The ready messages of one queue (of one priority level), in order, in RAM and on disk.
+
+Order is by sequence id, three parts one after the other, every id of a part lower than every id of the next:
+
+  returned   a heap of messages that were handed out and came back, or were recovered; each with its own id
+  ram        a deque of messages never handed out, ids contiguous from `ram_first`
+  disk       a range of ids from `disk_first` to `next_seq`, known here only by number; the bodies are in the store
+
+`ram` is described run by run in `_kinds` (how many messages, are they in the store, are they persistent), so that a
+run costs the same whatever its length. Where any message expires, `_expiries` is aligned with `ram`; else it is None.
+
+The owner (`broker.queue.queue`) decides what goes where; nothing here knows consumers, limits or policies. Loads from
+disk are asked for here and arrive through `_on_read`; a purge or page-out in between makes the answer stale, which
+`_generation` tells. Never keeps a message both in `ram` and in the disk range.
+
+Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NewType
+
+from protocol.codec import Message, take
+from protocol.constants import PERSISTENT
+from storage.engine import QueueLog
+from storage.types import LoadedMessage
+
+Kind = NewType("Kind", int)
+TRANSIENT = Kind(0)
+LOGGED = Kind(1)
+"""The message is in the store under this queue's sequence id."""
+DURABLE = Kind(2)
+"""The message is persistent in a durable queue (it is then LOGGED too)."""
+
+Returned = tuple[int, Message, int, int, bool]
+"""(sequence id, message, expiry in wall ms or 0, kind, redelivered)"""
+
+
+class Batch:
+    """Messages taken from the head together: all of one kind, all redelivered or all not."""
+
+    __slots__ = ("expiries", "kind", "messages", "redelivered", "seqs", "size")
+
+    def __init__(
+        self,
+        seqs: Sequence[int],
+        messages: list[Message],
+        size: int,
+        kind: int,
+        redelivered: bool = False,
+        expiries: list[int] | None = None,
+    ) -> None:
+        self.seqs = seqs
+        self.messages = messages
+        self.size = size
+        self.kind = kind
+        self.redelivered = redelivered
+        self.expiries = expiries
+
+
+class Backlog:
+    """One level's ready messages. Created by its queue, used by nobody else."""
+
+    def __init__(self, open_log: Callable[[], QueueLog], on_loaded: Callable[[], None]) -> None:
+        self._open_log = open_log
+        self._on_loaded = on_loaded
+        self._log: QueueLog | None = None
+        self.next_seq = 0
+        self.returned: list[Returned] = []
+        self.ram: deque[Message] = deque()
+        self.ram_first = 0
+        self._kinds: deque[list[int]] = deque()
+        self._expiries: deque[int] | None = None
+        self.disk_first = 0
+        self.disk_count = 0
+        self.disk_bytes = 0
+        self.ram_bytes = 0
+        self.redelivered_below = 0
+        self.is_loading = False
+        self.has_expiries = False
+        self.track_runs = False
+        self._disk_runs: deque[list[int]] | None = None
+        self._generation = 0
+
+    # -- size ---------------------------------------------------------------------------------------------------
+
+    @property
+    def ram_count(self) -> int:
+        """Ready messages whose body is in RAM."""
+        return len(self.ram) + len(self.returned)
+
+    @property
+    def count(self) -> int:
+        """Ready messages."""
+        return len(self.ram) + len(self.returned) + self.disk_count
+
+    @property
+    def bytes(self) -> int:
+        """Body bytes of the ready messages."""
+        return self.ram_bytes + self.disk_bytes
+
+    @property
+    def log(self) -> QueueLog:
+        """This level's part of the store, opened at first need."""
+        if self._log is None:
+            self._log = self._open_log()
+        return self._log
+
+    @property
+    def has_log(self) -> bool:
+        """Whether anything of this level was ever in the store."""
+        return self._log is not None
+
+    # -- arrivals -----------------------------------------------------------------------------------------------
+
+    def take_seqs(self, count: int) -> int:
+        """Reserve `count` ids for messages that skip the backlog (handed to a consumer at once); returns the first."""
+        first = self.next_seq
+        self.next_seq += count
+        if not self.ram:
+            self.ram_first = self.next_seq
+        if not self.disk_count:
+            self.disk_first = self.next_seq
+        return first
+
+    def append_ram(self, messages: list[Message], size: int, kind: int, expiries: list[int] | None) -> int:
+        """Add a run at the tail, in RAM. Only legal while nothing is on disk. Returns the first id."""
+        assert self.disk_count == 0
+        first = self.next_seq
+        count = len(messages)
+        if not self.ram:
+            self.ram_first = first
+        if expiries is not None or self._expiries is not None:
+            self._extend_expiries(expiries, count)
+        self.ram.extend(messages)
+        self.ram_bytes += size
+        self._add_kind(count, kind)
+        self.next_seq = self.disk_first = first + count
+        if kind & LOGGED:
+            self.log.append(first, messages, expiries, size)
+        return first
+
+    def append_disk(self, messages: list[Message], size: int, kind: int, expiries: list[int] | None) -> int:
+        """Add a run at the tail, in the store only. Returns the first id."""
+        first = self.next_seq
+        if not self.disk_count:
+            self.disk_first = first
+            self._disk_runs = deque() if self.track_runs else None
+        self.log.append(first, messages, expiries, size)
+        if expiries is not None:
+            self.has_expiries = True
+        count = len(messages)
+        if self._disk_runs is not None:
+            self._track(messages, kind)
+        self.disk_count += count
+        self.disk_bytes += size
+        self.next_seq = first + count
+        return first
+
+    def _track(self, messages: list[Message], kind: int) -> None:
+        """Remember the sizes of what goes to disk, so that a length limit can drop it unread."""
+        runs = self._disk_runs
+        assert runs is not None
+        for message in messages:
+            if runs and runs[-1][1] == message.size and runs[-1][2] == kind:
+                runs[-1][0] += 1
+            else:
+                runs.append([1, message.size, kind])
+
+    def give_back(self, entries: list[Returned]) -> None:
+        """Put messages that were handed out back into their places."""
+        returned = self.returned
+        if not returned:
+            entries.sort()
+            self.returned = entries
+        elif len(entries) > len(returned):
+            returned.extend(entries)
+            heapq.heapify(returned)
+        else:
+            for entry in entries:
+                heapq.heappush(returned, entry)
+        for entry in entries:
+            self.ram_bytes += entry[1].size
+            if entry[2]:
+                self.has_expiries = True
+
+    def _add_kind(self, count: int, kind: int) -> None:
+        kinds = self._kinds
+        if kinds and kinds[-1][1] == kind:
+            kinds[-1][0] += count
+        else:
+            kinds.append([count, kind])
+
+    def _extend_expiries(self, expiries: list[int] | None, count: int) -> None:
+        if self._expiries is None:
+            self._expiries = deque([0] * len(self.ram))
+        self._expiries.extend(expiries if expiries is not None else [0] * count)
+        self.has_expiries = True
+
+    # -- departures ---------------------------------------------------------------------------------------------
+
+    def take(self, max_count: int, max_bytes: int) -> Batch | None:
+        """Remove up to `max_count` messages from the head, at least one; None when the head is not in RAM."""
+        if self.returned:
+            return self._take_returned(max_count, max_bytes)
+        if not self.ram:
+            return None
+        run = self._kinds[0]
+        messages, size = take(self.ram, min(max_count, run[0]), max_bytes)
+        count = len(messages)
+        if count == run[0]:
+            self._kinds.popleft()
+        else:
+            run[0] -= count
+        first = self.ram_first
+        self.ram_first = first + count
+        self.ram_bytes -= size
+        expiries = None
+        if self._expiries is not None:
+            popleft = self._expiries.popleft
+            expiries = [popleft() for _ in range(count)]
+            if not self._expiries:
+                self._expiries = None
+                self.has_expiries = self.disk_count > 0
+        redelivered = first < self.redelivered_below
+        return Batch(range(first, first + count), messages, size, run[1], redelivered, expiries)
+
+    def _take_returned(self, max_count: int, max_bytes: int) -> Batch:
+        returned = self.returned
+        _, _, _, kind, redelivered = returned[0]
+        seqs: list[int] = []
+        messages: list[Message] = []
+        expiries: list[int] = []
+        size = 0
+        while returned and len(seqs) < max_count and (size < max_bytes or not seqs):
+            head = returned[0]
+            if head[3] != kind or head[4] != redelivered:
+                break
+            heapq.heappop(returned)
+            seqs.append(head[0])
+            messages.append(head[1])
+            expiries.append(head[2])
+            size += head[1].size
+        self.ram_bytes -= size
+        return Batch(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)
+
+    def head(self) -> tuple[Message, int] | None:
+        """(message, expiry) at the head if it is in RAM."""
+        if self.returned:
+            return self.returned[0][1], self.returned[0][2]
+        if self.ram:
+            return self.ram[0], self._expiries[0] if self._expiries is not None else 0
+        return None
+
+    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: int) -> None:
+        """Tell the store that these messages are gone for good."""
+        if kind & LOGGED and seqs:
+            if isinstance(seqs, range) and seqs.step == 1:
+                self.log.ack(seqs.start, seqs.stop - 1, messages)
+            else:
+                self.log.ack_many(list(seqs))
+
+    def purge(self) -> int:
+        """Drop every ready message; returns how many there were. O(runs + returned)."""
+        count = self.count
+        self._generation += 1
+        self.is_loading = False
+        for entry in self.returned:
+            self.forget((entry[0],), [entry[1]], entry[3])
+        seq = self.ram_first
+        for run_count, kind in self._kinds:
+            self.forget(range(seq, seq + run_count), None, kind)
+            seq += run_count
+        if self.disk_count:
+            self.log.ack(self.disk_first, self.next_seq - 1, None)
+        self.returned = []
+        self.ram.clear()
+        self._kinds.clear()
+        self._expiries = None
+        self.ram_bytes = self.disk_bytes = self.disk_count = 0
+        self.ram_first = self.disk_first = self.next_seq
+        self.has_expiries = False
+        self._disk_runs = None
+        return count
+
+    def drop_disk(self, max_count: int, max_bytes: int) -> tuple[int, int, int] | None:
+        """Drop one tracked run's messages from the head of the disk range, unread, until a limit is reached.
+
+        Returns (count, body bytes, kind); None when the head is not on disk, or its sizes are not known.
+        """
+        runs = self._disk_runs
+        if not runs or self.ram or self.returned or self.is_loading:
+            return None
+        run_count, size, kind = runs[0]
+        count = min(run_count, max_count)
+        if size and max_bytes < size * count:
+            count = max(1, -(-max_bytes // size))
+        runs[0][0] -= count
+        if not runs[0][0]:
+            runs.popleft()
+        first = self.disk_first
+        self.log.ack(first, first + count - 1, None)
+        self.disk_first = first + count
+        self.disk_count -= count
+        self.disk_bytes -= size * count
+        if not self.ram:
+            self.ram_first = self.disk_first
+        return count, size * count, kind
+
+    def expired_count(self, now_ms: int) -> int:
+        """How many messages at the head, as far as it is in RAM, have expired."""
+        if self.returned:
+            return int(0 < self.returned[0][2] <= now_ms)
+        count = 0
+        for due in self._expiries or ():
+            if not 0 < due <= now_ms:
+                break
+            count += 1
+        return count
+
+    # -- disk ---------------------------------------------------------------------------------------------------
+
+    def page_out(self, keep: int = 0) -> int:
+        """Move all but the first `keep` of `ram` to the disk range; returns how many moved."""
+        moving = len(self.ram) - keep
+        if moving <= 0:
+            return 0
+        seq = self.ram_first + keep
+        skip = keep
+        position = 0
+        for run_count, kind in self._kinds:
+            run_skip = min(skip, run_count)
+            skip -= run_skip
+            count = run_count - run_skip
+            if count and not kind & LOGGED:
+                start = position + run_skip
+                messages = list(islice(self.ram, start, start + count))
+                expiries = (
+                    list(islice(self._expiries, start, start + count)) if self._expiries is not None else None
+                )
+                self.log.append(self.ram_first + start, messages, expiries, sum(m.size for m in messages))
+            position += run_count
+        moved_bytes = sum(message.size for message in islice(self.ram, keep, None))
+        for _ in range(moving):
+            self.ram.pop()
+        if self._expiries is not None:
+            for _ in range(moving):
+                self._expiries.pop()
+        self._cut_kinds(keep)
+        self.disk_first = seq
+        self._disk_runs = None
+        self.disk_count += moving
+        self.disk_bytes += moved_bytes
+        self.ram_bytes -= moved_bytes
+        return moving
+
+    def _cut_kinds(self, keep: int) -> None:
+        kinds: deque[list[int]] = deque()
+        for run_count, kind in self._kinds:
+            if keep <= 0:
+                break
+            kinds.append([min(run_count, keep), kind])
+            keep -= run_count
+        self._kinds = kinds
+
+    def recover(self, log: QueueLog) -> None:
+        """Take over what the store found at start; everything is on disk until loaded."""
+        self._log = log
+        found = log.recovered
+        if found is None:
+            return
+        self.next_seq = found.next_seq
+        self.ram_first = self.disk_first = found.first_seq
+        self.disk_count = found.count
+        self.disk_bytes = found.bytes
+        self.redelivered_below = found.next_deliver_seq
+        if not found.count:
+            self.ram_first = self.disk_first = self.next_seq
+
+    def load(self, max_count: int, max_bytes: int) -> None:
+        """Bring the head of the disk range into RAM; the queue is pumped again when it is there."""
+        if self.is_loading or not self.disk_count:
+            return
+        self.is_loading = True
+        generation = self._generation
+        answer = self.log.read(
+            self.disk_first,
+            max_count,
+            max_bytes,
+            lambda loaded, next_seq: self._on_read(generation, loaded, next_seq),
+        )
+        if answer is not None:
+            self.is_loading = False
+            self._accept(*answer)
+
+    def _on_read(self, generation: int, loaded: list[LoadedMessage], next_seq: int) -> None:
+        if generation != self._generation:
+            return
+        self.is_loading = False
+        self._accept(loaded, next_seq)
+        self._on_loaded()
+
+    def _accept(self, loaded: list[LoadedMessage], next_seq: int) -> None:
+        first = self.disk_first
+        count = len(loaded)
+        is_plain = (
+            not self.ram
+            and count > 0
+            and loaded[0][0] >= self.redelivered_below
+            and loaded[-1][0] - loaded[0][0] == count - 1
+        ) or (
+            count > 0
+            and bool(self.ram)
+            and loaded[0][0] == self.ram_first + len(self.ram)
+            and loaded[-1][0] - loaded[0][0] == count - 1
+        )
+        size = sum(entry[1].size for entry in loaded)
+        if not self.has_expiries:
+            self.has_expiries = any(entry[2] for entry in loaded)
+        if is_plain:
+            self._accept_run(loaded, size)
+        elif count:
+            assert not self.ram, "a gap can only be filled when nothing later is in RAM"
+            self.give_back(
+                [
+                    (seq, message, expiry, kind_of(message), seq < self.redelivered_below)
+                    for seq, message, expiry in loaded
+                ]
+            )
+        self._untrack(count)
+        self.disk_first = max(next_seq, first)
+        self.disk_count -= count
+        self.disk_bytes -= size
+        if self.disk_first >= self.next_seq or self.disk_count < 0:
+            # What the index promised and the store could not deliver (corrupt records) is gone.
+            self.disk_count = self.disk_bytes = 0
+            self.disk_first = self.next_seq
+        if not self.ram:
+            self.ram_first = self.disk_first
+
+    def _untrack(self, count: int) -> None:
+        runs = self._disk_runs
+        while count and runs:
+            step = min(count, runs[0][0])
+            runs[0][0] -= step
+            count -= step
+            if not runs[0][0]:
+                runs.popleft()
+
+    def _accept_run(self, loaded: list[LoadedMessage], size: int) -> None:
+        if not self.ram:
+            self.ram_first = loaded[0][0]
+        expiries = [entry[2] for entry in loaded] if self.has_expiries else None
+        if expiries is not None or self._expiries is not None:
+            self._extend_expiries(expiries, len(loaded))
+        self.ram.extend([entry[1] for entry in loaded])
+        self.ram_bytes += size
+        for _, message, _ in loaded:
+            self._add_kind(1, kind_of(message))
+
+
+def kind_of(message: Message) -> int:
+    """Kind of a message that is in the store."""
+    return LOGGED | DURABLE if message.flags & PERSISTENT else LOGGED

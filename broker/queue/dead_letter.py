@@ -1,0 +1,93 @@
+"""What a message becomes when it is dead-lettered: x-death, x-first-death-*, x-last-death-*, cycles.
+
+Pure functions: message in, message out. Who asks: `broker.republish`, which routes the result. Never changes the
+message it is given.
+
+Source: RabbitMQ's rabbit_dead_letter and the dead-letter exchange guide; 3.13 header fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocol.codec import Message, join_exrk, split_exrk
+from protocol.properties import Properties, decode, rewrite
+from protocol.table import FieldTable, FieldValue, Long, Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """One dead-lettering: where from, why, where to."""
+
+    queue: str
+    reason: str
+    exchange: bytes
+    routing_key: bytes | None
+    time_s: int
+
+
+def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = True) -> list[bytes]:
+    """The keys that the message was published with: the primary one, then CC, then BCC."""
+    keys = [split_exrk(message.exrk)[1]]
+    headers = properties.headers or {}
+    for name in ("CC", "BCC") if with_bcc else ("CC",):
+        value = headers.get(name)
+        if isinstance(value, list):
+            keys.extend(key.encode("utf-8", "surrogateescape") for key in value if isinstance(key, str))
+    return keys
+
+
+def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
+    """(the message as it goes to the dead-letter exchange, its x-death after this death)."""
+    properties = decode(message.raw)
+    exchange, primary = split_exrk(message.exrk)
+    headers: FieldTable = dict(properties.headers or {})
+    keys: list[FieldValue] = [
+        key.decode("utf-8", "surrogateescape")
+        for key in routing_keys(message, properties, with_bcc=False)
+    ]
+    event: FieldTable = {}
+    if properties.expiration is not None:
+        event["original-expiration"] = properties.expiration
+    event |= {
+        "count": Long(1),
+        "reason": death.reason,
+        "queue": death.queue,
+        "time": Timestamp(death.time_s),
+        "exchange": exchange.decode("utf-8", "surrogateescape"),
+        "routing-keys": keys,
+    }
+    deaths = _merged(headers.get("x-death"), event)
+    is_first = "x-first-death-reason" not in headers
+    headers["x-death"] = deaths
+    for when in ("first", "last") if is_first else ("last",):
+        headers[f"x-{when}-death-reason"] = death.reason
+        headers[f"x-{when}-death-queue"] = death.queue
+        headers[f"x-{when}-death-exchange"] = event["exchange"]
+    properties.headers = headers
+    properties.expiration = None
+    key = death.routing_key if death.routing_key is not None else primary
+    return rewrite(message, properties, join_exrk(death.exchange, key)), deaths
+
+
+def _merged(found: FieldValue, event: FieldTable) -> list[FieldValue]:
+    """x-death with this event: an entry of the same (queue, reason) counts up and moves to the front."""
+    deaths = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    for index, entry in enumerate(deaths):
+        if entry.get("queue") == event["queue"] and entry.get("reason") == event["reason"]:
+            count = entry.get("count")
+            counted: FieldTable = {**entry, "count": Long((count if isinstance(count, int) else 0) + 1)}
+            return [counted, *deaths[:index], *deaths[index + 1 :]]
+    return [event, *deaths]
+
+
+def is_cycle(queue_name: str, deaths: list[FieldValue]) -> bool:
+    """Whether the message came through `queue_name` before without a reject since: then it is dropped there."""
+    for entry in deaths:
+        if not isinstance(entry, dict):
+            continue
+        if entry.get("reason") == "rejected":
+            return False
+        if entry.get("queue") == queue_name:
+            return True
+    return False

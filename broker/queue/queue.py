@@ -1,0 +1,576 @@
+"""A classic queue: what arrives, what is ready, who gets it, what is settled.
+
+A queue is an actor in the sense that only its own synchronous methods change it; it is not a task. Runs of messages
+arrive by `publish`; consumers with credit take their share at once, the rest goes to the backlog (one per priority
+level). `pump`, called at the end of a loop turn when something changed, serves consumers from the backlog; channels
+settle what they were given by `settle` and `requeue`.
+
+State owned: the levels, the consumers, the counts that list_queues shows, the expiry and lease timers. Never knows
+exchanges, bindings or sockets: dead letters leave through `QueueContext.republish`, deliveries through
+`consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
+limits); `_is_plain` says in one test that none is.
+
+Sources: rabbit_amqqueue_process, rabbit_variable_queue; the classic queue guide of RabbitMQ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from protocol.codec import Message
+from protocol.constants import PERSISTENT, PROP_EXPIRATION
+from storage.engine import Engine, QueueLog
+
+from broker.clock import Scheduler, Timer
+from broker.metrics import NodeMetrics, QueueMetrics
+from broker.queue import expiry, limits
+from broker.queue.backlog import DURABLE, LOGGED, TRANSIENT, Backlog, Batch, Returned
+from broker.queue.consumer import Consumer, Consumers
+from broker.queue.dispatch import body_bytes, deal, share
+from broker.queue.settings import Settings
+
+RAM_LIMIT = 2048
+"""Most messages that a queue in bounded mode keeps in RAM (RabbitMQ 3.12's figure)."""
+START_BATCH = 16_384
+"""Messages loaded at start and when a queue leaves lazy mode (RabbitMQ's lazy queue guide)."""
+PUMP_BYTES = 1 << 20
+"""Bytes that one queue may deliver in one turn of the loop."""
+LOAD_BYTES = 1 << 20
+RATE_HALF_LIFE_S = 5.0
+IDLE_S = 0.5
+
+ACCEPTED = 0
+PENDING = 1
+"""Accepted; a confirm waits for the batch that is being collected."""
+
+
+@dataclass(slots=True)
+class Rejected:
+    """Some messages of a run were refused (overflow); `indexes` are their places in the run."""
+
+    indexes: list[int]
+    is_pending: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOptions:
+    """What the node decides for all queues."""
+
+    default_mode: str = "bounded"
+    start_batch_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueContext:
+    """The outside world of a queue."""
+
+    vhost_name: str
+    scheduler: Scheduler
+    engine: Engine
+    metrics: NodeMetrics
+    options: QueueOptions
+    republish: Callable[[Queue, str, Sequence[Message]], None]
+    """(source queue, reason, messages): dead-letter them; the source's settings name the exchange."""
+    on_unused: Callable[[Queue], None]
+    """The last consumer of an auto-delete queue left, or the lease ended: delete the queue."""
+
+
+class Queue:
+    """One classic queue. Built by the vhost's queue factory."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        context: QueueContext,
+        *,
+        durable: bool = False,
+        auto_delete: bool = False,
+        exclusive_owner: object | None = None,
+        arguments: dict[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.context = context
+        self.durable = durable and exclusive_owner is None
+        self.auto_delete = auto_delete
+        self.exclusive_owner = exclusive_owner
+        self.arguments = arguments or {}
+        self.settings = settings
+        self.metrics = QueueMetrics()
+        self.consumers = Consumers(is_single_active=settings.single_active_consumer)
+        self.exclusive_consumer: Consumer | None = None
+        self.levels = [self._make_level(level) for level in range((settings.max_priority or 0) + 1)]
+        self.backlog = self.levels[0]
+        self.unacked_count = 0
+        self.unacked_bytes = 0
+        self.persistent_count = 0
+        self.persistent_bytes = 0
+        self.unacked_persistent_count = 0
+        self.unacked_persistent_bytes = 0
+        self.is_dirty = False
+        self.is_deleted = False
+        self.is_paging = False
+        self.was_used = False
+        self.rate = 0.0
+        self._rate_at = 0.0
+        self._out_since_rate = 0
+        self._getters: deque[Callable[[Backlog | None, Batch | None], None]] = deque()
+        self._lease: Timer | None = None
+        self._idle: Timer | None = None
+        self.expiry_timer: Timer | None = None
+        self.expiry_due_ms = 0
+        self.apply_settings(settings)
+
+    def _make_level(self, level: int) -> Backlog:
+        return Backlog(lambda: self._open_log(level), self._on_loaded)
+
+    def _open_log(self, level: int) -> QueueLog:
+        context = self.context
+        return context.engine.open_queue(
+            context.vhost_name,
+            self._log_name(level),
+            durable=self.durable,
+            version=self.settings.queue_version,
+        )
+
+    def _log_name(self, level: int) -> str:
+        # No queue name can end so: CR, LF aside RabbitMQ takes any, but levels are only tried on our own queues.
+        return self.name if not level else f"{self.name}\0{level}"
+
+    # -- counts -------------------------------------------------------------------------------------------------
+
+    @property
+    def ready_count(self) -> int:
+        """Messages ready for delivery, expired ones behind the head included."""
+        if len(self.levels) == 1:
+            return self.backlog.count
+        return sum(level.count for level in self.levels)
+
+    @property
+    def ready_bytes(self) -> int:
+        """Body bytes of the ready messages."""
+        return sum(level.bytes for level in self.levels)
+
+    @property
+    def ram_ready_count(self) -> int:
+        """Ready messages whose body is in RAM."""
+        return sum(level.ram_count for level in self.levels)
+
+    @property
+    def ram_ready_bytes(self) -> int:
+        """Body bytes of them."""
+        return sum(level.ram_bytes for level in self.levels)
+
+    @property
+    def consumer_count(self) -> int:
+        """Registered consumers, blocked ones included."""
+        return len(self.consumers)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that this queue's own objects take, buffers of the store included; bodies in RAM at 90 B overhead."""
+        total = 2600 + 700 * len(self.levels) + 600 * len(self.consumers)
+        for level in self.levels:
+            total += level.ram_bytes + 200 * level.ram_count
+            if level.has_log:
+                total += level.log.memory_bytes
+        return total
+
+    # -- arrivals -----------------------------------------------------------------------------------------------
+
+    def publish(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
+        """Take responsibility for a run: ACCEPTED, PENDING (a confirm waits for the disk) or Rejected."""
+        self.metrics.publish += len(messages)
+        if self._is_plain and not flags & PROP_EXPIRATION:
+            return self.enqueue(self.backlog, messages, flags, size, None)
+        return limits.publish(self, messages, flags, size)
+
+    def enqueue(
+        self, backlog: Backlog, messages: list[Message], flags: int, size: int, expiries: list[int] | None
+    ) -> int:
+        """Hand a run to waiting consumers, store the rest at the tail of `backlog`."""
+        is_durable = self.durable and bool(flags & PERSISTENT)
+        outcome = PENDING if is_durable else ACCEPTED
+        if self.consumers.open_count and not self.ready_count:
+            taken, was_logged = self._hand_over(backlog, messages, is_durable, expiries)
+            if taken == len(messages):
+                return outcome if was_logged else ACCEPTED
+            if taken:
+                messages = messages[taken:]
+                size = body_bytes(messages)
+                expiries = expiries[taken:] if expiries is not None else None
+        if is_durable:
+            self.persistent_count += len(messages)
+            self.persistent_bytes += size
+        self._store(backlog, messages, size, LOGGED | DURABLE if is_durable else TRANSIENT, expiries)
+        if expiries is not None:
+            expiry.arm(self)
+        if self.consumers.open_count:
+            self.context.scheduler.queue_dirty(self)
+        return outcome
+
+    def _store(
+        self, backlog: Backlog, messages: list[Message], size: int, kind: int, expiries: list[int] | None
+    ) -> None:
+        if kind & LOGGED:
+            self.metrics.disk_writes += len(messages)
+        if backlog.disk_count or self._is_lazy or self.is_paging:
+            backlog.append_disk(messages, size, kind, expiries)
+        elif self._is_cached:
+            backlog.append_ram(messages, size, kind, expiries)
+        else:
+            room = self._ram_limit() - backlog.ram_count
+            if room >= len(messages):
+                backlog.append_ram(messages, size, kind, expiries)
+            elif room <= 0:
+                backlog.append_disk(messages, size, kind, expiries)
+            else:
+                head, tail = messages[:room], messages[room:]
+                head_bytes = body_bytes(head)
+                cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
+                backlog.append_ram(head, head_bytes, kind, cut[0])
+                backlog.append_disk(tail, size - head_bytes, kind, cut[1])
+
+    def _hand_over(
+        self, backlog: Backlog, messages: list[Message], is_durable: bool, expiries: list[int] | None
+    ) -> tuple[int, bool]:
+        """Give waiting consumers their share; (how many messages, was anything written to the store)."""
+        taken = 0
+        total = len(messages)
+        was_logged = False
+        while taken < total:
+            group = self.consumers.ready(total - taken)
+            if not group:
+                break
+            width, count = share(group, total - taken)
+            part = messages if count == total else messages[taken : taken + count]
+            size = body_bytes(part)
+            kind = TRANSIENT
+            seqs = range(count)
+            part_expiries = expiries[taken : taken + count] if expiries is not None else None
+            if not all(consumer.no_ack for consumer in group[:width]):
+                first = backlog.take_seqs(count)
+                seqs = range(first, first + count)
+                if is_durable:
+                    kind = LOGGED | DURABLE
+                    was_logged = True
+                    backlog.log.append(first, part, part_expiries, size)
+                    self.persistent_count += count
+                    self.persistent_bytes += size
+            batch = Batch(seqs, part, size, kind, False, part_expiries)
+            deal(group[:width], backlog, batch)
+            self.consumers.served(group[0].priority, count)
+            taken += count
+        self._note_out(taken)
+        return taken, was_logged
+
+    # -- departures ---------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
+        if self._getters:
+            self._serve_getters()
+        budget = PUMP_BYTES
+        while budget > 0:
+            backlog = self._head_level()
+            if backlog is None:
+                return
+            group = self.consumers.ready(backlog.count)
+            if not group:
+                return
+            width, count = share(group, backlog.count)
+            batch = backlog.take(min(count, RAM_LIMIT), budget)
+            if batch is None:
+                if self._load(backlog, count):
+                    return
+                continue
+            taken = len(batch.messages)
+            deal(group[:width], backlog, batch)
+            self.consumers.served(group[0].priority, taken)
+            self._note_out(taken)
+            budget -= batch.size + 64 * taken
+        self.context.scheduler.queue_dirty(self)
+
+    def _head_level(self) -> Backlog | None:
+        if self.has_expiries:
+            expiry.drop_expired(self)
+        if len(self.levels) == 1:
+            return self.backlog if self.backlog.count else None
+        for level in reversed(self.levels):
+            if level.count:
+                return level
+        return None
+
+    @property
+    def has_expiries(self) -> bool:
+        """Whether any ready message may expire."""
+        return any(level.has_expiries for level in self.levels)
+
+    def _load(self, backlog: Backlog, wanted: int) -> bool:
+        """Bring the head of `backlog` into RAM; True when it takes another turn."""
+        backlog.load(min(max(wanted, self._ram_limit()), RAM_LIMIT), LOAD_BYTES)
+        return backlog.is_loading
+
+    def _on_loaded(self) -> None:
+        if self.is_deleted:
+            return
+        if not self._is_plain:
+            limits.enforce(self)
+        self.context.scheduler.queue_dirty(self)
+        self._watch_idle()
+
+    def get(self, on_batch: Callable[[Backlog | None, Batch | None], None]) -> None:
+        """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn."""
+        self._getters.append(on_batch)
+        self._serve_getters()
+
+    def _serve_getters(self) -> None:
+        while self._getters:
+            backlog = self._head_level()
+            if backlog is None:
+                self._getters.popleft()(None, None)
+                continue
+            batch = backlog.take(1, 1)
+            if batch is None:
+                if self._load(backlog, 1):
+                    return
+                continue
+            self._getters.popleft()(backlog, batch)
+
+    def delivered(self, consumer_no_ack: bool, backlog: Backlog, batch: Batch) -> None:
+        """Account for a batch that was sent (to a consumer or by basic.get) with or without an ack to come."""
+        count = len(batch.messages)
+        if batch.redelivered:
+            self.metrics.redeliver += count
+            self.context.metrics.messages_redelivered += count
+        if not consumer_no_ack:
+            self.unacked_count += count
+            self.unacked_bytes += batch.size
+            if batch.kind & DURABLE:
+                self.unacked_persistent_count += count
+                self.unacked_persistent_bytes += batch.size
+        else:
+            self.gone(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
+
+    def gone(
+        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: int, size: int
+    ) -> None:
+        """These messages left the queue for good."""
+        if kind & DURABLE:
+            self.persistent_count -= len(messages)
+            self.persistent_bytes -= size
+        backlog.forget(seqs, messages, kind)
+
+    def dropped(self, count: int, size: int, kind: int) -> None:
+        """Messages that were dropped from the disk range unread."""
+        if kind & DURABLE:
+            self.persistent_count -= count
+            self.persistent_bytes -= size
+
+    @staticmethod
+    def rejected(indexes: list[int], outcome: int) -> Rejected:
+        """The answer for a run of which some messages were refused."""
+        return Rejected(indexes, outcome == PENDING)
+
+    def settle(
+        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: int, size: int
+    ) -> None:
+        """Acked (or rejected without requeue, after dead-lettering): forget them."""
+        if self.is_deleted:
+            return
+        count = len(messages)
+        self._leave_unacked(count, size, kind)
+        self.metrics.ack += count
+        self.gone(backlog, seqs, messages, kind, size)
+
+    def _leave_unacked(self, count: int, size: int, kind: int) -> None:
+        self.unacked_count -= count
+        self.unacked_bytes -= size
+        if kind & DURABLE:
+            self.unacked_persistent_count -= count
+            self.unacked_persistent_bytes -= size
+
+    def requeue(self, backlog: Backlog, entries: list[Returned]) -> None:
+        """Put unacked messages back into their places; length limits and expiry are applied, then consumers served."""
+        if self.is_deleted or not entries:
+            return
+        for _, message, _, kind, _ in entries:
+            self._leave_unacked(1, message.size, kind)
+        backlog.give_back(entries)
+        if not self._is_plain:
+            limits.enforce(self)
+        if self.has_expiries:
+            expiry.drop_expired(self)
+        self.context.scheduler.queue_dirty(self)
+
+    def put_back(self, backlog: Backlog, batch: Batch) -> None:
+        """Return a batch that was taken but could not be sent: nobody has seen it."""
+        expiries = batch.expiries or [0] * len(batch.messages)
+        backlog.give_back(
+            [
+                (seq, message, due, batch.kind, batch.redelivered)
+                for seq, message, due in zip(batch.seqs, batch.messages, expiries, strict=True)
+            ]
+        )
+
+    def dead_letter(self, reason: str, messages: Sequence[Message]) -> None:
+        """Send copies to the dead-letter exchange if one is set; the caller removes the originals."""
+        if self.settings.dead_letter_exchange is not None:
+            self.context.republish(self, reason, messages)
+
+    def purge(self) -> int:
+        """Drop every ready message; returns how many."""
+        self.persistent_count = self.unacked_persistent_count
+        self.persistent_bytes = self.unacked_persistent_bytes
+        return sum(level.purge() for level in self.levels)
+
+    # -- consumers ----------------------------------------------------------------------------------------------
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Register; deliveries start at the end of this turn, after consume-ok."""
+        self.consumers.add(consumer)
+        self.was_used = True
+        if consumer.exclusive:
+            self.exclusive_consumer = consumer
+        self._stop_lease()
+        self.context.scheduler.queue_dirty(self)
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Forget a consumer; the last one to leave ends an auto-delete queue and starts the lease."""
+        if not self.consumers.remove(consumer):
+            return
+        if self.exclusive_consumer is consumer:
+            self.exclusive_consumer = None
+        if self.is_deleted:
+            return
+        if not len(self.consumers):
+            self._watch_idle()
+            if self.auto_delete:
+                self.context.on_unused(self)
+                return
+            self.touch()
+        else:
+            self.context.scheduler.queue_dirty(self)
+
+    def consumer_unblocked(self, consumer: Consumer) -> None:
+        """Credit came back (ack, qos, the connection drained)."""
+        if self.consumers.unblock(consumer) and self.ready_count:
+            self.context.scheduler.queue_dirty(self)
+
+    # -- settings, lease, idleness, life ------------------------------------------------------------------------
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Put new effective settings (arguments and policy) in force, on what is queued too where RabbitMQ does."""
+        self.settings = settings
+        self._is_lazy = settings.queue_mode == "lazy"
+        self._is_cached = self.context.options.default_mode == "cached"
+        self._is_plain = not (
+            settings.max_length is not None
+            or settings.max_length_bytes is not None
+            or settings.message_ttl_ms is not None
+            or settings.max_priority is not None
+        )
+        for level in self.levels:
+            level.track_runs = settings.max_length is not None or settings.max_length_bytes is not None
+        if settings.overflow == "drop-head":
+            limits.enforce(self)
+        self.touch()
+
+    def touch(self) -> None:
+        """Restart the x-expires lease (declare, basic.get, the last consumer left)."""
+        self._stop_lease()
+        if self.settings.expires_ms is not None and not len(self.consumers):
+            self._lease = self.context.scheduler.call_later(
+                self.settings.expires_ms / 1000, lambda: self.context.on_unused(self)
+            )
+
+    def _stop_lease(self) -> None:
+        if self._lease is not None:
+            self._lease.cancel()
+            self._lease = None
+
+    def _watch_idle(self) -> None:
+        if self._idle is None and (self._is_lazy or not self._is_cached):
+            self._idle = self.context.scheduler.call_later(IDLE_S, self._drop_buffers)
+
+    def _drop_buffers(self) -> None:
+        """Nobody takes from a lazy queue any more: what was loaded ahead goes back to being on disk only."""
+        self._idle = None
+        if self.is_deleted or not self._is_lazy:
+            return
+        if self.consumers.open_count:
+            self._watch_idle()
+            return
+        for level in self.levels:
+            level.page_out()
+
+    def page_out(self) -> int:
+        """Move ready messages to disk (memory pressure, or default to lazy); returns how many moved."""
+        return sum(level.page_out() for level in self.levels)
+
+    def recover(self, is_known: Callable[[str], bool]) -> None:
+        """Take over what the store found for this durable queue; a start batch is loaded by `load_start_batch`.
+
+        `is_known` tells whether the store has something under a log's name.
+        """
+        for index, level in enumerate(self.levels):
+            if not is_known(self._log_name(index)):
+                continue
+            level.recover(self._open_log(index))
+            found = level.log.recovered
+            if found is not None:
+                self.persistent_count += found.persistent_count
+                self.persistent_bytes += found.persistent_bytes
+        if self.has_expiries:
+            expiry.arm(self)
+
+    def load_start_batch(self, max_bytes: int) -> None:
+        """Load up to 16,384 messages, as every queue does when its node starts."""
+        for level in reversed(self.levels):
+            level.load(START_BATCH, max_bytes)
+
+    def note_delivered(self) -> None:
+        """Before a clean stop: tell the store below which id everything was handed out once."""
+        for level in self.levels:
+            if level.has_log:
+                level.log.set_delivered(level.ram_first if level.ram else level.disk_first)
+
+    def delete(self) -> None:
+        """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""
+        self.is_deleted = True
+        self._stop_lease()
+        for timer in (self._idle, self.expiry_timer):
+            if timer is not None:
+                timer.cancel()
+        for consumer in list(self.consumers):
+            self.consumers.remove(consumer)
+            consumer.outlet.consumer_cancelled(consumer)
+        while self._getters:
+            self._getters.popleft()(None, None)
+        for level in self.levels:
+            if level.has_log:
+                level.log.delete()
+
+    # -- consumption rate ---------------------------------------------------------------------------------------
+
+    def _note_out(self, count: int) -> None:
+        self._out_since_rate += count
+        if self._out_since_rate > 100:
+            now = self.context.scheduler.monotonic()
+            elapsed = max(now - self._rate_at, 1e-6)
+            weight = 1.0 - 2.0 ** (-elapsed / RATE_HALF_LIFE_S)
+            self.rate += weight * (self._out_since_rate / elapsed - self.rate)
+            self._rate_at = now
+            self._out_since_rate = 0
+
+    def _ram_limit(self) -> int:
+        """How many messages may be in RAM by consumption rate: those expected to be consumed within two seconds."""
+        if not self.rate:
+            return 1
+        age = self.context.scheduler.monotonic() - self._rate_at
+        rate = self.rate * 2.0 ** (-age / RATE_HALF_LIFE_S)
+        return min(1 + math.floor(2 * rate), RAM_LIMIT)

@@ -1,0 +1,65 @@
+"""Dead letters on their way: from the queue that gave a message up to where its dead-letter exchange leads.
+
+One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
+drops the message. Publishing is internal, unconfirmed and one-way. A queue that the message came through before
+without a reject since is taken out of its targets.
+
+Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from protocol.codec import Message
+from protocol.properties import decode
+
+from broker.clock import Clock
+from broker.metrics import NodeMetrics
+from broker.observer import Observer
+from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
+from broker.queue.queue import Queue
+from broker.vhost import Vhost
+
+
+class Republisher:
+    """Dead-letters for one vhost."""
+
+    def __init__(self, vhost: Vhost, clock: Clock, metrics: NodeMetrics, observer: Observer) -> None:
+        self._vhost = vhost
+        self._clock = clock
+        self._metrics = metrics
+        self._observer = observer
+
+    def __call__(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
+        """Dead-letter `messages` of `source`; the caller removes the originals."""
+        name = source.settings.dead_letter_exchange
+        exchange = self._vhost.exchanges.get(name) if name is not None else None
+        if name is None or exchange is None:
+            return
+        counter = f"dead_lettered_{reason}"
+        setattr(self._metrics, counter, getattr(self._metrics, counter) + len(messages))
+        death = Death(
+            queue=source.name,
+            reason=reason,
+            exchange=name.encode("utf-8", "surrogateescape"),
+            routing_key=source.settings.dead_letter_routing_key,
+            time_s=self._clock.wall_ms() // 1000,
+        )
+        for message in messages:
+            dead, deaths = record(message, death)
+            keys: tuple[bytes, ...]
+            if death.routing_key is not None:
+                keys = (death.routing_key,)
+            else:
+                keys = tuple(routing_keys(message, decode(message.raw)))
+            headers = decode(dead.raw).headers or {}
+            exchange.publish_in += 1
+            for queue in self._vhost.route(exchange, keys, lambda found=headers: found):  # type: ignore[misc]
+                if reason != "rejected" and is_cycle(queue.name, deaths):
+                    self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
+                    continue
+                exchange.publish_out += 1
+                queue.publish([dead], dead.flags, dead.size)
+
+

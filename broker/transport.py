@@ -1,0 +1,169 @@
+"""One socket: bytes to and from a session, heartbeats, back-pressure both ways.
+
+State owned: the asyncio transport, its pause flags, when bytes last moved. All output of a turn leaves with one
+write. When the peer does not read, the transport's buffer passes its high-water mark, asyncio says so, and the
+session stops delivering until it has drained; when an alarm is on or the store lags, reading stops.
+
+Heartbeats are driven by the node's sweep once a second, not by a timer per connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import cast
+
+from protocol.constants import HEARTBEAT_FRAME
+
+from broker.session import Session
+
+WRITE_HIGH_WATER = 256 * 1024
+WRITE_HARD_LIMIT = 16 * 1024 * 1024
+"""Bytes unsent to one peer above which the connection is dropped: deliveries stop at the high-water mark, so only
+replies, returns and confirms that nobody reads can get here."""
+
+
+class AmqpTransport(asyncio.Protocol):
+    """asyncio's side of one connection."""
+
+    def __init__(
+        self, make_session: Callable[[asyncio.Transport], Session], handshake_timeout_s: float
+    ) -> None:
+        self._make_session = make_session
+        self._handshake_timeout_s = handshake_timeout_s
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self.session: Session = None  # type: ignore[assignment]  # set by connection_made
+        self._pauses: set[str] = set()
+        self._is_write_paused = False
+        self._handshake: asyncio.TimerHandle | None = None
+        self._closing: asyncio.TimerHandle | None = None
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.reads = 0
+        self.writes = 0
+        self._bytes_seen = 0
+        self._bytes_seen_out = 0
+        self._idle_checks = 0
+        self._checked_at = 0.0
+        self._sent_at = 0.0
+
+    # -- asyncio ------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        self.session = self._make_session(self._transport)
+        self.session.wire = self
+        loop = asyncio.get_running_loop()
+        self._handshake = loop.call_later(self._handshake_timeout_s, self._handshake_expired)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client."""
+        self.bytes_received += len(data)
+        self.reads += 1
+        self.session.receive(data)
+
+    def eof_received(self) -> bool:
+        """The client will not send more: the connection ends."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone."""
+        for timer in (self._handshake, self._closing):
+            if timer is not None:
+                timer.cancel()
+        clean = self.session.connection.state in {"closing", "closed"}
+        reason = "" if clean else (str(exc) if exc else "client unexpectedly closed TCP connection")
+        self.session.wire = None
+        self.session.lost(reason)
+
+    def pause_writing(self) -> None:
+        """The peer does not read fast enough."""
+        self._is_write_paused = True
+        self.session.drained(is_paused=True)
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._is_write_paused = False
+        self.session.drained(is_paused=False)
+
+    def _handshake_expired(self) -> None:
+        if not self.session.is_open:
+            self._transport.abort()
+
+    # -- Wire ---------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what the connection has queued."""
+        data = self.session.connection.take_out()
+        if data and not self._transport.is_closing():
+            self.bytes_sent += len(data)
+            self.writes += 1
+            self._transport.write(data)
+            if self._transport.get_write_buffer_size() > WRITE_HARD_LIMIT:
+                self._transport.abort()
+                return
+        self.session.drained(is_paused=self._is_write_paused)
+
+    def pause_reading(self, reason: str) -> None:
+        """Stop reading; reasons add up."""
+        if not self._pauses and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._pauses.add(reason)
+
+    def resume_reading(self, reason: str) -> None:
+        """Withdraw one reason; reading resumes when none is left."""
+        if reason in self._pauses:
+            self._pauses.discard(reason)
+            if not self._pauses and not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def close_after(self, delay_s: float) -> None:
+        """Close the socket after `delay_s` seconds, or as soon as the peer has answered our close."""
+        if self._closing is not None:
+            self._closing.cancel()
+        loop = asyncio.get_running_loop()
+        self._closing = loop.call_later(delay_s, self.close)
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; RabbitMQ does so with a reset."""
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+    # -- heartbeats ---------------------------------------------------------------------------------------------
+
+    def heartbeat_due(self, now: float) -> None:
+        """The node's sweep: send a heartbeat after half an interval of silence, drop a peer silent for two."""
+        session = self.session
+        interval = session.connection.heartbeat_s
+        if not interval or not session.is_open:
+            return
+        if now - self._sent_at >= interval / 2:
+            if self.bytes_sent == self._bytes_seen_out:
+                self._transport.write(HEARTBEAT_FRAME)
+                self.bytes_sent += len(HEARTBEAT_FRAME)
+            self._bytes_seen_out = self.bytes_sent
+            self._sent_at = now
+        if self._pauses:
+            self._checked_at = now
+            return
+        if now - self._checked_at >= interval:
+            self._checked_at = now
+            if self.bytes_received == self._bytes_seen:
+                self._idle_checks += 1
+                if self._idle_checks >= 2:
+                    session.lost(f"missed heartbeats from client, timeout: {interval}s")
+                    self._transport.abort()
+            else:
+                self._idle_checks = 0
+                self._bytes_seen = self.bytes_received
