@@ -1,0 +1,443 @@
+"""A simulated disk: what a power cut may leave of un-synced work, and calls that fail.
+
+Model. A file has durable bytes and the writes and truncations since its last fdatasync. A
+directory has durable names and the creates, renames and unlinks since its last fsync_dir. `cut`
+gives the file system that is found after a power cut, drawn by a random generator:
+
+- of each file's un-synced writes all, none, or a random part, each possibly torn at 512-octet
+  sectors, in any order;
+- of the un-synced directory operations an ordered prefix (`strict=False`: a journal, as ext4 has
+  one) or any part (`strict=True`: all that POSIX promises).
+
+`cut_before` stops everything with `PowerCut` before the n-th operation that changes something;
+`fail` makes the n-th call of one kind fail. A failed fdatasync drops the file's un-synced writes
+from what will ever be durable, though they can still be read: that is what Linux does. `free_bytes`
+bounds what may still be written.
+
+State owned: all of it, in memory. Directories themselves are durable when made. Used by the tests
+of storage and by the crash tests of the whole engine; itself tested in
+tests/unit/support/test_sim_filesystem.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SECTOR = 512
+Data = bytes | bytearray | memoryview
+
+
+class PowerCut(BaseException):  # noqa: N818 - not an error of the program
+    """The power is gone: nothing after this reaches the disk. Not an Exception: nobody handles it."""
+
+
+@dataclass(slots=True)
+class _Write:
+    offset: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class _Truncate:
+    size: int
+
+
+class _Inode:
+    """One file's bytes: as read now, as durable, and what lies between."""
+
+    __slots__ = ("content", "durable", "pending")
+
+    def __init__(self, durable: bytes = b"") -> None:
+        self.durable = bytearray(durable)
+        self.content = bytearray(durable)
+        self.pending: list[_Write | _Truncate] = []
+
+    def sync(self) -> None:
+        """Make the pending operations durable."""
+        for operation in self.pending:
+            _apply(self.durable, operation)
+        self.pending.clear()
+
+    def after_cut(self, rng: random.Random) -> _Inode:
+        """Give what is found after a power cut."""
+        found = _Inode(bytes(self.durable))
+        fate = rng.random()
+        if fate < 0.3:
+            return found
+        chosen = list(self.pending)
+        if fate > 0.6:
+            chosen = [operation for operation in chosen if rng.random() < 0.7]
+            rng.shuffle(chosen)
+        for operation in chosen:
+            if isinstance(operation, _Truncate) or fate <= 0.6 or rng.random() < 0.5:
+                _apply(found.durable, operation)
+            else:
+                for piece in _sectors(operation):
+                    if rng.random() < 0.6:
+                        _apply(found.durable, piece)
+        found.content = bytearray(found.durable)
+        return found
+
+
+def _apply(target: bytearray, operation: _Write | _Truncate) -> None:
+    if isinstance(operation, _Truncate):
+        if operation.size <= len(target):
+            del target[operation.size :]
+        else:
+            target.extend(bytes(operation.size - len(target)))
+        return
+    if operation.offset > len(target):
+        target.extend(bytes(operation.offset - len(target)))
+    target[operation.offset : operation.offset + len(operation.data)] = operation.data
+
+
+def _sectors(write: _Write) -> list[_Write]:
+    """Cut a write at the sector borders of the file."""
+    pieces: list[_Write] = []
+    start = 0
+    while start < len(write.data):
+        size = SECTOR - (write.offset + start) % SECTOR
+        pieces.append(_Write(write.offset + start, write.data[start : start + size]))
+        start += size
+    return pieces
+
+
+@dataclass(slots=True)
+class _Link:
+    """A pending directory operation: `name` leads to inode (None: to nothing), `gone` no more."""
+
+    directory: str
+    name: str
+    inode: _Inode | None
+    gone: str | None = None
+
+
+@dataclass(slots=True)
+class _Fault:
+    operation: str
+    countdown: int
+    number: int
+    times: int
+    keep: int
+    path_part: str
+
+
+@dataclass(slots=True)
+class SimCounters:
+    """How often each kind of call was made."""
+
+    calls: dict[str, int] = field(default_factory=dict)
+
+
+class SimFile:
+    """An open file: goes on to the same bytes when its name is gone."""
+
+    def __init__(self, filesystem: SimFileSystem, path: str, inode: _Inode) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        self._inode = inode
+
+    @property
+    def path(self) -> str:
+        """The path that it was opened under."""
+        return self._path
+
+    def pwrite(self, data: Data, offset: int) -> None:
+        """Write, or fail as told; a failing write may leave a prefix."""
+        written = bytes(data)
+        error: OSError | None = None
+        keep = self._filesystem.begin("pwrite", self._path)
+        if keep is not None:
+            error, written = keep[0], written[: keep[1]]
+        growth = max(0, offset + len(written) - len(self._inode.content))
+        free = self._filesystem.free_bytes
+        if free is not None and growth > free:
+            written = written[: max(0, len(written) - (growth - free))]
+            growth = free
+            error = error or OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+        if free is not None:
+            self._filesystem.free_bytes = free - growth
+        if written:
+            operation = _Write(offset, written)
+            self._inode.pending.append(operation)
+            _apply(self._inode.content, operation)
+        if error is not None:
+            raise error
+
+    def pwritev(self, parts: Sequence[Data], offset: int) -> None:
+        """Write the parts as one write."""
+        self.pwrite(b"".join(parts), offset)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read; may fail as told."""
+        self._filesystem.begin_simple("pread", self._path)
+        return bytes(self._inode.content[offset : offset + size])
+
+    def fdatasync(self) -> None:
+        """Make the pending writes durable; a failure loses them."""
+        failed = self._filesystem.begin("fdatasync", self._path)
+        if failed is not None:
+            self._inode.pending.clear()
+            raise failed[0]
+        self._inode.sync()
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend."""
+        self._filesystem.begin_simple("truncate", self._path)
+        operation = _Truncate(size)
+        self._inode.pending.append(operation)
+        _apply(self._inode.content, operation)
+
+    def size(self) -> int:
+        """Give the length."""
+        return len(self._inode.content)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class SimFileSystem:
+    """See the module; satisfies storage.filesystem.FileSystem."""
+
+    def __init__(self, *, strict: bool = True) -> None:
+        self.strict = strict
+        self.operations = 0
+        self.cut_before: int | None = None
+        self.free_bytes: int | None = None
+        self.counters = SimCounters()
+        self._faults: list[_Fault] = []
+        self._names: dict[str, dict[str, _Inode]] = {"/": {}}
+        self._durable_names: dict[str, dict[str, _Inode]] = {"/": {}}
+        self._pending: list[_Link] = []
+
+    # Faults -----------------------------------------------------------------------------------
+
+    def fail(  # noqa: PLR0913 - a test spells out what it wants
+        self,
+        operation: str,
+        number: int = errno.EIO,
+        *,
+        nth: int = 1,
+        times: int = 1,
+        keep: int = 0,
+        path_part: str = "",
+    ) -> None:
+        """Let the nth next call of an operation fail (and `times` in all).
+
+        `keep` octets of a failing pwrite reach the file; `path_part` limits it to some paths.
+        """
+        self._faults.append(_Fault(operation, nth, number, times, keep, path_part))
+
+    def begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
+        """Count a call; stop at the power cut; give the error that it shall fail with."""
+        if operation != "pread":
+            if self.cut_before is not None and self.operations >= self.cut_before:
+                raise PowerCut(f"before operation {self.operations}: {operation} {path}")
+            self.operations += 1
+        calls = self.counters.calls
+        calls[operation] = calls.get(operation, 0) + 1
+        for fault in self._faults:
+            if fault.operation != operation or fault.path_part not in path or not fault.times:
+                continue
+            fault.countdown -= 1
+            if fault.countdown <= 0:
+                fault.times -= 1
+                return OSError(fault.number, os.strerror(fault.number), path), fault.keep
+        return None
+
+    def begin_simple(self, operation: str, path: str) -> None:
+        """Count a call that fails whole or not at all."""
+        failed = self.begin(operation, path)
+        if failed is not None:
+            raise failed[0]
+
+    def cut(self, rng: random.Random) -> SimFileSystem:
+        """Give the file system as found after a power cut now."""
+        found = SimFileSystem(strict=self.strict)
+        names = {path: dict(entries) for path, entries in self._durable_names.items()}
+        if self.strict:
+            kept = [link for link in self._pending if rng.random() < 0.5]
+        else:
+            kept = self._pending[: rng.randint(0, len(self._pending))]
+        for link in kept:
+            _link(names, link)
+        inodes: dict[int, _Inode] = {}
+        for path, entries in names.items():
+            target: dict[str, _Inode] = {}
+            for name, inode in entries.items():
+                if id(inode) not in inodes:
+                    inodes[id(inode)] = inode.after_cut(rng)
+                target[name] = inodes[id(inode)]
+            found._names[path] = target
+            found._durable_names[path] = dict(target)
+        return found
+
+    def process_killed(self) -> SimFileSystem:
+        """Give the file system as found after the process died: the page cache survives."""
+        found = SimFileSystem(strict=self.strict)
+        found._names = self._names
+        found._durable_names = self._durable_names
+        found._pending = self._pending
+        return found
+
+    # Looking and damaging -----------------------------------------------------------------------
+
+    def content(self, path: str) -> bytes:
+        """Give a file's bytes without counting a call."""
+        return bytes(self._find(path).content)
+
+    def damage(self, path: str, offset: int, data: bytes) -> None:
+        """Overwrite durable bytes behind everybody's back."""
+        inode = self._find(path)
+        for target in (inode.durable, inode.content):
+            target[offset : offset + len(data)] = data
+
+    def paths(self) -> list[str]:
+        """Give every file's path."""
+        return sorted(
+            f"{directory.rstrip('/')}/{name}"
+            for directory, entries in self._names.items()
+            for name in entries
+        )
+
+    # The FileSystem protocol --------------------------------------------------------------------
+
+    def _find(self, path: str) -> _Inode:
+        directory, name = _split(path)
+        inode = self._names.get(directory, {}).get(name)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return inode
+
+    def _change(self, link: _Link) -> None:
+        self._pending.append(link)
+        _link(self._names, link)
+
+    def open(self, path: str) -> SimFile:
+        """Open an existing file."""
+        self._count("open")
+        return SimFile(self, path, self._find(path))
+
+    def create(self, path: str) -> SimFile:
+        """Create a file."""
+        self.begin_simple("create", path)
+        directory, name = _split(path)
+        if directory not in self._names:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if name in self._names[directory]:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        inode = _Inode()
+        self._change(_Link(directory, name, inode))
+        return SimFile(self, path, inode)
+
+    def read_file(self, path: str) -> bytes:
+        """Read a whole file."""
+        inode = self._find(path)
+        self.begin_simple("pread", path)
+        return bytes(inode.content)
+
+    def fsync_dir(self, path: str) -> None:
+        """Make a directory's operations durable; a journal writes all before them too."""
+        self.begin_simple("fsync_dir", path)
+        directory = _normal(path)
+        if self.strict:
+            done = [link for link in self._pending if link.directory == directory]
+            self._pending = [link for link in self._pending if link.directory != directory]
+        else:
+            done, self._pending = self._pending, []
+        for link in done:
+            _link(self._durable_names, link)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename within one directory."""
+        self.begin_simple("rename", target)
+        inode = self._find(source)
+        directory, gone = _split(source)
+        target_directory, name = _split(target)
+        assert directory == target_directory
+        self._change(_Link(directory, name, inode, gone))
+
+    def unlink(self, path: str) -> None:
+        """Remove a name."""
+        self.begin_simple("unlink", path)
+        self._find(path)
+        directory, name = _split(path)
+        self._change(_Link(directory, name, None))
+
+    def listdir(self, path: str) -> list[str]:
+        """Give the names of files and directories in a directory."""
+        directory = _normal(path)
+        if directory not in self._names:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        prefix = directory.rstrip("/") + "/"
+        below = {
+            other[len(prefix) :].partition("/")[0]
+            for other in self._names
+            if other.startswith(prefix) and other != prefix
+        }
+        return sorted({*self._names[directory], *below} - {""})
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory and its parents, durably."""
+        self._count("mkdir")
+        parts = _normal(path).split("/")
+        for end in range(2, len(parts) + 1):
+            directory = "/".join(parts[:end])
+            self._names.setdefault(directory, {})
+            self._durable_names.setdefault(directory, {})
+
+    def rmtree(self, path: str) -> None:
+        """Remove a directory with what is in it, durably."""
+        self.begin_simple("rmtree", path)
+        directory = _normal(path)
+        for names in (self._names, self._durable_names):
+            for other in list(names):
+                if other == directory or other.startswith(directory + "/"):
+                    del names[other]
+        self._pending = [
+            link
+            for link in self._pending
+            if link.directory != directory and not link.directory.startswith(directory + "/")
+        ]
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory is there."""
+        directory, name = _split(path)
+        return _normal(path) in self._names or name in self._names.get(directory, {})
+
+    def file_size(self, path: str) -> int:
+        """Give a file's length."""
+        return len(self._find(path).content)
+
+    def disk_free(self, path: str) -> int:  # noqa: ARG002 - one disk
+        """Give what may still be written."""
+        return 1 << 40 if self.free_bytes is None else self.free_bytes
+
+    def _count(self, operation: str) -> None:
+        calls = self.counters.calls
+        calls[operation] = calls.get(operation, 0) + 1
+
+
+def _link(names: dict[str, dict[str, _Inode]], link: _Link) -> None:
+    entries = names.get(link.directory)
+    if entries is None:
+        return
+    if link.gone is not None:
+        entries.pop(link.gone, None)
+    if link.inode is None:
+        entries.pop(link.name, None)
+    else:
+        entries[link.name] = link.inode
+
+
+def _normal(path: str) -> str:
+    return "/" + path.strip("/")
+
+
+def _split(path: str) -> tuple[str, str]:
+    directory, _, name = _normal(path).rpartition("/")
+    return directory or "/", name
