@@ -270,9 +270,7 @@ class CompactionPlan:
             file.is_locked = False
 
 
-def plan_header(
-    victims: Sequence[SegmentFile], size_limit: int, identity: bytes
-) -> SegmentHeader:
+def plan_header(victims: Sequence[SegmentFile], size_limit: int, identity: bytes) -> SegmentHeader:
     """Give the header of the file that the victims go into."""
     number = min(table.segment_no for file in victims for table in file.tables if table.live_count)
     generation = max(file.generation for file in victims) + 1
@@ -284,7 +282,5 @@ def _bounded(
 ) -> Iterator[tuple[SegmentFile, int, int]]:
     """Cut stretches so that none is longer than one read."""
     for file, start, end in extents:
-        while end - start > _IO_BYTES:
-            yield file, start, start + _IO_BYTES
-            start += _IO_BYTES
-        yield file, start, end
+        for at in range(start, end, _IO_BYTES):
+            yield file, at, min(at + _IO_BYTES, end)

@@ -104,6 +104,7 @@ class OsFile:
 
     @property
     def path(self) -> str:
+        """Give the path that it was opened under."""
         return self._path
 
     def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
@@ -144,15 +145,19 @@ class OsFile:
         return b"".join(parts)
 
     def fdatasync(self) -> None:
+        """Make what was written durable."""
         os.fdatasync(self._fd)
 
     def truncate(self, size: int) -> None:
+        """Cut or extend the file."""
         os.ftruncate(self._fd, size)
 
     def size(self) -> int:
+        """Give the length."""
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
+        """Close the descriptor once."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
@@ -165,17 +170,21 @@ class OsFileSystem:
     """The real file system: thin calls, no policy."""
 
     def open(self, path: str) -> OsFile:
+        """Open an existing file for reading and writing."""
         return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def create(self, path: str) -> OsFile:
+        """Create a new file; it must not exist."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return OsFile(path, os.open(path, flags, 0o640))
 
     def read_file(self, path: str) -> bytes:
+        """Read a whole file."""
         with open(path, "rb") as stream:
             return stream.read()
 
     def fsync_dir(self, path: str) -> None:
+        """Sync a directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -183,27 +192,35 @@ class OsFileSystem:
             os.close(fd)
 
     def rename(self, source: str, target: str) -> None:
+        """Rename, replacing the target."""
         os.rename(source, target)
 
     def unlink(self, path: str) -> None:
+        """Remove a file."""
         os.unlink(path)
 
     def listdir(self, path: str) -> list[str]:
+        """Give the names in a directory, sorted."""
         return sorted(os.listdir(path))
 
     def mkdir(self, path: str) -> None:
+        """Create a directory and its parents."""
         os.makedirs(path, mode=0o750, exist_ok=True)
 
     def rmtree(self, path: str) -> None:
+        """Remove a directory and what is in it."""
         if os.path.isdir(path):
             shutil.rmtree(path)
 
     def exists(self, path: str) -> bool:
+        """Tell whether something is there."""
         return os.path.exists(path)
 
     def file_size(self, path: str) -> int:
+        """Give a file's length."""
         return os.stat(path).st_size
 
     def disk_free(self, path: str) -> int:
+        """Give what an unprivileged process may still write."""
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize

@@ -27,15 +27,15 @@ from __future__ import annotations
 
 import errno
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from storage import record
 from storage.compaction import CompactionPlan, choose_victims, plan_header
 from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, WriteFailed
 from storage.filesystem import File, FileSystem
-from storage.references import ReferenceTally, TableSnapshot, pack_snapshot, parse_snapshot
+from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
 from storage.segment import (
     FILE_HEADER_SIZE,
     MAX_FILE_SIZE,
@@ -47,7 +47,14 @@ from storage.segment import (
     pack_file_header,
     pack_seal,
 )
-from storage.segment_scan import Opened, ScanTerms, open_directory
+from storage.segment_recovery import (
+    OpenedSegments,
+    StoreRecovery,
+    make_directory,
+    open_with_snapshot,
+    open_with_tally,
+)
+from storage.segment_scan import ScanTerms
 from storage.segment_set import SegmentSet
 from storage.types import StoredMessage
 
@@ -68,19 +75,6 @@ class MessageStoreOptions:
     is_durable: bool = True
     open_files: int = 128
     merge_above_files: int = 1000
-
-
-class StoreRecovery(NamedTuple):
-    """What an unclean start found; the handles are those that an index has and the store has not.
-
-    gone: removed before (the ack was lost, the message not). torn: behind the end of what reached
-    the disk. lost: damaged. quarantined: stretches of bad bytes that were copied aside.
-    """
-
-    gone: frozenset[int]
-    torn: frozenset[int]
-    lost: frozenset[int]
-    quarantined: int
 
 
 class MessageStore:
@@ -108,7 +102,7 @@ class MessageStore:
     def open_empty(self, next_segment_no: int = 0) -> None:
         """Begin with nothing; what the directory holds is removed (transient store, new vhost)."""
         self._filesystem.rmtree(self.options.directory)
-        self._make_directory()
+        make_directory(self._filesystem, self.options.directory)
         self._next_segment_no = next_segment_no
         self._is_closed = False
 
@@ -117,21 +111,10 @@ class MessageStore:
 
         Raises StoreRefused.
         """
-        terms = parse_snapshot(snapshot)
-        if terms is None:
+        opened = open_with_snapshot(self._filesystem, self._scan_terms(), snapshot)
+        if opened is None:
             return False
-        opened = self._open_directory()
-        tables = [table for file in opened.files for table in file.tables]
-        for table in tables:
-            kept = terms.tables.get(table.segment_no)
-            if kept is None:
-                continue  # it was dead and only its unlink got lost
-            if kept.generation != table.file.generation or len(kept.refs) != len(table):
-                return False
-            table.restore(kept.refs, kept.large)
-        if opened.scanned or not terms.tables.keys() <= {table.segment_no for table in tables}:
-            return False
-        self._start(opened, terms.next_segment_no)
+        self._start(opened, 0)
         return True
 
     def recover(self, refs: ReferenceTally, next_segment_no: int = 0) -> StoreRecovery:
@@ -140,50 +123,24 @@ class MessageStore:
         New segments get numbers above every one that is on disk, in refs, or next_segment_no - 1.
         Raises StoreRefused.
         """
-        opened = self._open_directory()
-        gone: set[int] = set()
-        torn: set[int] = set()
-        lost: set[int] = set()
-        tables = {table.segment_no: table for file in opened.files for table in file.tables}
-        for segment_no in refs.segments():
-            counts = refs.counts(segment_no)
-            table = tables.get(segment_no)
-            base = segment_no << 32
-            if table is None:
-                gone.update(base | slot for slot, count in enumerate(counts) if count)
-                continue
-            for slot in table.restore_slots(counts, refs.large_counts(segment_no)):
-                if segment_no not in opened.scanned:
-                    (lost if table.is_beyond(slot) else gone).add(base | slot)
-                else:
-                    (torn if table.is_beyond(slot) else lost).add(base | slot)
-        self._start(opened, max([next_segment_no, *(number + 1 for number in refs.segments())]))
-        return StoreRecovery(frozenset(gone), frozenset(torn), frozenset(lost), opened.quarantined)
+        opened, recovery = open_with_tally(self._filesystem, self._scan_terms(), refs)
+        self._start(opened, next_segment_no)
+        return recovery
 
-    def _open_directory(self) -> Opened:
-        self._make_directory()
+    def _scan_terms(self) -> ScanTerms:
         options = self.options
-        return open_directory(
-            self._filesystem,
-            ScanTerms(
-                options.directory,
-                options.quarantine_directory,
-                options.identity,
-                options.segment_size_limit,
-                self._seed,
-                options.is_durable,
-            ),
+        return ScanTerms(
+            options.directory,
+            options.quarantine_directory,
+            options.identity,
+            options.segment_size_limit,
+            self._seed,
+            options.is_durable,
         )
 
-    def _make_directory(self) -> None:
-        directory = self.options.directory
-        if not self._filesystem.exists(directory):
-            self._filesystem.mkdir(directory)
-            self._filesystem.fsync_dir(directory.rpartition("/")[0] or "/")
-
-    def _start(self, opened: Opened, next_segment_no: int) -> None:
+    def _start(self, opened: OpenedSegments, next_segment_no: int) -> None:
         """Take the opened files in; those that nobody refers to go."""
-        self._next_segment_no = max(next_segment_no, opened.highest + 1)
+        self._next_segment_no = max(next_segment_no, opened.next_segment_no)
         for file in opened.files:
             self._segments.add(file)
             if file.live_count == 0:
@@ -270,9 +227,7 @@ class MessageStore:
         number = self._next_segment_no
         self._next_segment_no += 1
         path = f"{self.options.directory}/{file_name(number, 0)}"
-        header = SegmentHeader(
-            number, 0, self.options.segment_size_limit, self.options.identity, 0
-        )
+        header = SegmentHeader(number, 0, self.options.segment_size_limit, self.options.identity, 0)
         try:
             handle = self._filesystem.create(path)
             handle.pwrite(pack_file_header(header), 0)

@@ -118,7 +118,9 @@ def parse_file_header(data: bytes) -> SegmentHeader | None:
     if len(data) < FILE_HEADER_SIZE:
         return None
     fields = data[: FILE_HEADER_SIZE - 4]
-    if zlib.crc32(fields) != int.from_bytes(data[FILE_HEADER_SIZE - 4 : FILE_HEADER_SIZE], "little"):
+    if zlib.crc32(fields) != int.from_bytes(
+        data[FILE_HEADER_SIZE - 4 : FILE_HEADER_SIZE], "little"
+    ):
         return None
     magic, version, checksum, number, generation, limit, identity, _, flags = _FILE_HEADER.unpack(
         fields
@@ -156,9 +158,9 @@ def pack_seal(layouts: Sequence[TableLayout], segment_no: int, offset: int, seed
             parts.append(_column_bytes(layout.slots))
     parts.append(_TRAILER.pack(offset, 0, _SEAL_MAGIC))
     body = b"".join(parts)
-    head = _RECORD_HEADER.pack(
-        record.MAGIC, record.TYPE_SEAL, 0, segment_no, 0, 0, len(body), 0
-    )[:20]
+    head = _RECORD_HEADER.pack(record.MAGIC, record.TYPE_SEAL, 0, segment_no, 0, 0, len(body), 0)[
+        :20
+    ]
     check = zlib.crc32(body, zlib.crc32(head, seed))
     return head + check.to_bytes(4, "little") + body
 
@@ -219,9 +221,7 @@ class SegmentFile:
         "tables",
     )
 
-    def __init__(
-        self, filesystem: FileSystem, path: str, segment_no: int, generation: int
-    ) -> None:
+    def __init__(self, filesystem: FileSystem, path: str, segment_no: int, generation: int) -> None:
         self._filesystem = filesystem
         self._file: File | None = None
         self.path = path

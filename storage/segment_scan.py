@@ -123,9 +123,7 @@ def _settle(
     return Opened(files, frozenset(scanned), quarantined, highest)
 
 
-def _check_header(
-    filesystem: FileSystem, path: str, terms: ScanTerms
-) -> int | None:
+def _check_header(filesystem: FileSystem, path: str, terms: ScanTerms) -> int | None:
     """Refuse a file that was made under other terms; gives its number unless that is damaged."""
     header = parse_file_header(filesystem.open(path).pread(FILE_HEADER_SIZE, 0))
     if header is None:

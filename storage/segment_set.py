@@ -158,9 +158,7 @@ class SegmentSet:
             file.release()
 
 
-def _batches(
-    table: SlotTable, slots: list[int]
-) -> Iterator[tuple[int, int, list[int], list[int]]]:
+def _batches(table: SlotTable, slots: list[int]) -> Iterator[tuple[int, int, list[int], list[int]]]:
     """Cut slots into reads: (start, end, slots, offsets within the read)."""
     offsets = table.offsets
     start = end = 0

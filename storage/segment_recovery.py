@@ -1,0 +1,94 @@
+"""How a shared store's references come back at a start.
+
+After a clean stop from the snapshot that it left; else from a tally of the queue indexes, which
+are the truth: a slot that no index refers to is garbage, and a handle without a record is sorted
+by why that is so. State: none. Called by message_store when it is opened, on the disk thread.
+Invariants: a snapshot that does not fit the files exactly is not used; new segment numbers are
+above every number on disk and in any index.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.filesystem import FileSystem
+from storage.references import ReferenceTally, parse_snapshot
+from storage.segment import SegmentFile
+from storage.segment_scan import ScanTerms, open_directory
+
+
+class StoreRecovery(NamedTuple):
+    """What an unclean start found; the handles are those that an index has and the store has not.
+
+    gone: removed before (the ack was lost, not the message). torn: behind the end of what reached
+    the disk, so never confirmed. lost: damaged. quarantined: stretches of bad bytes copied aside.
+    """
+
+    gone: frozenset[int]
+    torn: frozenset[int]
+    lost: frozenset[int]
+    quarantined: int
+
+
+class OpenedSegments(NamedTuple):
+    """The files with their references, and the number that the next segment gets."""
+
+    files: list[SegmentFile]
+    next_segment_no: int
+
+
+def make_directory(filesystem: FileSystem, directory: str) -> None:
+    """Create a store's directory, durably."""
+    if not filesystem.exists(directory):
+        filesystem.mkdir(directory)
+        filesystem.fsync_dir(directory.rpartition("/")[0] or "/")
+
+
+def open_with_snapshot(
+    filesystem: FileSystem, terms: ScanTerms, snapshot: bytes
+) -> OpenedSegments | None:
+    """Open with the counts of a clean stop; None when they do not fit. Raises StoreRefused."""
+    kept = parse_snapshot(snapshot)
+    if kept is None:
+        return None
+    make_directory(filesystem, terms.directory)
+    opened = open_directory(filesystem, terms)
+    tables = {table.segment_no: table for file in opened.files for table in file.tables}
+    if opened.scanned or not kept.tables.keys() <= tables.keys():
+        return None
+    for segment_no, counts in kept.tables.items():
+        table = tables[segment_no]
+        if counts.generation != table.file.generation or len(counts.refs) != len(table):
+            return None
+        table.restore(counts.refs, counts.large)
+    return OpenedSegments(opened.files, max(kept.next_segment_no, opened.highest + 1))
+
+
+def open_with_tally(
+    filesystem: FileSystem, terms: ScanTerms, refs: ReferenceTally
+) -> tuple[OpenedSegments, StoreRecovery]:
+    """Open with the counts that the queue indexes have. Raises StoreRefused."""
+    make_directory(filesystem, terms.directory)
+    opened = open_directory(filesystem, terms)
+    gone: set[int] = set()
+    torn: set[int] = set()
+    lost: set[int] = set()
+    tables = {table.segment_no: table for file in opened.files for table in file.tables}
+    highest = opened.highest
+    for segment_no in refs.segments():
+        highest = max(highest, segment_no)
+        counts = refs.counts(segment_no)
+        table = tables.get(segment_no)
+        base = segment_no << 32
+        if table is None:
+            # A segment exists durably before its first handle does: only we can have deleted it.
+            gone.update(base | slot for slot, count in enumerate(counts) if count)
+            continue
+        is_scanned = segment_no in opened.scanned
+        for slot in table.restore_slots(counts, refs.large_counts(segment_no)):
+            if table.is_beyond(slot):
+                (torn if is_scanned else lost).add(base | slot)
+            else:
+                (lost if is_scanned else gone).add(base | slot)
+    recovery = StoreRecovery(frozenset(gone), frozenset(torn), frozenset(lost), opened.quarantined)
+    return OpenedSegments(opened.files, highest + 1), recovery
