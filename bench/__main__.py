@@ -54,8 +54,8 @@ def _list() -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    scenarios = runner.select(options.only)
     is_full = options.full or options.command == "full"
+    scenarios = runner.select(options.only, is_full=is_full)
     if any(not each.is_perftest for each in scenarios):
         native.build()
     versions = runner.installed(options.peers)

@@ -16,10 +16,10 @@ from bench import runner
 from bench.peers import PEERS
 from bench.peers.burrowmq import BurrowMQ
 from bench.results import Results
-from bench.scenarios import load
 
 _ROOT = Path(__file__).resolve().parents[1]
 PEER = "burrowmq-ref"
+_USUAL = ["publish-16", "publish-1k", "1p1c", "confirms-1k", "fanout", "lazy-1000"]
 
 
 def _run(command: list[str], directory: Path) -> None:
@@ -47,7 +47,7 @@ def _only(results: Results, peer: str) -> Results:
 
 def measure(commit: str, only: list[str], rounds: int) -> tuple[Results, Results]:
     """Results of `commit` and of this checkout, from one interleaved run of the load scenarios."""
-    chosen = runner.select(only) if only else load.SCENARIOS
+    chosen = runner.select(only or _USUAL, is_full=False)
     with _worktree(commit) as path:
         PEERS[PEER] = BurrowMQ(is_interpreted=False, name=PEER, root=path)
         try:

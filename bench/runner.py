@@ -37,15 +37,17 @@ def say(text: str) -> None:
     print(f"{datetime.now():%H:%M:%S} {text}", file=sys.stderr, flush=True)
 
 
-def select(only: list[str]) -> tuple[Scenario, ...]:
-    """Scenarios by key or by the beginning of a key, in table order; all when nothing is asked for."""
+def select(only: list[str], *, is_full: bool) -> tuple[Scenario, ...]:
+    """Scenarios by key or by the beginning of a key, in table order; all of the run's size when nothing is asked for."""
     if not only:
-        return SCENARIOS
+        return tuple(each for each in SCENARIOS if is_full or not each.is_full_only)
     for wanted in only:
         if not any(each.key.startswith(wanted) for each in SCENARIOS):
             known = ", ".join(each.key for each in SCENARIOS)
             raise ValueError(f"no scenario {wanted!r}; there are {known}")
-    return tuple(each for each in SCENARIOS if any(each.key.startswith(wanted) for wanted in only))
+    exact = {each.key for each in SCENARIOS} & set(only)
+    begins = tuple(set(only) - exact)
+    return tuple(e for e in SCENARIOS if e.key in exact or e.key.startswith(begins))
 
 
 def installed(wanted: list[str]) -> dict[str, str]:

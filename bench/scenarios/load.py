@@ -4,10 +4,12 @@ Owns no state. Transient rows run with `classic_queue.default_mode = cached`, Ra
 counts because it would need minutes for ours. Rates are compared, not durations.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bench import native, procfs
-from bench.peers import PEERS, Setting
+from bench.peers import PEERS, Node, Setting
 from bench.scenarios.base import EVERYBODY, Figure, Outcome, Scenario, measure_load
 from bench.stage import Stage
 
@@ -26,6 +28,8 @@ class _Load:
     options: dict[str, native.Option]
     setting: Setting = field(default_factory=Setting)
     peers: tuple[str, ...] = EVERYBODY
+    idle_connections: int = 0
+    is_full_only: bool = False
 
     def messages(self, stage: Stage, peer: str) -> int:
         slower = {"burrowmq-pure": self.interpreted, "rabbitmq": self.reference}
@@ -35,7 +39,8 @@ class _Load:
     def run(self, stage: Stage, peer: str) -> Outcome:
         node = stage.pooled(peer, self.setting)
         options = {**self.options, "messages": self.messages(stage, peer), "timeout": 300}
-        outcome = measure_load(node, options)
+        with _idle_connections(node, self.idle_connections):
+            outcome = measure_load(node, options)
         shape = {name: self.options.get(name, False) for name in ("queues", "fanout")}
         native.run(node.port, mode="delete", **{k: v for k, v in shape.items() if v})
         procfs.wait_idle(node.pid)
@@ -44,7 +49,27 @@ class _Load:
         return Outcome(outcome.values, mode, outcome.limit)
 
     def scenario(self) -> Scenario:
-        return Scenario(key=self.key, title=self.title, run=self.run, peers=self.peers)
+        return Scenario(
+            key=self.key,
+            title=self.title,
+            run=self.run,
+            peers=self.peers,
+            is_full_only=self.is_full_only,
+        )
+
+
+@contextmanager
+def _idle_connections(node: Node, count: int) -> Iterator[None]:
+    if not count:
+        yield
+        return
+    held = native.StagedRun(node.port, mode="idle", connections=count, timeout=300)
+    try:
+        held.await_stage()
+        yield
+        held.finish()
+    finally:
+        held.abandon()
 
 
 _PERSISTENT: dict[str, native.Option] = {"durable": True, "persistent": True}
@@ -130,6 +155,51 @@ _LOADS = (
         interpreted=600_000,
         reference=150_000,
         options={"size": 16, "batch": 0, "consumers": 1, "verify": True},
+    ),
+    _Load(
+        key="confirms-1k-multiple",
+        title="confirms (window 500), persistent 1 KB, ack every 100 messages",
+        fast=400_000,
+        interpreted=300_000,
+        reference=50_000,
+        options={
+            **_PERSISTENT,
+            "size": 1024,
+            "confirm": 500,
+            "consumers": 1,
+            "prefetch": 500,
+            "ack_every": 100,
+            "verify": True,
+        },
+        is_full_only=True,
+    ),
+    _Load(
+        key="idle-500",
+        title="500 idle connections beside 1 producer 1 consumer, 16 B",
+        fast=4_000_000,
+        interpreted=1_500_000,
+        reference=200_000,
+        options={"size": 16, "consumers": 1, "verify": True},
+        idle_connections=500,
+        is_full_only=True,
+    ),
+    _Load(
+        key="many-50",
+        title="50 producers 50 consumers on 10 queues, one write per message, 16 B",
+        fast=1_000_000,
+        interpreted=500_000,
+        reference=60_000,
+        options={"size": 16, "batch": 0, "queues": 10, "producers": 50, "consumers": 5},
+        is_full_only=True,
+    ),
+    _Load(
+        key="latency-5k",
+        title="latency at 5,000 msg/s, 16 B, one write per message",
+        fast=25_000,
+        interpreted=25_000,
+        reference=25_000,
+        options={"size": 16, "batch": 0, "rate": 5000, "latency": True, "consumers": 1},
+        is_full_only=True,
     ),
     _Load(
         key="latency-20k",

@@ -14,15 +14,21 @@ def test_keys_are_unique() -> None:
     assert len({each.key for each in SCENARIOS}) == len(SCENARIOS)
 
 
-def test_select_takes_beginnings_in_table_order() -> None:
-    found = [each.key for each in runner.select(["restart", "publish-16"])]
-    assert found == ["publish-16", "publish-16-bounded", "restart"]
-    assert runner.select([]) == SCENARIOS
+def test_select_takes_keys_and_beginnings_in_table_order() -> None:
+    found = [each.key for each in runner.select(["restart", "publish-16"], is_full=False)]
+    assert found == ["publish-16", "restart"]
+    found = [each.key for each in runner.select(["fsync"], is_full=False)]
+    assert found == ["fsync-below", "fsync-above"]
+
+
+def test_only_a_full_run_has_every_scenario() -> None:
+    assert runner.select([], is_full=True) == SCENARIOS
+    assert set(runner.select([], is_full=False)) < set(SCENARIOS)
 
 
 def test_select_names_the_scenarios_it_knows() -> None:
     with pytest.raises(ValueError, match=r"no scenario .nothing.*restart"):
-        runner.select(["nothing"])
+        runner.select(["nothing"], is_full=True)
 
 
 def test_rounds_visit_every_peer_and_keep_failures(tmp_path: Path) -> None:
