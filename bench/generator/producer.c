@@ -14,6 +14,9 @@ typedef struct {
     Buffer prefix;  /* basic.publish */
     uint64_t label; /* producer << 48 */
     uint64_t total, sent, confirmed, nacked;
+    uint64_t base;   /* every tag up to it is confirmed */
+    uint8_t *beyond; /* ring of flags: tags above base that were confirmed out of order */
+    uint64_t ring;   /* its size, a power of two above the window */
 } Producer;
 
 static uint64_t last_label(const Producer *producer) { return producer->label | producer->sent; }
@@ -70,6 +73,29 @@ static void put_message(Producer *producer, Buffer *out, uint32_t size, int with
         free(body);
 }
 
+/* Singly confirmed tags may run ahead of a later multiple one: each tag is counted exactly once. */
+static uint64_t note_confirm(Producer *producer, uint64_t tag, int multiple)
+{
+    uint64_t mask = producer->ring - 1, covered = 0;
+    if (tag == 0 || tag > producer->sent)
+        die("confirm of %llu, only %llu were sent", (unsigned long long)tag, (unsigned long long)producer->sent);
+    if (multiple) {
+        for (; producer->base < tag; producer->base++) {
+            covered += !producer->beyond[(producer->base + 1) & mask];
+            producer->beyond[(producer->base + 1) & mask] = 0;
+        }
+    } else {
+        if (tag <= producer->base || producer->beyond[tag & mask])
+            die("message %llu was confirmed twice", (unsigned long long)tag);
+        producer->beyond[tag & mask] = 1;
+        covered = 1;
+    }
+    while (producer->beyond[(producer->base + 1) & mask])
+        producer->beyond[++producer->base & mask] = 0;
+    producer->confirmed += covered;
+    return covered;
+}
+
 static void read_confirms(Producer *producer, int wait)
 {
     Connection *connection = producer->connection;
@@ -86,12 +112,7 @@ static void read_confirms(Producer *producer, int wait)
         uint32_t method = get_u32(frame.payload);
         if (method != BASIC_ACK && method != BASIC_NACK)
             continue;
-        uint64_t tag = get_u64(frame.payload + 4), covered = 1;
-        if (tag == 0 || tag > producer->sent)
-            die("confirm of %llu, only %llu were sent", (unsigned long long)tag, (unsigned long long)producer->sent);
-        if (frame.payload[12] & 1) /* multiple: a broker may have confirmed later ones singly before */
-            covered = tag > producer->confirmed ? tag - producer->confirmed : 0;
-        producer->confirmed += covered;
+        uint64_t covered = note_confirm(producer, get_u64(frame.payload + 4), frame.payload[12] & 1);
         producer->nacked += method == BASIC_NACK ? covered : 0;
     }
 }
@@ -200,6 +221,11 @@ void *producer_main(void *argument)
     producer.label = (uint64_t)worker->index << 48;
     producer.total = options->messages / (uint64_t)options->producers;
     set_prefix(&producer);
+    for (producer.ring = 2; producer.ring <= (uint64_t)options->confirm; producer.ring *= 2)
+        ;
+    producer.beyond = calloc(producer.ring, 1);
+    if (!producer.beyond)
+        die("out of memory");
     if (options->confirm)
         confirm_select(worker->connection);
     pthread_barrier_wait(&run->ready);
@@ -221,6 +247,7 @@ void *producer_main(void *argument)
     atomic_fetch_add(&run->nacked, producer.nacked);
     note_time(&run->cpu_busiest_ns, thread_cpu_ns());
     free(producer.prefix.data);
+    free(producer.beyond);
     pthread_barrier_wait(&run->written);
     return NULL;
 }

@@ -80,6 +80,8 @@ def measure_load(node: Node, options: dict[str, native.Option]) -> Outcome:
     before = procfs.cpu_use(node.pid)
     report = native.run(node.port, **options)
     at_end = procfs.cpu_use(node.pid)
+    if report["nacked"]:
+        raise native.GeneratorFailed(f"the broker refused {report['nacked']:.0f} messages (nack)")
     procfs.wait_idle(node.pid)
     cpu_s = procfs.cpu_use(node.pid).total_s - before.total_s
     counted = report["consumed"] or report["published"]
