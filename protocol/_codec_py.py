@@ -1,4 +1,4 @@
-"""The interpreted hot codec: octets to runs, runs to deliveries, tuned for CPython.
+"""The interpreted hot codec: octets to runs, tuned for CPython (runs to deliveries: _message_py).
 
 The twin of _codec_c (same names, same events, one contract suite); codec.py chooses. What it is tuned
 by: the last publish's method frame is compared whole, and when the content header repeats too, method
@@ -20,11 +20,22 @@ Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6; frame-size slack of 8 octets as in 
 
 from __future__ import annotations
 
-from collections import deque
 from functools import lru_cache
 from struct import Struct
 from typing import Final, TypeAlias
 
+from protocol._message_py import (
+    Message,
+    encode_ack,
+    encode_deliver,
+    encode_get_ok,
+    encode_nack,
+    encode_return,
+    join_exrk,
+    load_message,
+    split_exrk,
+    take,
+)
 from protocol.constants import (
     FRAME_END,
     IMMEDIATE,
@@ -41,15 +52,36 @@ from protocol.constants import (
 )
 from protocol.table import MalformedTable, decode_table_at
 
+__all__ = [
+    "NAME",
+    "AckRun",
+    "BadFrame",
+    "CodecEvent",
+    "Frame",
+    "HotCodec",
+    "Message",
+    "PublishRun",
+    "encode_ack",
+    "encode_deliver",
+    "encode_get_ok",
+    "encode_nack",
+    "encode_return",
+    "header_flags",
+    "join_exrk",
+    "load_message",
+    "split_exrk",
+    "take",
+]
+
 NAME: Final = "interpreted"
 
 _FRAME: Final = Struct(">BHI")
-_HEADER: Final = Struct(">BHIHHQH")
+_HEADER: Final = Struct(">BHIIQH")
 _ACK: Final = Struct(">QB")
-_DELIVERED: Final = Struct(">QB")
 _PUBLISH_IDS: Final = b"\x00\x3c\x00\x28"
 _ACK_IDS: Final = b"\x00\x3c\x00\x50"
-_DELIVER_IDS: Final = b"\x00\x3c\x00\x3c"
+_CONTENT_CLASS: Final = 60 << 16
+"""Class 60, weight 0."""
 _RUN_FLAGS: Final = PERSISTENT | MANDATORY | IMMEDIATE
 _WAIT: Final = 0
 _SLOW: Final = -1
@@ -57,30 +89,6 @@ _SLOW: Final = -1
 # What a property is made of: a short string, the octet that makes a message persistent, a table, or
 # that many octets.
 _STEP_SHORTSTR, _STEP_DELIVERY_MODE, _STEP_TABLE = 0, -1, -2
-
-
-class Message:
-    """One message as it came: routing, content frames, and what the flags say about them."""
-
-    __slots__ = ("channel", "exrk", "flags", "frame_max", "handle", "raw", "size")
-
-    def __init__(
-        self,
-        exrk: bytes,
-        raw: bytes,
-        size: int,
-        flags: int,
-        channel: int,
-        frame_max: int,
-        handle: int = -1,
-    ) -> None:
-        self.exrk = exrk
-        self.raw = raw
-        self.size = size
-        self.flags = flags
-        self.channel = channel
-        self.frame_max = frame_max
-        self.handle = handle
 
 
 class PublishRun:
@@ -190,6 +198,11 @@ class HotCodec:
         while True:
             if self._template and data.startswith(self._template, pos):
                 pos = self._repeat(data, pos, events)
+            elif self._method and data.startswith(self._method, pos):
+                after = self._repeat_method(data, pos, events)
+                if after != pos or self._template:
+                    pos = after
+                    continue
             if size - pos < 7:
                 self._need = 7
                 return pos
@@ -258,19 +271,73 @@ class HotCodec:
             append(Message(exrk, data[pos + skip : end], size, flags, channel, frame_size))
             pos = end
         if messages:
-            run = self._run
-            if run is None:
-                self._open_run(messages, size * len(messages), events)
-            else:
-                run.messages += messages
-                run.size += size * len(messages)
-                run.flags |= flags
+            self._extend_run(messages, size * len(messages), flags, events)
         return pos
 
-    def _open_run(self, messages: list[Message], size: int, events: list[CodecEvent]) -> None:
-        self._acks = None
-        self._run = PublishRun(self._channel, self._exrk, self._flags, messages, size)
-        events.append(self._run)
+    def _repeat_method(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
+        """Take whole publishes with the last one's method frame and at most one body frame.
+
+        Return the offset of the first that is different, incomplete, or of another persistence.
+        """
+        method, exrk, channel, frame_max = self._method, self._exrk, self._channel, self.frame_max
+        known, known_flags, known_size = self._properties, self._flags, self._body_size
+        bits = known_flags & (MANDATORY | IMMEDIATE)
+        skip, limit = len(method), len(data)
+        messages: list[Message] = []
+        total = seen = largest = 0
+        self._template = b""
+        while data.startswith(method, pos) and pos + skip + 22 <= limit:
+            header = pos + skip
+            kind, number, length, class_id, size, flags = _HEADER.unpack_from(data, header)
+            body = header + 8 + length
+            end = body + 8 + size if size else body
+            if end > limit or kind != 2 or number != channel or class_id != _CONTENT_CLASS:
+                break
+            if length < 14 or length > frame_max or size > frame_max or flags & PROP_UNKNOWN:
+                break
+            if data[body - 1] != FRAME_END or data[end - 1] != FRAME_END:
+                break
+            if size and _FRAME.unpack_from(data, body) != (3, channel, size):
+                break
+            properties = data[header + 21 : body - 1]
+            if properties == known and flags == known_flags & 0xFFFF:
+                if size == known_size:
+                    largest = size + 8 if size > length else length + 8
+                    self._template = data[pos : body + 7] if size else data[pos:end]
+                    self._template_total = end - pos
+                    break
+                flags = known_flags
+            else:
+                flags = _walk_properties(properties, flags) | bits
+                if flags < 0 or (flags ^ known_flags) & PERSISTENT:
+                    break
+                known, known_flags = properties, flags
+            known_size = size
+            largest = size + 8 if size > length else length + 8
+            messages.append(Message(exrk, data[header:end], size, flags, channel, largest))
+            seen |= flags
+            total += size
+            pos = end
+        if largest:
+            self._properties, self._flags, self._body_size = known, known_flags, known_size
+            self._frame_size = largest
+        if messages:
+            self._extend_run(messages, total, seen, events)
+        return pos
+
+    def _extend_run(
+        self, messages: list[Message], size: int, flags: int, events: list[CodecEvent]
+    ) -> None:
+        """Add messages like the last one to its run, or begin a run with them."""
+        run = self._run
+        if run is None:
+            self._acks = None
+            self._run = PublishRun(self._channel, self._exrk, flags, messages, size)
+            events.append(self._run)
+        else:
+            run.messages += messages
+            run.size += size
+            run.flags |= flags
 
     def _publish(self, data: bytes, pos: int, header: int, events: list[CodecEvent]) -> int:
         """Take one publish whose method frame is data[pos:header]; return the offset after it.
@@ -291,8 +358,8 @@ class HotCodec:
         body = header + 8 + length
         if body > size:
             return self._wait(body - pos)
-        _, channel, _, class_id, weight, body_size, flags = _HEADER.unpack_from(data, header)
-        if class_id != 60 or weight or data[body - 1] != FRAME_END or flags & PROP_UNKNOWN:
+        _, channel, _, class_id, body_size, flags = _HEADER.unpack_from(data, header)
+        if class_id != _CONTENT_CLASS or data[body - 1] != FRAME_END or flags & PROP_UNKNOWN:
             return _SLOW
         properties = data[header + 21 : body - 1]
         bits = data[header - 2]
@@ -310,21 +377,11 @@ class HotCodec:
             return self._wait(largest - pos)
         largest = max(largest, length + 8)
         message_exrk = self._remember(data, pos, header, is_repeated, flags)
-        is_template = body_size == self._body_size and properties == self._properties
         self._bits, self._properties, self._flags = bits, properties, flags
         self._body_size, self._frame_size = body_size, largest
-        if is_template and is_repeated:
-            self._learn(data, pos, body, end)
-        else:
-            self._template = b""
+        self._template = b""
         message = Message(message_exrk, data[header:end], body_size, flags, channel, largest)
-        run = self._run
-        if run is None:
-            self._open_run([message], body_size, events)
-        else:
-            run.messages.append(message)
-            run.size += body_size
-            run.flags |= flags
+        self._extend_run([message], body_size, flags, events)
         return end
 
     def _remember(self, data: bytes, pos: int, header: int, is_repeated: bool, flags: int) -> bytes:
@@ -343,16 +400,6 @@ class HotCodec:
             self._run = None
         self._method, self._exrk, self._channel = data[pos:header], exrk, channel
         return exrk
-
-    def _learn(self, data: bytes, pos: int, body: int, end: int) -> None:
-        """Make a template of a publish whose body is in one frame or empty."""
-        total = end - pos
-        if self._body_size == 0:
-            self._template, self._template_total = data[pos:end], total
-        elif end - body == self._body_size + 8:
-            self._template, self._template_total = data[pos : body + 7], total
-        else:
-            self._template = b""
 
     def _wait(self, need: int) -> int:
         if need > WAIT_BUFFER_MAX:
@@ -452,138 +499,3 @@ def header_flags(payload: bytes) -> int:
     """The message flags that a content header's payload gives, -1 when its properties are malformed."""
     flags = payload[12] << 8 | payload[13]
     return -1 if flags & PROP_UNKNOWN else _walk_properties(payload[14:], flags)
-
-
-def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message:
-    """A message from its stored parts; channel and largest frame are read from raw."""
-    pos = 0
-    largest = 0
-    while pos < len(raw):
-        length: int = _FRAME.unpack_from(raw, pos)[2] + 8
-        largest = max(largest, length)
-        pos += length
-    return Message(exrk, raw, size, flags, raw[1] << 8 | raw[2], largest, handle)
-
-
-def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list[Message], int]:
-    """Take messages from the left until a limit is reached, at least one; also return their octets."""
-    taken: list[Message] = []
-    total = 0
-    popleft = messages.popleft
-    for _ in range(min(max_count, len(messages)) if max_count > 1 else min(1, len(messages))):
-        message = popleft()
-        taken.append(message)
-        total += message.size
-        if total >= max_bytes:
-            break
-    return taken, total
-
-
-def encode_deliver(
-    channel: int,
-    consumer_tag: bytes,
-    first_tag: int,
-    redelivered: bool,
-    messages: list[Message],
-    frame_max: int,
-) -> bytes:
-    """basic.deliver and content for messages with consecutive delivery tags, joined."""
-    parts: list[bytes] = []
-    append = parts.append
-    before = _DELIVER_IDS + bytes((len(consumer_tag),)) + consumer_tag
-    pack = _DELIVERED.pack
-    tag = first_tag
-    exrk = None
-    head = b""
-    after = b"\xce"
-    for message in messages:
-        if message.exrk is not exrk:
-            exrk = message.exrk
-            head = _FRAME.pack(1, channel, len(before) + 9 + len(exrk)) + before
-            after = exrk + b"\xce"
-        append(head)
-        append(pack(tag, redelivered))
-        append(after)
-        tag += 1
-        if message.channel == channel and not 0 < frame_max < message.frame_max:
-            append(message.raw)
-        else:
-            append(_reframe(message.raw, channel, frame_max))
-    return b"".join(parts)
-
-
-def _reframe(raw: bytes, channel: int, frame_max: int) -> bytes:
-    """Content frames with another channel number, bodies cut again where frame_max asks for it."""
-    parts: list[bytes] = []
-    limit = frame_max - 8 if frame_max else 0
-    pos = 0
-    body: list[bytes] = []
-    while pos < len(raw):
-        frame_type, _, length = _FRAME.unpack_from(raw, pos)
-        payload = raw[pos + 7 : pos + 7 + length]
-        if frame_type == 2 or not limit:
-            parts += (_FRAME.pack(frame_type, channel, length), payload, b"\xce")
-        else:
-            body.append(payload)
-        pos += 8 + length
-    if limit and max(map(len, body), default=0) <= limit:
-        for payload in body:
-            parts += (_FRAME.pack(3, channel, len(payload)), payload, b"\xce")
-    elif limit:
-        whole = b"".join(body)
-        for start in range(0, len(whole), limit):
-            payload = whole[start : start + limit]
-            parts += (_FRAME.pack(3, channel, len(payload)), payload, b"\xce")
-    return b"".join(parts)
-
-
-def _method_frame(channel: int, method: int, arguments: bytes) -> bytes:
-    head = _FRAME.pack(1, channel, 4 + len(arguments))
-    return b"".join((head, b"\x00\x3c", method.to_bytes(2, "big"), arguments, b"\xce"))
-
-
-def _content(message: Message, channel: int, frame_max: int) -> bytes:
-    if message.channel == channel and not 0 < frame_max < message.frame_max:
-        return message.raw
-    return _reframe(message.raw, channel, frame_max)
-
-
-def encode_get_ok(
-    channel: int,
-    tag: int,
-    redelivered: bool,
-    message: Message,
-    message_count: int,
-    frame_max: int,
-) -> bytes:
-    """basic.get-ok and the message's content."""
-    arguments = _DELIVERED.pack(tag, redelivered) + message.exrk + message_count.to_bytes(4, "big")
-    return _method_frame(channel, 71, arguments) + _content(message, channel, frame_max)
-
-
-def encode_return(channel: int, code: int, text: str, message: Message, frame_max: int) -> bytes:
-    """basic.return and the message's content."""
-    reason = text.encode()
-    arguments = code.to_bytes(2, "big") + bytes((len(reason),)) + reason + message.exrk
-    return _method_frame(channel, 50, arguments) + _content(message, channel, frame_max)
-
-
-def encode_ack(channel: int, tag: int, multiple: bool) -> bytes:
-    """basic.ack as the broker confirms with it."""
-    return _method_frame(channel, 80, _ACK.pack(tag, multiple))
-
-
-def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes:
-    """basic.nack as the broker refuses with it."""
-    return _method_frame(channel, 120, _ACK.pack(tag, multiple | requeue << 1))
-
-
-def split_exrk(exrk: bytes) -> tuple[bytes, bytes]:
-    """Exchange and routing key of an exrk."""
-    key = 1 + exrk[0]
-    return exrk[1:key], exrk[key + 1 :]
-
-
-def join_exrk(exchange: bytes, routing_key: bytes) -> bytes:
-    """An exrk: both names, each behind its length octet."""
-    return b"".join((bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key))
