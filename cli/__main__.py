@@ -1,0 +1,168 @@
+"""burrowctl: argv to an exit status.
+
+Owns no state. Finds the command in `cli.registry`, checks its arguments and options, imports the one module that it
+needs and runs it. Errors are texts on standard error and sysexits codes, as rabbitmqctl's. The same program answers
+to the names rabbitmqctl and rabbitmq-diagnostics. Imports as little as it can: health checks run it every few seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cli.errors import OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from cli.options import GLOBAL, Parsed, parse
+from cli.registry import COMMANDS, Command
+
+DEFAULT_TIMEOUT_S = 60.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except CliError as error:
+        _flush()
+        sys.stderr.write(error.text + "\n")
+        return error.code
+    except BrokenPipeError:
+        # The reader (head, grep -q) has what it wanted; nothing may be written at exit any more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _flush() -> None:
+    """What was printed before an error comes before it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _program() -> str:
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return "burrowctl" if name in ("", "__main__.py", "-c") else name
+
+
+def _run(words: list[str]) -> int:
+    parsed = parse(words)
+    if not parsed.words:
+        return _without_command(parsed)
+    name, args = parsed.words[0], parsed.words[1:]
+    command = COMMANDS.get(name)
+    if command is None:
+        from cli.help import unknown_command
+
+        raise unknown_command(_program(), name)
+    if "help" in parsed.flags:
+        from cli.help import command_usage
+
+        sys.stdout.write(command_usage(_program(), name) + "\n")
+        return OK
+    _check(name, command, args, parsed)
+    return _execute(name, command, args, parsed)
+
+
+def _without_command(parsed: Parsed) -> int:
+    from cli.help import overview, tool_version
+
+    if "version" in parsed.flags:
+        sys.stdout.write(tool_version() + "\n")
+        return OK
+    sys.stdout.write(overview(_program()) + "\n")
+    return OK if "help" in parsed.flags else USAGE
+
+
+def _check(name: str, command: Command, args: list[str], parsed: Parsed) -> None:
+    """Refuse what cannot be run. Raises: CliError 64."""
+    given = [*parsed.values, *parsed.flags]
+    wrong = [*parsed.unknown, *(f"--{each}" for each in given if each not in GLOBAL and each not in command.options)]
+    if wrong:
+        raise _usage_error(name, "Invalid options for this command:\n\n" + "\n".join(wrong))
+    formatter = parsed.values.get("formatter", "table")
+    if "formatter" in parsed.values:
+        from cli.render import FORMATTERS
+
+        if formatter not in FORMATTERS:
+            known = ", ".join(FORMATTERS)
+            raise _usage_error(name, f"Invalid options for this command:\n\n--formatter : {formatter} (one of {known})")
+    if len(args) < command.least:
+        raise _argument_error(name, args, "not enough arguments.")
+    if len(args) > command.most:
+        raise _argument_error(name, args, "too many arguments.")
+
+
+def _usage_error(name: str, text: str) -> CliError:
+    from cli.help import command_usage
+
+    return CliError(USAGE, f"{text}\n\n{command_usage(_program(), name)}")
+
+
+def _argument_error(name: str, args: list[str], reason: str) -> CliError:
+    shown = " ".join([name, *args])
+    return _usage_error(name, f"Error (argument validation): {reason}\nArguments given:\n\t{shown}")
+
+
+def _data_dir(parsed: Parsed) -> str:
+    """--data-dir, our variable, RabbitMQ's variables, ./data."""
+    named = parsed.values.get("data-dir") or os.environ.get("BURROWMQ_DATA_DIR") or os.environ.get("RABBITMQ_MNESIA_DIR")
+    if named:
+        return named
+    base = os.environ.get("RABBITMQ_MNESIA_BASE")
+    if base:
+        import socket
+
+        host = socket.gethostname().partition(".")[0]
+        name = parsed.values.get("node") or os.environ.get("RABBITMQ_NODENAME") or "rabbit"
+        return os.path.join(base, name if "@" in name else f"{name}@{host}")
+    return "data"
+
+
+def _timeout_s(name: str, parsed: Parsed) -> float:
+    text = parsed.values.get("timeout", "")
+    if not text:
+        return DEFAULT_TIMEOUT_S
+    if text == "infinity":
+        return float("inf")
+    try:
+        return float(text)
+    except ValueError as error:
+        raise CliError(USAGE, f"Invalid options for this command:\n\n--timeout : {text}") from error
+
+
+def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> int:
+    from importlib import import_module
+
+    from cli.client import NodeClient, Refused
+    from cli.invocation import Invocation
+
+    url = parsed.values.get("url", "")
+    if not url and "data-dir" not in parsed.values:
+        url = os.environ.get("BURROWMQ_MANAGEMENT_URL", "")
+    timeout_s = _timeout_s(name, parsed)
+    node_option = parsed.values.get("node", "")
+    if timeout_s <= 0:
+        label = node_option or "the node"
+        text = f"Error: operation {name} on node {label} timed out. Timeout value used: {parsed.values['timeout']}"
+        raise CliError(TEMPFAIL, text)
+    client = NodeClient(
+        url=url,
+        data_dir=_data_dir(parsed),
+        timeout_s=None if timeout_s == float("inf") else timeout_s,
+        node_option=node_option,
+    )
+    invocation = Invocation(_program(), name, args, parsed.values, parsed.flags, client)
+    try:
+        code: int = getattr(import_module(command.module), command.function)(invocation)
+    except Refused as refused:
+        raise CliError(UNAVAILABLE, f"Error:\n{refused.reason}") from refused
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

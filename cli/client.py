@@ -1,0 +1,164 @@
+"""HTTP to the node: over its control socket, or over TCP to a URL.
+
+State: where the node is and the timeout. One request a connection; a command makes a handful. Standard library only.
+A node that cannot be reached is `CliError` 69 naming what was tried; a slow one is 75.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import socket
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from cli.errors import TEMPFAIL, UNAVAILABLE, CliError
+
+# Above this a path does not fit a socket address and goes through an open directory.
+SOCKET_PATH_LIMIT = 107
+SAFE = ""
+
+
+class Refused(Exception):
+    """The node said no: status, error word and reason."""
+
+    def __init__(self, status: int, error: str, reason: Any) -> None:
+        super().__init__(f"{status} {error}: {reason}")
+        self.status = status
+        self.error = error
+        self.reason = reason if isinstance(reason, str) else json.dumps(reason)
+
+
+class Unreachable(CliError):
+    """No node answers there."""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: str, timeout: float | None) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect, through the directory when the path is too long for an address."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        path, directory = self._path, -1
+        if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+            directory = os.open(os.path.dirname(path), os.O_RDONLY)
+            path = f"/proc/self/fd/{directory}/{os.path.basename(path)}"
+        try:
+            self.sock.connect(path)
+        finally:
+            if directory >= 0:
+                os.close(directory)
+
+
+class NodeClient:
+    """Where the node is and how to ask it."""
+
+    def __init__(self, *, url: str, data_dir: str, timeout_s: float | None, node_option: str) -> None:
+        self.url = url
+        self.socket_path = os.path.join(data_dir, "control.sock")
+        self.timeout_s = timeout_s
+        self.node_option = node_option
+        self._name = ""
+
+    @property
+    def where(self) -> str:
+        """The address in words, without a password."""
+        if not self.url:
+            return f"control socket {os.path.abspath(self.socket_path)}"
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.hostname}:{parts.port or _default_port(parts.scheme)}"
+
+    @property
+    def node_name(self) -> str:
+        """The name of the node that answers."""
+        if not self._name:
+            self._name = str(self.get("/api/burrowmq/ready")["node"])
+        return self._name
+
+    def get(self, path: str) -> Any:
+        """GET a JSON document."""
+        return self.request("GET", path)
+
+    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+        """One request; the JSON of the reply, None for an empty one.
+
+        Raises: Refused, Unreachable, CliError 75.
+        """
+        connection = self._connection()
+        sent = dict(headers or {})
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            sent["Content-Type"] = "application/json"
+        sent.update(self._authorization())
+        try:
+            connection.request(method, path, body=data, headers=sent)
+            response = connection.getresponse()
+            raw, status = response.read(), response.status
+        except TimeoutError as error:
+            raise CliError(TEMPFAIL, f"Error: no answer from {self.where} within {self.timeout_s} seconds") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise self.unreachable(error) from error
+        finally:
+            connection.close()
+        return _decoded(status, raw)
+
+    def unreachable(self, error: Exception) -> Unreachable:
+        """The error that says what was tried."""
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+        name = self.node_option or "rabbit@" + socket.gethostname().partition(".")[0]
+        return Unreachable(
+            UNAVAILABLE,
+            f"Error: unable to perform an operation on node '{name}'."
+            " Please see diagnostics information and suggestions below.\n\n"
+            "DIAGNOSTICS\n===========\n\n"
+            f"attempted to contact: {self.where}\n"
+            f" * {reason}\n\n"
+            "Is the node running? --data-dir DIR (or BURROWMQ_DATA_DIR) names its data directory,\n"
+            "--url http://user:password@host:port (or BURROWMQ_MANAGEMENT_URL) its management listener.",
+        )
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not self.url:
+            return _UnixConnection(self.socket_path, self.timeout_s)
+        parts = urlsplit(self.url)
+        host, port = parts.hostname or "127.0.0.1", parts.port or _default_port(parts.scheme)
+        if parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=self.timeout_s)
+        return http.client.HTTPConnection(host, port, timeout=self.timeout_s)
+
+    def _authorization(self) -> dict[str, str]:
+        if not self.url:
+            return {}
+        parts = urlsplit(self.url)
+        user, password = unquote(parts.username or "guest"), unquote(parts.password or "guest")
+        token = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+        return {"Authorization": f"Basic {token}"}
+
+
+def segment(name: str) -> str:
+    """A name as one path segment."""
+    return quote(name, safe="")
+
+
+def _default_port(scheme: str) -> int:
+    return 15671 if scheme == "https" else 15672
+
+
+def _decoded(status: int, raw: bytes) -> Any:
+    try:
+        value = json.loads(raw) if raw else None
+    except ValueError:
+        value = None
+    if status < 400:
+        return value
+    if isinstance(value, dict):
+        raise Refused(status, str(value.get("error", "")), value.get("reason", value))
+    raise Refused(status, "", raw.decode("utf-8", "replace") or f"HTTP {status}")

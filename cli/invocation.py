@@ -1,0 +1,67 @@
+"""One run of a command: its arguments, its options, the node, and where its words go.
+
+State: what was parsed. Commands get this and nothing else; they print through it so that -q, -s and machine-readable
+formatters silence banners in one place.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from cli import render
+from cli.client import NodeClient
+from cli.errors import USAGE, CliError
+
+
+@dataclass(slots=True)
+class Invocation:
+    """What a command function is given."""
+
+    program: str
+    name: str
+    args: list[str]
+    values: dict[str, str]
+    flags: set[str]
+    node: NodeClient
+
+    @property
+    def vhost(self) -> str:
+        """-p, or the default."""
+        return self.values.get("vhost", "/")
+
+    @property
+    def formatter(self) -> str:
+        """--formatter, or table."""
+        return self.values.get("formatter", "table")
+
+    @property
+    def is_machine_readable(self) -> bool:
+        """Whether a program reads the output."""
+        return self.formatter in render.MACHINE_READABLE
+
+    def banner(self, text: str) -> None:
+        """A line about what is being done; not for programs, not with -q or -s."""
+        if not self.is_machine_readable and not self.flags & {"quiet", "silent"}:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """A line of output."""
+        sys.stdout.write(text + "\n")
+
+    def rows(self, columns: list[str], rows: list[list[Any]]) -> None:
+        """A list in the chosen format."""
+        headers = not self.flags & {"silent", "no-table-headers"}
+        for line in render.lines(self.formatter, columns, rows, headers=headers):
+            self.say(line)
+
+    def number(self, name: str, default: float) -> float:
+        """An option that is a number. Raises: CliError 64."""
+        text = self.values.get(name)
+        if text is None:
+            return default
+        try:
+            return float(text)
+        except ValueError as error:
+            raise CliError(USAGE, f"Invalid options for this command:\n\n--{name} : {text}") from error

@@ -1,0 +1,125 @@
+"""Values as texts: the way rabbitmqctl prints them in tables, JSON and Erlang terms.
+
+Owns no state; used by `cli.render`. The node sends plain JSON, plus two shapes of its own: `{"table": [[key, type,
+value], ...]}` for AMQP tables, which keeps order and types, and `{"tuple": [...]}`. Source: the captured output of
+rabbitmqctl 3.10 and the formatters of rabbitmq_cli 3.13.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+# Columns whose texts are atoms in Erlang terms.
+ATOMS = frozenset({"state", "type", "source_kind", "destination_kind", "activity_status", "leader", "node", "tags",
+                   "members", "online", "cluster_state"})  # fmt: skip
+
+
+def text(value: Any) -> str:
+    """One cell of a table."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(text(item) for item in value) + "]"
+    return _term(value, in_table=True)
+
+
+def escaped(value: str) -> str:
+    """Control characters must not reach a terminal: names come from clients."""
+    if value.isprintable():
+        return value
+    return "".join(each if each.isprintable() else f"\\{ord(each):03o}" for each in value)
+
+
+def quoted(value: str) -> str:
+    """A string in double quotes."""
+    return '"' + escaped(value.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def _term(value: Any, *, in_table: bool) -> str:
+    """A term; strings are "plain" in tables and <<"binaries">> in the erlang formatter."""
+    if value is None:
+        return "undefined" if in_table else "''"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value) if in_table else f"<<{quoted(value)}>>"
+    if isinstance(value, list):
+        return "[" + ",".join(_term(item, in_table=in_table) for item in value) + "]"
+    if isinstance(value, dict):
+        return _mapping(value, in_table=in_table)
+    return str(value)
+
+
+def _mapping(value: dict[str, Any], *, in_table: bool) -> str:
+    if "tuple" in value:
+        return "{" + ",".join(_term(item, in_table=in_table) for item in value["tuple"]) + "}"
+    if "table" not in value:
+        pairs = ((key, "", item) for key, item in value.items())
+        return "[" + ",".join(_pair(key, kind, item, in_table) for key, kind, item in pairs) + "]"
+    return _fields(value["table"], in_table)
+
+
+def _fields(fields: list[Any], in_table: bool) -> str:
+    return "[" + ",".join(_pair(key, kind, item, in_table) for key, kind, item in fields) + "]"
+
+
+def _pair(key: str, kind: str, value: Any, in_table: bool) -> str:
+    if kind == "table":
+        shown = _fields(value, in_table)
+    elif kind == "array":
+        shown = "[" + ",".join(_element(*each, in_table) for each in value) + "]"
+    else:
+        shown = _term(value, in_table=in_table)
+    name = _term(key, in_table=in_table)
+    return f"{{{name},{shown}}}" if in_table or not kind else f"{{{name},{kind},{shown}}}"
+
+
+def _element(kind: str, value: Any, in_table: bool) -> str:
+    shown = _fields(value, in_table) if kind == "table" else _term(value, in_table=in_table)
+    return shown if in_table else f"{{{kind},{shown}}}"
+
+
+def erlang(column: str, value: Any) -> str:
+    """One `{column,value}` of the erlang formatter."""
+    if isinstance(value, str) and column in ATOMS:
+        return f"{{{column},{value}}}"
+    if isinstance(value, str) and value.startswith("<") and column.endswith("pid"):
+        return f"{{{column},{value}}}"
+    if isinstance(value, list) and column in ATOMS:
+        return f"{{{column},[{','.join(str(item) for item in value)}]}}"
+    return f"{{{column},{_term(value, in_table=False)}}}"
+
+
+def jsonable(value: Any) -> Any:
+    """The value as the json formatters print it: tables are objects, what is not there is an empty string."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        if "table" in value:
+            return _object(value["table"])
+        if "tuple" in value:
+            return "{" + ",".join(str(item) for item in value["tuple"]) + "}"
+        return {key: jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [jsonable(item) for item in value]
+    return value
+
+
+def _object(fields: list[Any]) -> dict[str, Any]:
+    found = {}
+    for key, kind, value in fields:
+        if kind == "table":
+            found[key] = _object(value)
+        elif kind == "array":
+            found[key] = [_object(item) if inner == "table" else item for inner, item in value]
+        else:
+            found[key] = value
+    return found
+
+
+def compact(value: Any) -> str:
+    """JSON on one line."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,194 @@
+"""Users, passwords, tags, permissions, virtual hosts.
+
+Owns no state. Texts and exit codes are rabbitmqctl's; passwords travel over the control socket or whatever URL was
+given, and are read from standard input when they are not on the command line (there every user of the machine can
+read them).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from cli.client import Refused, segment
+from cli.errors import DATAERR, NOUSER, OK, SOFTWARE, UNAVAILABLE, USAGE, CliError, bad_argument, failure
+from cli.invocation import Invocation
+
+ADVICE = (
+    "Done. Don't forget to grant the user permissions to some virtual hosts!"
+    " See 'rabbitmqctl help set_permissions' to learn more."
+)
+
+
+def _user(invocation: Invocation, name: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = invocation.node.get(f"/api/users/{segment(name)}")
+    except Refused as refused:
+        if refused.status == 404:
+            return None
+        raise
+    return found
+
+
+def _existing(invocation: Invocation, name: str) -> dict[str, Any]:
+    found = _user(invocation, name)
+    if found is None:
+        raise CliError(NOUSER, f'Error:\nUser "{name}" does not exist')
+    return found
+
+
+def _put(invocation: Invocation, name: str, body: dict[str, Any]) -> None:
+    invocation.node.request("PUT", f"/api/users/{segment(name)}", body)
+
+
+def _password(invocation: Invocation) -> str:
+    """The second argument, or a line of standard input. Raises: CliError 65."""
+    if len(invocation.args) > 1:
+        password = invocation.args[1]
+    elif sys.stdin.isatty():
+        import getpass
+
+        password = getpass.getpass("Password: ")
+    else:
+        password = sys.stdin.readline().rstrip("\n")
+    if not password:
+        raise CliError(DATAERR, "Error:\nPassword is not provided via argument or stdin")
+    return password
+
+
+def _name(invocation: Invocation) -> str:
+    name = invocation.args[0]
+    if not name:
+        raise bad_argument("Bad argument: user cannot be an empty string")
+    return name
+
+
+def add_user(invocation: Invocation) -> int:
+    """add_user NAME [PASSWORD]."""
+    name, password = _name(invocation), _password(invocation)
+    invocation.banner(f'Adding user "{name}" ...')
+    if _user(invocation, name) is not None:
+        raise CliError(SOFTWARE, f'Error:\nUser "{name}" already exists')
+    _put(invocation, name, {"password": password, "tags": []})
+    invocation.banner(ADVICE)
+    return OK
+
+
+def delete_user(invocation: Invocation) -> int:
+    """delete_user NAME."""
+    name = _name(invocation)
+    invocation.banner(f'Deleting user "{name}" ...')
+    _existing(invocation, name)
+    invocation.node.request("DELETE", f"/api/users/{segment(name)}")
+    return OK
+
+
+def change_password(invocation: Invocation) -> int:
+    """change_password NAME [PASSWORD]."""
+    name, password = _name(invocation), _password(invocation)
+    invocation.banner(f'Changing password for user "{name}" ...')
+    _put(invocation, name, {"password": password, "tags": _existing(invocation, name)["tags"]})
+    return OK
+
+
+def clear_password(invocation: Invocation) -> int:
+    """clear_password NAME: no password logs in any more."""
+    name = _name(invocation)
+    invocation.banner(f'Clearing password for user "{name}" ...')
+    _put(invocation, name, {"password_hash": "", "tags": _existing(invocation, name)["tags"]})
+    return OK
+
+
+def authenticate_user(invocation: Invocation) -> int:
+    """authenticate_user NAME [PASSWORD]."""
+    name, password = _name(invocation), _password(invocation)
+    invocation.banner(f'Authenticating user "{name}" ...')
+    try:
+        invocation.node.request("POST", "/api/burrowmq/authenticate", {"username": name, "password": password})
+    except Refused as refused:
+        text = f'Error: failed to authenticate user "{name}"\nuser \'{name}\' - invalid credentials'
+        raise CliError(DATAERR, text) from refused
+    invocation.say("Success")
+    return OK
+
+
+def set_user_tags(invocation: Invocation) -> int:
+    """set_user_tags NAME TAG..."""
+    name = _name(invocation)
+    tags = [tag for word in invocation.args[1:] for tag in word.split(",") if tag]
+    invocation.banner(f'Setting tags for user "{name}" to [{", ".join(tags)}] ...')
+    user = _existing(invocation, name)
+    _put(invocation, name, {"password_hash": user["password_hash"], "tags": tags})
+    return OK
+
+
+def _permission_path(invocation: Invocation, name: str) -> str:
+    return f"/api/permissions/{segment(invocation.vhost)}/{segment(name)}"
+
+
+def set_permissions(invocation: Invocation) -> int:
+    """set_permissions NAME CONFIGURE WRITE READ."""
+    name, configure, write, read = invocation.args
+    invocation.banner(f'Setting permissions for user "{name}" in vhost "{invocation.vhost}" ...')
+    _existing(invocation, name)
+    body = {"configure": configure, "write": write, "read": read}
+    try:
+        invocation.node.request("PUT", _permission_path(invocation, name), body)
+    except Refused as refused:
+        raise failure(_vhost_text(invocation, refused), UNAVAILABLE) from refused
+    return OK
+
+
+def _vhost_text(invocation: Invocation, refused: Refused) -> str:
+    if refused.status == 404:
+        return f"Virtual host '{invocation.vhost}' does not exist"
+    return refused.reason
+
+
+def clear_permissions(invocation: Invocation) -> int:
+    """clear_permissions NAME."""
+    name = _name(invocation)
+    invocation.banner(f'Clearing permissions for user "{name}" in vhost "{invocation.vhost}" ...')
+    _existing(invocation, name)
+    try:
+        invocation.node.request("DELETE", _permission_path(invocation, name))
+    except Refused as refused:
+        # Clearing what is not there is fine; a virtual host that is not there is not.
+        if refused.status != 404 or not _has_vhost(invocation, invocation.vhost):
+            raise failure(_vhost_text(invocation, refused), UNAVAILABLE) from refused
+    return OK
+
+
+def _has_vhost(invocation: Invocation, name: str) -> bool:
+    try:
+        invocation.node.get(f"/api/vhosts/{segment(name)}?columns=name")
+    except Refused:
+        return False
+    return True
+
+
+def add_vhost(invocation: Invocation) -> int:
+    """add_vhost NAME: idempotent."""
+    name = invocation.args[0]
+    if not name:
+        raise bad_argument("Bad argument: vhost cannot be an empty string")
+    kind = invocation.values.get("default-queue-type", "classic")
+    if kind not in ("classic", "undefined"):
+        raise CliError(USAGE, f"Error:\nUnsupported default queue type '{kind}'")
+    invocation.banner(f'Adding vhost "{name}" ...')
+    body = {"description": invocation.values.get("description", ""), "tags": invocation.values.get("tags", "")}
+    invocation.node.request("PUT", f"/api/vhosts/{segment(name)}", body)
+    return OK
+
+
+def delete_vhost(invocation: Invocation) -> int:
+    """delete_vhost NAME."""
+    name = invocation.args[0]
+    invocation.banner(f'Deleting vhost "{name}" ...')
+    try:
+        invocation.node.request("DELETE", f"/api/vhosts/{segment(name)}")
+    except Refused as refused:
+        if refused.status == 404:
+            raise CliError(DATAERR, f"Virtual host '{name}' does not exist") from refused
+        raise
+    return OK

@@ -1,0 +1,97 @@
+"""/api/bindings: list, make and remove; a binding's address ends in its opaque `properties_key`.
+
+Owns no state. Source: rabbit_mgmt_wm_bindings, rabbit_mgmt_wm_binding (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands
+from management.listing import reply_list
+from management.reply import ApiError, Call, Route, bad_request, no_content, not_found, reply
+
+KINDS = {"q": "queue", "e": "exchange"}
+
+
+async def bindings(call: Call) -> web.Response:
+    """The list."""
+    return await reply_list(call, inspect.bindings(call.node, call.vhost_or_all()), sort=("vhost",))
+
+
+def _between(call: Call) -> list[dict[str, Any]]:
+    vhost, kind = call.vhost(), KINDS[call.path("kind")]
+    source = "" if call.path("source") == "amq.default" else call.path("source")
+    destination = call.path("destination")
+    owner = call.node.vhosts[vhost]
+    if source not in owner.exchanges or destination not in (owner.queues if kind == "queue" else owner.exchanges):
+        raise not_found()
+    return [
+        row
+        for row in inspect.bindings(call.node, vhost)
+        if (row["source"], row["destination_type"], row["destination"]) == (source, kind, destination)
+    ]
+
+
+async def between(call: Call) -> web.Response:
+    """All bindings from an exchange to a queue or exchange."""
+    return await reply_list(call, _between(call), sort=("properties_key",))
+
+
+async def add(call: Call) -> web.Response:
+    """POST: 201 with the new binding's relative address."""
+    vhost, kind, body = call.vhost(), KINDS[call.path("kind")], await call.body()
+    source, destination = call.path("source"), call.path("destination")
+    arguments = body.get("arguments") or {}
+    if not isinstance(arguments, dict):
+        raise bad_request("arguments must be an object")
+    owner = call.node.vhosts[vhost]
+    if destination not in (owner.queues if kind == "queue" else owner.exchanges):
+        raise ApiError(404, "not_found", f"no {kind} '{destination}' in vhost '{vhost}'")
+    if source not in owner.exchanges:
+        raise ApiError(404, "not_found", f"no exchange '{source}' in vhost '{vhost}'")
+    commands.require(call, vhost, "write", kind, destination)
+    commands.require(call, vhost, "read", "exchange", source)
+    key = str(body.get("routing_key", ""))
+    commands.bind(call.node, vhost, source, (kind, destination), key, arguments)
+    address = inspect.properties_key(key, arguments)
+    location = f"{quote(destination, safe='')}/{quote(address, safe='')}"
+    return web.Response(status=201, headers={"Location": location})
+
+
+def _one(call: Call) -> dict[str, Any]:
+    for row in _between(call):
+        if row["properties_key"] == call.path("properties"):
+            return row
+    raise not_found()
+
+
+async def binding(call: Call) -> web.Response:
+    """One binding."""
+    return reply(_one(call))
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE one binding."""
+    row = _one(call)
+    found = inspect.find_binding(call.node, row)
+    if found is None:
+        raise bad_request("the default exchange's bindings cannot be removed")
+    commands.require(call, row["vhost"], "write", row["destination_type"], row["destination"])
+    commands.unbind(call.node, row["vhost"], found)
+    return no_content()
+
+
+PAIR = "/api/bindings/{vhost}/e/{source}/{kind:q|e}/{destination}"
+ROUTES = (
+    Route("GET", "/api/bindings", bindings),
+    Route("GET", "/api/bindings/{vhost}", bindings),
+    Route("GET", PAIR, between),
+    Route("POST", PAIR, add),
+    Route("GET", PAIR + "/{properties}", binding),
+    Route("DELETE", PAIR + "/{properties}", delete),
+)

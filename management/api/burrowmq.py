@@ -1,0 +1,179 @@
+"""/api/burrowmq/*: what burrowctl needs and RabbitMQ's API does not have.
+
+Owns no state. `list/KIND` gives rows of exactly the columns asked for, in their order, with rabbitmqctl's column names,
+process ids and AMQP tables that keep order and types. Everything here is for administrators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands, status
+from management.reply import Call, Route, bad_request, collect, not_found, reply, reply_rows
+
+Row = dict[str, Any]
+
+# rabbitmqctl's names for columns where the HTTP API has other ones.
+RENAMED: dict[str, dict[str, str]] = {
+    "bindings": {
+        "source_name": "source",
+        "destination_name": "destination",
+        "destination_kind": "destination_type",
+    },
+}
+
+
+def _exchanges(call: Call, vhost: str | None) -> Iterable[Row]:
+    return inspect.exchanges(call.node, vhost, inspect.typed)
+
+
+def _bindings(call: Call, vhost: str | None) -> Iterator[Row]:
+    for row in inspect.bindings(call.node, vhost, inspect.typed):
+        row["source_kind"] = "exchange"
+        yield row
+
+
+def _consumers(call: Call, vhost: str | None) -> Iterable[Row]:
+    return inspect.consumers(call.node, vhost, inspect.typed)
+
+
+def _connections(call: Call, vhost: str | None) -> Iterator[Row]:
+    for row in inspect.connections(call.node, None, inspect.typed):
+        row["protocol"] = [0, 9, 1]
+        yield row
+
+
+def _channels(call: Call, vhost: str | None) -> Iterable[Row]:
+    return inspect.channels(call.node)
+
+
+def _vhosts(call: Call, vhost: str | None) -> Iterable[Row]:
+    return inspect.vhosts(call.node)
+
+
+def _users(call: Call, vhost: str | None) -> Iterator[Row]:
+    for row in inspect.users(call.node):
+        yield {"user": row["name"], "tags": row["tags"]}
+
+
+def _permissions(call: Call, vhost: str | None) -> Iterable[Row]:
+    if vhost is not None and vhost not in call.node.vhosts:
+        raise bad_request(f"Virtual host '{vhost}' does not exist")
+    user = call.query("user") or None
+    return inspect.permissions(call.node, vhost, user)
+
+
+LISTS: dict[str, Callable[[Call, str | None], Iterable[Row]]] = {
+    "exchanges": _exchanges,
+    "bindings": _bindings,
+    "connections": _connections,
+    "channels": _channels,
+    "consumers": _consumers,
+    "vhosts": _vhosts,
+    "users": _users,
+    "permissions": _permissions,
+}
+
+
+async def listing(call: Call) -> web.Response:
+    """Rows as lists of values. A vhost that does not exist has no rows, as in RabbitMQ."""
+    kind, vhost = call.path("kind"), call.query("vhost") or None
+    columns = [name for name in call.query("columns").split(",") if name]
+    if not columns:
+        raise bad_request("columns are missing")
+    if kind == "queues":
+        unknown = [name for name in columns if name not in inspect.CTL_QUEUE_COLUMNS]
+        if unknown:
+            raise bad_request(f"Info key(s) {','.join(unknown)} are not supported")
+        found = await collect(inspect.iter_queues(call.node, vhost, columns, inspect.typed))
+    elif kind in LISTS:
+        found = await collect(LISTS[kind](call, vhost))
+    else:
+        raise not_found()
+    names = RENAMED.get(kind, {})
+    keys = [names.get(name, name) for name in columns]
+    return await reply_rows({"columns": columns, "rows": [[row.get(key) for key in keys] for row in found]}, len(found))
+
+
+async def node_status(call: Call) -> web.Response:
+    """The status document."""
+    return reply(status.document(call.node))
+
+
+async def ready(call: Call) -> web.Response:
+    """Answers once the listeners are open, which is after recovery; the node's name and process."""
+    return reply({"node": call.node.name, "pid": os.getpid(), "version": status.RABBITMQ_VERSION})
+
+
+async def environment(call: Call) -> web.Response:
+    """The effective configuration, passwords left out."""
+    return reply({"burrowmq": _settings(call.node.config)})
+
+
+def _settings(config: Any) -> Any:
+    names = getattr(type(config), "__dataclass_fields__", None)
+    if names is None:
+        return inspect.plain(sorted(config) if isinstance(config, set | frozenset) else config)
+    return {name: _settings(getattr(config, name)) for name in names if "password" not in name}
+
+
+async def shutdown(call: Call) -> web.Response:
+    """Stop the node as SIGTERM does, after this reply has left."""
+    asyncio.get_running_loop().call_later(0.05, commands.stop_node, call.node)
+    return reply({"node": call.node.name, "pid": os.getpid()}, 202)
+
+
+async def close_connections(call: Call) -> web.Response:
+    """Close connections: by pid, by vhost, by user or all, at most `limit`."""
+    body = await call.body()
+    reason, limit = str(body.get("reason", "")), int(body.get("limit", 0))
+    if "pid" in body:
+        chosen = commands.sessions_with_pid(call.node, str(body["pid"]))
+    else:
+        chosen = inspect.each_session(call.node, body.get("vhost"))
+        if "user" in body:
+            chosen = [session for session in chosen if inspect.user_name(session) == body["user"]]
+    chosen = list(itertools.islice(chosen, limit or None))
+    return reply({"closed": commands.close_sessions(chosen, reason)})
+
+
+async def authenticate(call: Call) -> web.Response:
+    """Whether a user name and password are right."""
+    body = await call.body()
+    commands.authenticate(call.node, str(body.get("username", "")), str(body.get("password", "")))
+    return reply({"status": "ok"})
+
+
+async def delete_queue(call: Call) -> web.Response:
+    """Delete a queue; says how many ready messages went with it."""
+    body = await call.body()
+    vhost, name = str(body.get("vhost", "/")), str(body.get("name", ""))
+    if vhost not in call.node.vhosts:
+        raise not_found()
+    found = commands.queue_of(call.node, vhost, name)
+    if body.get("if_unused") and len(found.consumers):
+        raise bad_request("Queue is in use")
+    if body.get("if_empty") and found.ready_count:
+        raise bad_request("Queue is not empty")
+    ready_count = int(found.ready_count)
+    commands.delete_queue(call.node, vhost, name)
+    return reply({"messages": ready_count})
+
+
+ROUTES = (
+    Route("GET", "/api/burrowmq/list/{kind}", listing, "administrator"),
+    Route("GET", "/api/burrowmq/status", node_status, "administrator"),
+    Route("GET", "/api/burrowmq/ready", ready),
+    Route("GET", "/api/burrowmq/environment", environment, "administrator"),
+    Route("POST", "/api/burrowmq/shutdown", shutdown, "administrator"),
+    Route("POST", "/api/burrowmq/close-connections", close_connections, "administrator"),
+    Route("POST", "/api/burrowmq/authenticate", authenticate, "administrator"),
+    Route("POST", "/api/burrowmq/delete-queue", delete_queue, "administrator"),
+)

@@ -1,0 +1,129 @@
+"""/api/connections, /api/channels and /api/consumers.
+
+Owns no state. Monitoring sees everybody's connections, other users their own. Source: rabbit_mgmt_wm_connections,
+rabbit_mgmt_wm_channels, rabbit_mgmt_wm_consumers (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands
+from management.listing import reply_list
+from management.reply import Call, Route, no_content, not_found, reply, unauthorised
+
+# Shown by burrowctl only.
+INTERNAL = ("pid", "connection", "channel_pid", "queue_name")
+REASON = "Closed via management plugin"
+
+
+def _public(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in INTERNAL}
+
+
+def _own(call: Call, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not call.caller.may("monitoring"):
+        rows = [row for row in rows if row["user"] == call.caller.name]
+    return [_public(row) for row in rows]
+
+
+async def connections(call: Call) -> web.Response:
+    """The list."""
+    rows = _own(call, inspect.connections(call.node, call.vhost_or_all()))
+    return await reply_list(call, rows, sort=("name",))
+
+
+async def connections_of_user(call: Call) -> web.Response:
+    """One user's connections."""
+    rows = [row for row in _own(call, inspect.connections(call.node)) if row["user"] == call.path("user")]
+    return await reply_list(call, rows, sort=("name",))
+
+
+async def close_connections_of_user(call: Call) -> web.Response:
+    """Close all connections of one user."""
+    if not call.caller.may("monitoring") and call.caller.name != call.path("user"):
+        raise unauthorised("User not authorised to access object")
+    sessions = [s for s in call.node.sessions if inspect.user_name(s) == call.path("user")]
+    commands.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
+    return no_content()
+
+
+def _sessions(call: Call) -> list[Any]:
+    sessions = commands.sessions_named(call.node, call.path("name"))
+    if not sessions:
+        raise not_found()
+    if not call.caller.may("monitoring") and any(inspect.user_name(s) != call.caller.name for s in sessions):
+        raise unauthorised("User not authorised to access object")
+    return sessions
+
+
+async def connection(call: Call) -> web.Response:
+    """One connection by its name."""
+    return reply(_public(inspect.connection_row(call.node, _sessions(call)[0])))
+
+
+async def close_connection(call: Call) -> web.Response:
+    """Close it, with the reason of the X-Reason header."""
+    commands.close_sessions(_sessions(call), call.request.headers.get("X-Reason", REASON))
+    return no_content()
+
+
+async def connection_channels(call: Call) -> web.Response:
+    """The channels of one connection."""
+    rows = [
+        _public(inspect.channel_row(call.node, session.channels[number]))
+        for session in _sessions(call)
+        for number in sorted(session.channels)
+    ]
+    return await reply_list(call, rows, sort=("number",))
+
+
+async def channels(call: Call) -> web.Response:
+    """The list."""
+    rows = _own(call, inspect.channels(call.node, call.vhost_or_all()))
+    for row in rows:
+        if not row["message_stats"]:
+            del row["message_stats"]
+    return await reply_list(call, rows, sort=("name",))
+
+
+async def channel(call: Call) -> web.Response:
+    """One channel by its name."""
+    for row in _own(call, inspect.channels(call.node)):
+        if row["name"] == call.path("name"):
+            details = [
+                consumer
+                for consumer in inspect.consumers(call.node)
+                if consumer["channel_details"]["name"] == row["name"]
+            ]
+            return reply({**row, "consumer_details": [_public(each) for each in details]})
+    raise not_found()
+
+
+async def consumers(call: Call) -> web.Response:
+    """The list; `vhost` of a consumer is its queue's."""
+    rows = [
+        _public(row)
+        for row in inspect.consumers(call.node, call.vhost_or_all())
+        if call.caller.may_see(call.node, row["queue"]["vhost"])
+    ]
+    return await reply_list(call, rows, sort=("consumer_tag",))
+
+
+ROUTES = (
+    Route("GET", "/api/connections", connections),
+    Route("GET", "/api/connections/username/{user}", connections_of_user),
+    Route("DELETE", "/api/connections/username/{user}", close_connections_of_user),
+    Route("GET", "/api/connections/{name}", connection),
+    Route("DELETE", "/api/connections/{name}", close_connection),
+    Route("GET", "/api/connections/{name}/channels", connection_channels),
+    Route("GET", "/api/vhosts/{vhost}/connections", connections),
+    Route("GET", "/api/channels", channels),
+    Route("GET", "/api/channels/{name}", channel),
+    Route("GET", "/api/vhosts/{vhost}/channels", channels),
+    Route("GET", "/api/consumers", consumers),
+    Route("GET", "/api/consumers/{vhost}", consumers),
+)

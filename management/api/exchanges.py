@@ -1,0 +1,134 @@
+"""/api/exchanges: list, declare, delete, bindings of one, publish.
+
+Owns no state. The default exchange is addressed as `amq.default` and has the empty name in replies.
+Source: rabbit_mgmt_wm_exchange, rabbit_mgmt_wm_exchange_publish (3.13).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands, messages
+from management.listing import reply_list
+from management.reply import (
+    Call,
+    Route,
+    bad_request,
+    created,
+    flag_of,
+    no_content,
+    not_found,
+    reply,
+    require_keys,
+)
+
+
+def _public(row: dict[str, Any]) -> dict[str, Any]:
+    if row["message_stats"] == {}:
+        del row["message_stats"]
+    return row
+
+
+def _name(call: Call) -> str:
+    name = call.path("exchange")
+    return "" if name == "amq.default" else name
+
+
+async def exchanges(call: Call) -> web.Response:
+    """The list."""
+    rows = [_public(row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
+    return await reply_list(call, rows)
+
+
+def _row(call: Call) -> dict[str, Any]:
+    owner = call.node.vhosts[call.vhost()]
+    found = owner.exchanges.get(_name(call))
+    if found is None:
+        raise not_found()
+    return _public(inspect.exchange_row(owner, found))
+
+
+async def exchange(call: Call) -> web.Response:
+    """One exchange."""
+    return reply({**_row(call), "incoming": [], "outgoing": []})
+
+
+async def declare(call: Call) -> web.Response:
+    """PUT: 201 when it is new, 204 when it was there with the same properties."""
+    vhost, name, body = call.vhost(), _name(call), await call.body()
+    arguments = body.get("arguments") or {}
+    if not isinstance(arguments, dict):
+        raise bad_request("arguments must be an object")
+    commands.require(call, vhost, "configure", "exchange", name)
+    is_new = commands.declare_exchange(
+        call.node,
+        vhost,
+        name,
+        str(body.get("type", "direct")),
+        (flag_of(body, "durable", True), flag_of(body, "auto_delete", False), flag_of(body, "internal", False)),
+        arguments,
+    )
+    return created() if is_new else no_content()
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE, with if-unused."""
+    vhost, name = call.vhost(), _name(call)
+    _row(call)
+    commands.require(call, vhost, "configure", "exchange", name)
+    commands.delete_exchange(call.node, vhost, name, call.flag("if-unused"))
+    return no_content()
+
+
+async def bindings_of(call: Call) -> web.Response:
+    """The bindings that an exchange is the source or the destination of."""
+    vhost, name, side = call.vhost(), _name(call), call.path("side")
+    _row(call)
+    rows = inspect.bindings(call.node, vhost)
+    if side == "source":
+        rows = [row for row in rows if row["source"] == name]
+    else:
+        rows = [row for row in rows if row["destination_type"] == "exchange" and row["destination"] == name]
+    return await reply_list(call, rows, sort=("source", "destination"))
+
+
+async def publish(call: Call) -> web.Response:
+    """POST one message; says whether it reached a queue."""
+    vhost, name, body = call.vhost(), _name(call), await call.body()
+    require_keys(body, "properties", "routing_key", "payload", "payload_encoding")
+    if name not in call.node.vhosts[vhost].exchanges:
+        raise bad_request(f"404 NOT_FOUND - no exchange '{name}' in vhost '{vhost}'")
+    properties = body["properties"] or {}
+    if not isinstance(properties, dict):
+        raise bad_request("properties must be an object")
+    commands.require(call, vhost, "write", "exchange", name)
+    routed = messages.publish(call.node, vhost, name, str(body["routing_key"]), properties, _payload(body))
+    return reply({"routed": routed})
+
+
+def _payload(body: dict[str, Any]) -> bytes:
+    text = str(body["payload"])
+    if body["payload_encoding"] == "string":
+        return text.encode("utf-8")
+    if body["payload_encoding"] != "base64":
+        raise bad_request(["unknown_encoding", body["payload_encoding"]])
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise bad_request(["not_base64", text]) from error
+
+
+ROUTES = (
+    Route("GET", "/api/exchanges", exchanges),
+    Route("GET", "/api/exchanges/{vhost}", exchanges),
+    Route("GET", "/api/exchanges/{vhost}/{exchange}", exchange),
+    Route("PUT", "/api/exchanges/{vhost}/{exchange}", declare),
+    Route("DELETE", "/api/exchanges/{vhost}/{exchange}", delete),
+    Route("GET", "/api/exchanges/{vhost}/{exchange}/bindings/{side:source|destination}", bindings_of),
+    Route("POST", "/api/exchanges/{vhost}/{exchange}/publish", publish),
+)

@@ -1,0 +1,110 @@
+"""/api/health/checks/*, /api/healthchecks/node and /api/aliveness-test: 200 when well, 503 with a reason when not.
+
+Owns no state. Source: rabbit_mgmt_wm_health_check_* (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import messages, status
+from management.reply import Call, Route, bad_request, not_found, reply
+
+UNITS = ("days", "weeks", "months", "years")
+
+
+def _failed(**details: Any) -> web.Response:
+    return reply({"status": "failed", **details}, 503)
+
+
+def _ok(**details: Any) -> web.Response:
+    return reply({"status": "ok", **details})
+
+
+async def alarms(call: Call) -> web.Response:
+    """Resource alarms of the whole cluster, which is this node."""
+    found = inspect.alarms(call.node)
+    if found:
+        return _failed(reason="There are alarms in effect in the cluster", alarms=found)
+    return _ok()
+
+
+async def local_alarms(call: Call) -> web.Response:
+    """Resource alarms of this node."""
+    found = inspect.alarms(call.node)
+    if found:
+        return _failed(reason="There are alarms in effect on the node", alarms=found)
+    return _ok()
+
+
+async def virtual_hosts(call: Call) -> web.Response:
+    """Every vhost runs once the node does."""
+    return _ok()
+
+
+async def port_listener(call: Call) -> web.Response:
+    """Whether a port is open."""
+    text = call.path("port")
+    if not text.isdigit():
+        raise bad_request("Invalid port")
+    ports = [row["port"] for row in status.listeners(call.node)]
+    if int(text) in ports:
+        return _ok(port=int(text))
+    return _failed(reason="No active listener", missing=int(text), ports=ports)
+
+
+async def protocol_listener(call: Call) -> web.Response:
+    """Whether a protocol is served."""
+    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(call.path("protocol"), call.path("protocol"))
+    protocols = sorted({row["protocol"] for row in status.listeners(call.node)})
+    if wanted in protocols:
+        return _ok(protocol=call.path("protocol"))
+    return _failed(reason="No active listener", missing=call.path("protocol"), protocols=protocols)
+
+
+async def certificates(call: Call) -> web.Response:
+    """No listener uses a certificate."""
+    if call.path("unit") not in UNITS:
+        raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
+    return _ok()
+
+
+async def critical(call: Call) -> web.Response:
+    """Nothing is critical on a single node."""
+    return _ok(reason="single node cluster")
+
+
+async def node_health(call: Call) -> web.Response:
+    """The deprecated check."""
+    if "node" in call.request.match_info and call.path("node") != call.node.name:
+        raise not_found()
+    found = inspect.alarms(call.node)
+    if found:
+        names = ",".join(row["resource"] for row in found)
+        return _failed(reason=f"resource alarm(s) in effect:[{names}]")
+    return _ok()
+
+
+async def aliveness(call: Call) -> web.Response:
+    """Declare, publish and get in one vhost."""
+    await messages.probe(call.node, call.vhost())
+    return _ok()
+
+
+CHECKS = "/api/health/checks"
+ROUTES = (
+    Route("GET", f"{CHECKS}/alarms", alarms),
+    Route("GET", f"{CHECKS}/local-alarms", local_alarms),
+    Route("GET", f"{CHECKS}/virtual-hosts", virtual_hosts),
+    Route("GET", f"{CHECKS}/port-listener/{{port}}", port_listener),
+    Route("GET", f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener),
+    Route("GET", f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificates),
+    Route("GET", f"{CHECKS}/node-is-quorum-critical", critical),
+    Route("GET", f"{CHECKS}/node-is-mirror-sync-critical", critical),
+    Route("GET", "/api/healthchecks/node", node_health),
+    Route("GET", "/api/healthchecks/node/{node}", node_health),
+    Route("GET", "/api/aliveness-test/{vhost}", aliveness),
+)

@@ -1,0 +1,233 @@
+"""/api/overview, /api/nodes, /api/whoami, /api/cluster-name, /api/extensions, /api/auth.
+
+Owns no state. message_stats, queue_totals and object_totals are always there, even on an empty broker: Telegraf takes
+a missing one for a failed login. Source: rabbit_mgmt_wm_overview and rabbit_mgmt_wm_node (3.13).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import process, settings, status
+from management.listing import project, reply_list
+from management.reply import Call, Route, not_found, reply
+
+EXCHANGE_TYPES = (
+    ("direct", "AMQP direct exchange, as per the AMQP specification"),
+    ("fanout", "AMQP fanout exchange, as per the AMQP specification"),
+    ("headers", "AMQP headers exchange, as per the AMQP specification"),
+    ("topic", "AMQP topic exchange, as per the AMQP specification"),
+)
+# Our counters by RabbitMQ's names for the node's message_stats.
+MESSAGE_STATS = {
+    "publish": "messages_received",
+    "confirm": "messages_confirmed",
+    "return_unroutable": "messages_unroutable_returned",
+    "drop_unroutable": "messages_unroutable_dropped",
+    "deliver": "messages_delivered_manual_ack",
+    "deliver_no_ack": "messages_delivered_auto_ack",
+    "get": "messages_get_manual_ack",
+    "get_no_ack": "messages_get_auto_ack",
+    "get_empty": "messages_get_empty",
+    "ack": "messages_acknowledged",
+    "redeliver": "messages_redelivered",
+}
+CHURN = {
+    "connection_created": "connections_opened",
+    "connection_closed": "connections_closed",
+    "channel_created": "channels_opened",
+    "channel_closed": "channels_closed",
+    "queue_declared": "queues_declared",
+    "queue_created": "queues_created",
+    "queue_deleted": "queues_deleted",
+}
+
+
+def _renamed(call: Call, names: dict[str, str], counters: dict[str, int]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, counter in names.items():
+        row[name] = counters.get(counter, 0)
+        row[f"{name}_details"] = {"rate": call.rates.rate("node", counter)}
+    return row
+
+
+def _message_stats(call: Call, counters: dict[str, int]) -> dict[str, Any]:
+    row = _renamed(call, MESSAGE_STATS, counters)
+    row["deliver_get"] = sum(row[name] for name in inspect.DELIVERED)
+    rate = sum(row[f"{name}_details"]["rate"] for name in inspect.DELIVERED)
+    row["deliver_get_details"] = {"rate": round(rate, 2)}
+    row["disk_reads"] = row["disk_writes"] = 0
+    return row
+
+
+def _contexts(call: Call) -> list[dict[str, Any]]:
+    addresses = settings.management_addresses(call.node.config)
+    return [
+        {"ssl_opts": [], "node": call.node.name, "description": "RabbitMQ Management", "path": "/",
+         "ip": host, "port": str(port)}
+        for host, port in addresses
+    ]  # fmt: skip
+
+
+def _listeners(call: Call) -> list[dict[str, Any]]:
+    return [
+        {"node": row["node"], "protocol": row["protocol"], "ip_address": row["interface"].strip("[]"),
+         "port": row["port"], "socket_opts": {}}
+        for row in status.listeners(call.node)
+    ]  # fmt: skip
+
+
+async def overview(call: Call) -> web.Response:
+    """The node in one object."""
+    node, counters = call.node, inspect.counters(call.node)
+    row = {
+        "management_version": status.RABBITMQ_VERSION,
+        "rates_mode": "basic",
+        "sample_retention_policies": {"global": [600], "basic": [600], "detailed": [600]},
+        "exchange_types": [{"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES],
+        "product_version": status.RABBITMQ_VERSION,
+        "product_name": status.PRODUCT_NAME,
+        "rabbitmq_version": status.RABBITMQ_VERSION,
+        "burrowmq_version": status.burrowmq_version(),
+        "cluster_name": settings.cluster_name(node.config, node.name),
+        "erlang_version": "0",
+        "erlang_full_version": "none: BurrowMQ runs on Python",
+        "release_series_support_status": "supported",
+        "disable_stats": False,
+        "enable_queue_totals": False,
+        "message_stats": _message_stats(call, counters),
+        "churn_rates": _renamed(call, CHURN, counters),
+        "queue_totals": call.rates.details("totals", inspect.totals(node)),
+        "object_totals": inspect.object_totals(node),
+        "statistics_db_event_queue": 0,
+        "node": node.name,
+        "listeners": _listeners(call),
+        "contexts": _contexts(call),
+    }
+    return reply(_projected(call, row))
+
+
+def _projected(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+    columns = call.query("columns")
+    return project(row, columns) if columns else row
+
+
+def node_row(call: Call) -> dict[str, Any]:
+    """The one node."""
+    node, figures = call.node, process.figures(call.node.config.data_dir)
+    counters, totals = inspect.counters(node), inspect.object_totals(node)
+    stats = inspect.store_stats(node)
+    alarms = {row["resource"] for row in inspect.alarms(node)}
+    return {
+        "name": node.name,
+        "type": "disc",
+        "running": True,
+        "os_pid": str(os.getpid()),
+        "partitions": [],
+        "fd_used": figures.open_fds,
+        "fd_total": figures.fd_limit,
+        "sockets_used": figures.open_sockets,
+        "sockets_total": figures.fd_limit,
+        "proc_used": totals["connections"] + totals["channels"] + totals["queues"],
+        "proc_total": 1048576,
+        "mem_used": figures.resident_bytes,
+        "mem_limit": settings.memory_limit_bytes(node.config, figures.memory_total_bytes),
+        "mem_alarm": "memory" in alarms,
+        "disk_free": figures.disk_free_bytes,
+        "disk_free_limit": settings.disk_limit_bytes(node.config, figures.memory_total_bytes),
+        "disk_free_alarm": "disk" in alarms,
+        "uptime": int(status.uptime_s(node) * 1000),
+        "run_queue": 0,
+        "processors": os.cpu_count() or 1,
+        "rates_mode": "basic",
+        "net_ticktime": 60,
+        "mem_calculation_strategy": "rss",
+        "gc_num": figures.gc_runs,
+        "gc_bytes_reclaimed": 0,
+        "context_switches": figures.context_switches,
+        "io_read_count": figures.read_ops,
+        "io_write_count": figures.write_ops,
+        "io_read_bytes": figures.read_bytes,
+        "io_write_bytes": figures.write_bytes,
+        "io_sync_count": int(stats.get("syncs", 0)),
+        "msg_store_read_count": int(stats.get("store_reads", 0)),
+        "msg_store_write_count": int(stats.get("store_writes", 0)),
+        "queue_index_read_count": int(stats.get("index_reads", 0)),
+        "queue_index_write_count": int(stats.get("index_writes", 0)),
+        **_renamed(call, CHURN, counters),
+        "exchange_types": [{"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES],
+        "auth_mechanisms": [
+            {"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": True},
+            {"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": True},
+        ],
+        "applications": [{"name": "rabbit", "description": "BurrowMQ", "version": status.RABBITMQ_VERSION}],
+        "contexts": _contexts(call),
+        "log_files": settings.log_files(node.config),
+        "db_dir": os.path.abspath(node.config.data_dir),
+        "config_files": [],
+        "enabled_plugins": list(status.PLUGINS),
+        "cluster_links": [],
+        "metrics_gc_queue_length": {},
+        "ra_open_file_metrics": {},
+    }
+
+
+async def nodes(call: Call) -> web.Response:
+    """A list of one."""
+    return await reply_list(call, [node_row(call)], sort=("name",))
+
+
+def _check_node(call: Call) -> None:
+    if call.path("node") != call.node.name:
+        raise not_found()
+
+
+async def node(call: Call) -> web.Response:
+    """The node by its name, with its memory when asked."""
+    _check_node(call)
+    row = node_row(call)
+    if call.flag("memory"):
+        row["memory"] = status.memory(call.node)
+    return reply(_projected(call, row))
+
+
+async def node_memory(call: Call) -> web.Response:
+    """Where the memory is."""
+    _check_node(call)
+    return reply({"memory": status.memory(call.node)})
+
+
+async def whoami(call: Call) -> web.Response:
+    """The caller."""
+    return reply({"name": call.caller.name, "tags": list(call.caller.tags), "is_internal_user": True})
+
+
+async def cluster_name(call: Call) -> web.Response:
+    """The name shown to operators."""
+    return reply({"name": settings.cluster_name(call.node.config, call.node.name)})
+
+
+async def extensions(call: Call) -> web.Response:
+    """There are none."""
+    return reply([])
+
+
+async def auth(call: Call) -> web.Response:
+    """How to log in, readable before logging in."""
+    return reply({"oauth_enabled": False})
+
+
+ROUTES = (
+    Route("GET", "/api/overview", overview),
+    Route("GET", "/api/nodes", nodes, "monitoring"),
+    Route("GET", "/api/nodes/{node}", node, "monitoring"),
+    Route("GET", "/api/nodes/{node}/memory", node_memory, "monitoring"),
+    Route("GET", "/api/whoami", whoami),
+    Route("GET", "/api/cluster-name", cluster_name),
+    Route("GET", "/api/extensions", extensions),
+    Route("GET", "/api/auth", auth),
+)

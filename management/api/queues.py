@@ -1,0 +1,159 @@
+"""/api/queues and what hangs below it: one queue, its bindings, purge, delete, declare, get.
+
+Owns no state. The list without `columns` is RabbitMQ 3.13's reduced set; `columns=` or `queues/detailed` give all.
+Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands, messages
+from management.listing import project, reply_list
+from management.reply import (
+    Call,
+    Route,
+    bad_request,
+    created,
+    flag_of,
+    no_content,
+    not_found,
+    number_of,
+    reply,
+    require_keys,
+)
+
+GET_LIMIT = 10_000
+ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
+
+
+def _columns(call: Call) -> tuple[str, ...]:
+    """Only the attributes that the reply needs: a monitoring script's two columns cost two."""
+    asked = [name.split(".")[0].removesuffix("_details") for name in call.query("columns").split(",") if name]
+    if not asked:
+        return inspect.REDUCED_QUEUE_COLUMNS
+    needed = ["vhost", "name", call.query("sort").split(".")[0], *asked]
+    if "owner_pid_details" in call.query("columns"):
+        needed.append("owner_pid_details")
+    return tuple(dict.fromkeys(name for name in needed if name in inspect.QUEUE_COLUMNS))
+
+
+def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+    """Add `_details` beside counts and inside message_stats; drop what RabbitMQ leaves out."""
+    key = (row["vhost"], row["name"])
+    stats = row.get("message_stats")
+    if stats == {}:
+        del row["message_stats"]
+    elif stats is not None:
+        row["message_stats"] = call.rates.details(key, stats)
+    for name in inspect.TOTALS:
+        if name in row:
+            row[f"{name}_details"] = {"rate": call.rates.rate(key, name)}
+    if row.get("owner_pid_details", 0) is None:
+        del row["owner_pid_details"]
+    return row
+
+
+def _rows(call: Call, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for row in inspect.iter_queues(call.node, call.vhost_or_all(), columns):
+        yield with_rates(call, row)
+
+
+async def queues(call: Call) -> web.Response:
+    """The list."""
+    return await reply_list(call, _rows(call, _columns(call)))
+
+
+async def queues_detailed(call: Call) -> web.Response:
+    """The list with everything."""
+    return await reply_list(call, _rows(call, inspect.DETAILED_QUEUE_COLUMNS))
+
+
+async def queue(call: Call) -> web.Response:
+    """One queue."""
+    row = inspect.queue(call.node, call.vhost(), call.path("name"))
+    if row is None:
+        raise not_found()
+    columns = call.query("columns")
+    row = with_rates(call, row)
+    return reply(project(row, columns) if columns else row)
+
+
+async def declare(call: Call) -> web.Response:
+    """PUT: 201 when it is new, 204 when it was there with the same properties."""
+    vhost, name, body = call.vhost(), call.path("name"), await call.body()
+    arguments = body.get("arguments") or {}
+    if not isinstance(arguments, dict):
+        raise bad_request("arguments must be an object")
+    commands.require(call, vhost, "configure", "queue", name)
+    is_new = commands.declare_queue(
+        call.node, vhost, name, flag_of(body, "durable", True), flag_of(body, "auto_delete", False), arguments
+    )
+    return created() if is_new else no_content()
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE, with if-empty and if-unused."""
+    vhost, name = call.vhost(), call.path("name")
+    found = commands.queue_of(call.node, vhost, name)
+    commands.require(call, vhost, "configure", "queue", name)
+    if call.flag("if-unused") and len(found.consumers):
+        raise bad_request(f"queue '{name}' in vhost '{vhost}' in use")
+    if call.flag("if-empty") and found.ready_count:
+        raise bad_request(f"queue '{name}' in vhost '{vhost}' not empty")
+    commands.delete_queue(call.node, vhost, name)
+    return no_content()
+
+
+async def purge(call: Call) -> web.Response:
+    """DELETE contents."""
+    vhost, name = call.vhost(), call.path("name")
+    commands.queue_of(call.node, vhost, name)
+    commands.require(call, vhost, "read", "queue", name)
+    commands.purge(call.node, vhost, name)
+    return no_content()
+
+
+async def get(call: Call) -> web.Response:
+    """POST get: take messages and acknowledge or requeue them as asked."""
+    vhost, name, body = call.vhost(), call.path("name"), await call.body()
+    require_keys(body, "count", "ackmode", "encoding")
+    if body["ackmode"] not in ACK_MODES:
+        raise bad_request(["unknown_ackmode", body["ackmode"]])
+    if body["encoding"] not in ("auto", "base64"):
+        raise bad_request(["unknown_encoding", body["encoding"]])
+    truncate = number_of(body, "truncate") if "truncate" in body else None
+    commands.queue_of(call.node, vhost, name)
+    commands.require(call, vhost, "read", "queue", name)
+    count = max(0, min(GET_LIMIT, number_of(body, "count")))
+    found = await messages.get(call.node, vhost, name, count, str(body["ackmode"]))
+    return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
+
+
+async def queue_bindings(call: Call) -> web.Response:
+    """What leads to the queue."""
+    vhost, name = call.vhost(), call.path("name")
+    commands.queue_of(call.node, vhost, name)
+    rows = [
+        row
+        for row in inspect.bindings(call.node, vhost)
+        if row["destination_type"] == "queue" and row["destination"] == name
+    ]
+    return await reply_list(call, rows, sort=("source",))
+
+
+ROUTES = (
+    Route("GET", "/api/queues", queues),
+    Route("GET", "/api/queues/detailed", queues_detailed),
+    Route("GET", "/api/queues/{vhost}", queues),
+    Route("GET", "/api/queues/{vhost}/{name}", queue),
+    Route("PUT", "/api/queues/{vhost}/{name}", declare),
+    Route("DELETE", "/api/queues/{vhost}/{name}", delete),
+    Route("DELETE", "/api/queues/{vhost}/{name}/contents", purge),
+    Route("POST", "/api/queues/{vhost}/{name}/get", get),
+    Route("GET", "/api/queues/{vhost}/{name}/bindings", queue_bindings),
+)

@@ -1,0 +1,133 @@
+"""/api/users and /api/permissions.
+
+Owns no state. Source: rabbit_mgmt_wm_users, rabbit_mgmt_wm_user, rabbit_mgmt_wm_permission (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands
+from management.listing import reply_list
+from management.reply import Call, Route, bad_request, created, no_content, not_found, reply, require_keys
+
+
+async def users(call: Call) -> web.Response:
+    """The list."""
+    return await reply_list(call, inspect.users(call.node), sort=("name",))
+
+
+async def without_permissions(call: Call) -> web.Response:
+    """Users who may not enter any vhost."""
+    with_some = {row["user"] for row in inspect.permissions(call.node)}
+    rows = [row for row in inspect.users(call.node) if row["name"] not in with_some]
+    return await reply_list(call, rows, sort=("name",))
+
+
+def _user(call: Call) -> dict[str, Any]:
+    for row in inspect.users(call.node):
+        if row["name"] == call.path("user"):
+            return row
+    raise not_found()
+
+
+async def user(call: Call) -> web.Response:
+    """One user."""
+    return reply(_user(call))
+
+
+def _tags(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [tag.strip() for tag in value.split(",") if tag.strip()]
+    if isinstance(value, list):
+        return [str(tag) for tag in value]
+    raise bad_request(["tags_invalid", value])
+
+
+async def put(call: Call) -> web.Response:
+    """PUT: make a user or change password and tags."""
+    body, name = await call.body(), call.path("user")
+    if "tags" not in body:
+        raise bad_request("tags_not_present")
+    password, hashed = body.get("password"), body.get("password_hash")
+    is_new = commands.put_user(
+        call.node,
+        name,
+        None if password is None else str(password),
+        None if hashed is None else str(hashed),
+        _tags(body["tags"]),
+    )
+    return created() if is_new else no_content()
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE with all permissions."""
+    _user(call)
+    commands.delete_user(call.node, call.path("user"))
+    return no_content()
+
+
+async def bulk_delete(call: Call) -> web.Response:
+    """POST {"users": [...]}: those that exist go."""
+    names = (await call.body()).get("users", [])
+    known = {row["name"] for row in inspect.users(call.node)}
+    for name in names if isinstance(names, list) else []:
+        if name in known:
+            commands.delete_user(call.node, str(name))
+    return no_content()
+
+
+async def user_permissions(call: Call) -> web.Response:
+    """Where one user may do what."""
+    return await reply_list(call, inspect.permissions(call.node, user=_user(call)["name"]))
+
+
+async def permissions(call: Call) -> web.Response:
+    """The list."""
+    return await reply_list(call, inspect.permissions(call.node), sort=("vhost", "user"))
+
+
+async def permission(call: Call) -> web.Response:
+    """One user's in one vhost."""
+    found = inspect.permissions(call.node, call.vhost(), call.path("user"))
+    if not found:
+        raise not_found()
+    return reply(found[0])
+
+
+async def put_permission(call: Call) -> web.Response:
+    """PUT all three."""
+    body, vhost, name = await call.body(), call.vhost(), call.path("user")
+    require_keys(body, "configure", "write", "read")
+    if name not in {row["name"] for row in inspect.users(call.node)}:
+        raise bad_request("user_not_found")
+    is_new = not inspect.permissions(call.node, vhost, name)
+    commands.put_permission(call.node, vhost, name, [str(body[key]) for key in ("configure", "write", "read")])
+    return created() if is_new else no_content()
+
+
+async def delete_permission(call: Call) -> web.Response:
+    """DELETE: the user may no longer enter the vhost."""
+    vhost, name = call.vhost(), call.path("user")
+    if not inspect.permissions(call.node, vhost, name):
+        raise not_found()
+    commands.delete_permission(call.node, vhost, name)
+    return no_content()
+
+
+ROUTES = (
+    Route("GET", "/api/users", users, "administrator"),
+    Route("GET", "/api/users/without-permissions", without_permissions, "administrator"),
+    Route("POST", "/api/users/bulk-delete", bulk_delete, "administrator"),
+    Route("GET", "/api/users/{user}", user, "administrator"),
+    Route("PUT", "/api/users/{user}", put, "administrator"),
+    Route("DELETE", "/api/users/{user}", delete, "administrator"),
+    Route("GET", "/api/users/{user}/permissions", user_permissions, "administrator"),
+    Route("GET", "/api/permissions", permissions, "administrator"),
+    Route("GET", "/api/permissions/{vhost}/{user}", permission, "administrator"),
+    Route("PUT", "/api/permissions/{vhost}/{user}", put_permission, "administrator"),
+    Route("DELETE", "/api/permissions/{vhost}/{user}", delete_permission, "administrator"),
+)

@@ -1,0 +1,68 @@
+"""/api/vhosts: list, create, delete, and the permissions in one.
+
+Owns no state. Source: rabbit_mgmt_wm_vhosts, rabbit_mgmt_wm_vhost (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import commands
+from management.listing import project, reply_list
+from management.reply import Call, Route, created, no_content, not_found, reply
+
+
+def _with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+    for name in inspect.TOTALS:
+        row[f"{name}_details"] = {"rate": 0.0}
+    return row
+
+
+async def vhosts(call: Call) -> web.Response:
+    """Those that are open to the caller."""
+    rows = [
+        _with_rates(call, row) for row in inspect.vhosts(call.node) if call.caller.may_see(call.node, row["name"])
+    ]
+    return await reply_list(call, rows, sort=("name",))
+
+
+async def vhost(call: Call) -> web.Response:
+    """One vhost."""
+    row = _with_rates(call, inspect.vhost_row(call.node, call.node.vhosts[call.vhost()]))
+    columns = call.query("columns")
+    return reply(project(row, columns) if columns else row)
+
+
+async def add(call: Call) -> web.Response:
+    """PUT: idempotent; its creator gets full permissions in it."""
+    name = call.path("vhost")
+    await call.body()
+    if name in call.node.vhosts:
+        return no_content()
+    commands.add_vhost(call.node, name, None if call.caller.is_trusted else call.caller.name)
+    return created()
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE: with everything in it."""
+    if call.path("vhost") not in call.node.vhosts:
+        raise not_found()
+    commands.delete_vhost(call.node, call.path("vhost"))
+    return no_content()
+
+
+async def permissions(call: Call) -> web.Response:
+    """Who may do what in it."""
+    return await reply_list(call, inspect.permissions(call.node, call.vhost()), sort=("user",))
+
+
+ROUTES = (
+    Route("GET", "/api/vhosts", vhosts),
+    Route("GET", "/api/vhosts/{vhost}", vhost),
+    Route("PUT", "/api/vhosts/{vhost}", add, "administrator"),
+    Route("DELETE", "/api/vhosts/{vhost}", delete, "administrator"),
+    Route("GET", "/api/vhosts/{vhost}/permissions", permissions, "administrator"),
+)

@@ -1,0 +1,233 @@
+"""The changes that the API can make to the node.
+
+Owns no state; called by API handlers after they have checked the caller's tags. The only module of management that
+calls the broker's methods: a rename there is one edit here. Refusals of the broker become `ApiError` with its own
+words. Changes of durable things are staged in the batch being collected; the reply does not wait for the disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker import inspect
+from broker.auth import LoginRefused, Permission
+from broker.definitions import create_vhost
+from broker.pattern import BadPattern
+from broker.queue.settings import QueueDeclaration
+from broker.resource import row_key
+from broker.vhost import Edge, ExchangeDeclaration
+from management.reply import ApiError, Call, bad_request, not_found
+
+
+def refusal_of(error: Exception) -> ApiError | None:
+    """The HTTP answer to a refusal by the broker; None for any other error."""
+    if isinstance(error, LoginRefused):
+        return ApiError(401, "not_authorised", str(error))
+    if isinstance(error, BadPattern):
+        return bad_request(str(error))
+    code = getattr(error, "reply_code", None)
+    if code is None:
+        return None
+    text = str(error)
+    if int(code) == 404:
+        return ApiError(404, "not_found", text)
+    if int(code) == 403:
+        return ApiError(401, "not_authorised", text)
+    return bad_request(text)
+
+
+def authenticate(node: Any, name: str, password: str, *, is_loopback: bool = True) -> Any:
+    """The user. Raises: LoginRefused."""
+    return node.auth.authenticate(name, password, is_loopback=is_loopback)
+
+
+def require(call: Call, vhost: str, access: str, kind: str, name: str) -> None:
+    """The AMQP permission of the caller; burrowctl has every one. Raises: AccessRefused."""
+    if call.caller.is_trusted:
+        return
+    call.node.auth.check(call.node.auth.users[call.caller.name], vhost, access, kind, name)
+
+
+def _staged(node: Any) -> None:
+    """Something may have been staged in the store, or become deliverable: let the turn end see to it."""
+    node.turn.touch()
+
+
+# -- queues, exchanges, bindings ---------------------------------------------------------------------------------
+
+
+def queue_of(node: Any, vhost: str, name: str) -> Any:
+    """The queue object. Raises: ApiError 404."""
+    found = node.vhosts[vhost].queues.get(name)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def declare_queue(
+    node: Any, vhost: str, name: str, durable: bool, auto_delete: bool, arguments: dict[str, Any]
+) -> bool:
+    """Whether it is new. Raises: AmqpError."""
+    owner = node.vhosts[vhost]
+    is_new = name not in owner.queues
+    if is_new and name.startswith("amq."):
+        raise ApiError(401, "not_authorised", "Access refused.")
+    owner.declare_queue(
+        QueueDeclaration(name=name, durable=durable, auto_delete=auto_delete, arguments=arguments)
+    )
+    _staged(node)
+    return is_new
+
+
+def purge(node: Any, vhost: str, name: str) -> int:
+    """Drop the ready messages."""
+    purged = int(queue_of(node, vhost, name).purge())
+    _staged(node)
+    return purged
+
+
+def delete_queue(node: Any, vhost: str, name: str) -> None:
+    """Delete a queue with what is in it."""
+    node.vhosts[vhost].delete_queue(queue_of(node, vhost, name))
+    _staged(node)
+
+
+def declare_exchange(
+    node: Any, vhost: str, name: str, kind: str, flags: tuple[bool, bool, bool], arguments: dict[str, Any]
+) -> bool:
+    """Whether it is new; `flags` are durable, auto_delete and internal. Raises: AmqpError."""
+    owner = node.vhosts[vhost]
+    is_new = name not in owner.exchanges
+    if is_new and (name.startswith("amq.") or not name):
+        raise ApiError(401, "not_authorised", "Access refused.")
+    if kind not in {"direct", "fanout", "topic", "headers"}:
+        raise bad_request(f"unknown exchange type '{kind}'")
+    durable, auto_delete, internal = flags
+    owner.declare_exchange(
+        ExchangeDeclaration(
+            name=name,
+            type=kind,
+            durable=durable,
+            auto_delete=auto_delete,
+            internal=internal,
+            arguments=arguments,
+        )
+    )
+    _staged(node)
+    return is_new
+
+
+def delete_exchange(node: Any, vhost: str, name: str, if_unused: bool) -> None:
+    """Delete one of the user's exchanges. Raises: ApiError, AmqpError."""
+    if not name or name.startswith("amq."):
+        raise ApiError(401, "not_authorised", "Access refused.")
+    owner = node.vhosts[vhost]
+    owner.delete_exchange(owner.exchanges[name], if_unused=if_unused)
+    _staged(node)
+
+
+def bind(
+    node: Any, vhost: str, source: str, destination: tuple[str, str], key: str, arguments: dict[str, Any]
+) -> None:
+    """Bind; `destination` is (kind, name). Raises: AmqpError."""
+    kind, name = destination
+    edge = Edge(source, "queue" if kind == "queue" else "exchange", name, key.encode("utf-8", "surrogateescape"), arguments)
+    node.vhosts[vhost].bind(edge)
+    _staged(node)
+
+
+def unbind(node: Any, vhost: str, binding: Any) -> None:
+    """Remove a binding that `inspect.find_binding` found."""
+    node.vhosts[vhost].unbind(
+        Edge(
+            binding.source.name,
+            binding.destination_kind,
+            binding.destination.name,
+            binding.routing_key,
+            binding.arguments,
+        ),
+        # An exclusive queue's owner may do so over AMQP; an administrator may here.
+        getattr(binding.destination, "exclusive_owner", None),
+    )
+    _staged(node)
+
+
+# -- vhosts and users --------------------------------------------------------------------------------------------
+
+
+def add_vhost(node: Any, name: str, creator: str | None) -> None:
+    """Make a vhost; its creator may do everything in it."""
+    create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions)
+    if creator is not None:
+        put_permission(node, name, creator, [".*", ".*", ".*"])
+    _staged(node)
+
+
+def delete_vhost(node: Any, name: str) -> None:
+    """Delete a vhost with everything in it; its connections are closed."""
+    close_sessions(inspect.each_session(node, name), f"vhost '{name}' is deleted")
+    owner = node.vhosts.pop(name)
+    for queue in list(owner.queues.values()):
+        owner.delete_queue(queue)
+    for exchange in [each for each in owner.exchanges.values() if each.name]:
+        owner.delete_exchange(exchange)
+    node.auth.delete_vhost(name)
+    node.engine.definitions.delete("vhost", row_key(name))
+    node.engine.delete_vhost(name)
+    _staged(node)
+
+
+def put_user(node: Any, name: str, password: str | None, password_hash: str | None, tags: list[str]) -> bool:
+    """Make or change a user; whether it is new. Neither password nor hash: no password logs in."""
+    is_new = name not in node.auth.users
+    if password:
+        node.auth.set_password(name, password)
+        node.auth.set_tags(name, tuple(tags))
+    else:
+        node.auth.put_user(name, password_hash or "", tuple(tags))
+    _staged(node)
+    return is_new
+
+
+def delete_user(node: Any, name: str) -> None:
+    """Remove a user with all permissions."""
+    node.auth.delete_user(name)
+    _staged(node)
+
+
+def put_permission(node: Any, vhost: str, user: str, patterns: list[str]) -> None:
+    """Say what a user may do in a vhost: configure, write, read. Raises: BadPattern."""
+    configure, write, read = patterns
+    node.auth.set_permission(vhost, user, Permission(configure=configure, write=write, read=read))
+    _staged(node)
+
+
+def delete_permission(node: Any, vhost: str, user: str) -> None:
+    """Take a user's access to a vhost."""
+    node.auth.clear_permission(vhost, user)
+    _staged(node)
+
+
+# -- connections and the node ------------------------------------------------------------------------------------
+
+
+def sessions_named(node: Any, name: str) -> list[Any]:
+    """The sessions with a connection name (one, unless addresses are reused)."""
+    return [session for session in node.sessions if session.name == name]
+
+
+def sessions_with_pid(node: Any, pid: str) -> list[Any]:
+    """The session behind a pid that a list showed."""
+    return [session for session in node.sessions if inspect.pid(node, session) == pid]
+
+
+def close_sessions(sessions: list[Any], reason: str) -> int:
+    """Close connections as an operator would (320 CONNECTION_FORCED)."""
+    for session in sessions:
+        session.force_close(f"broker forced connection closure with reason '{reason}'")
+    return len(sessions)
+
+
+def stop_node(node: Any) -> None:
+    """Ask for a clean stop, as SIGTERM does."""
+    node.request_stop()

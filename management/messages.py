@@ -1,0 +1,157 @@
+"""Messages in and out of the HTTP API: publish, get, the aliveness probe.
+
+Owns no state; called by the exchange and queue handlers. Meant for looking, not for traffic: one message costs what a
+hundred cost over AMQP. A message that was got is acknowledged or requeued before the reply leaves.
+Source: rabbit_mgmt_wm_exchange_publish, rabbit_mgmt_wm_queue_get.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+from broker import inspect
+from management import commands
+from management.reply import ApiError, bad_request
+from protocol import properties as basic
+from protocol.codec import join_exrk, split_exrk
+
+GET_TIMEOUT_S = 10.0
+NAMES = (
+    "content_type", "content_encoding", "headers", "delivery_mode", "priority", "correlation_id", "reply_to",
+    "expiration", "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
+)  # fmt: skip
+NUMBERS = ("delivery_mode", "priority", "timestamp")
+PROBE = "aliveness-test"
+
+
+def publish(node: Any, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes) -> bool:
+    """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
+    owner = node.vhosts[vhost]
+    exrk = join_exrk(exchange.encode(), key.encode())
+    message = basic.build(exrk, _properties(properties), body)
+    # The exchange's own lookup refuses internal ones and missing ones.
+    route = owner.resolve(exrk)
+    queues = route.queues
+    if queues is None:
+        queues = owner.route(route.exchange, (key.encode(),), lambda: properties.get("headers") or {})
+    is_taken = False
+    for queue in queues:
+        is_taken = isinstance(queue.publish([message], message.flags, message.size), int) or is_taken
+    return is_taken
+
+
+def _properties(given: dict[str, Any]) -> Any:
+    unknown = sorted(set(given) - set(NAMES))
+    if unknown:
+        raise bad_request(f"unknown properties: {', '.join(unknown)}")
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in NUMBERS:
+            if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdigit():
+                raise bad_request(["not_int", name])
+            values[name] = int(value)
+        elif name == "headers":
+            if not isinstance(value, dict):
+                raise bad_request("headers must be an object")
+            values[name] = value
+        else:
+            values[name] = str(value)
+    return basic.Properties(**values)
+
+
+async def get(node: Any, vhost: str, name: str, count: int, ack_mode: str) -> list[tuple[Any, bool, int]]:
+    """Up to `count` (message, redelivered, messages left) of a queue, settled as asked."""
+    queue = commands.queue_of(node, vhost, name)
+    if queue.exclusive_owner is not None:
+        raise bad_request(
+            f"cannot obtain exclusive access to locked queue '{name}' in vhost '{vhost}'."
+            " It could be originally declared on another connection or the exclusive property value"
+            " does not match that of the original declaration."
+        )
+    taken: list[tuple[Any, Any]] = []
+    found: list[tuple[Any, bool, int]] = []
+    try:
+        while len(found) < count:
+            backlog, batch = await _take(queue)
+            if batch is None:
+                break
+            taken.append((backlog, batch))
+            queue.delivered(False, backlog, batch)
+            found.append((batch.messages[0], bool(batch.redelivered), queue.ready_count))
+    finally:
+        for backlog, batch in reversed(taken):
+            _settle(queue, backlog, batch, ack_mode)
+    return found
+
+
+async def _take(queue: Any) -> tuple[Any, Any]:
+    """One batch of one message; waits when it is being read from disk."""
+    waiter: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
+
+    def on_batch(backlog: Any, batch: Any) -> None:
+        if not waiter.done():
+            waiter.set_result((backlog, batch))
+        elif batch is not None:
+            queue.delivered(False, backlog, batch)
+            _settle(queue, backlog, batch, "ack_requeue_true")
+
+    queue.get(on_batch)
+    try:
+        return await asyncio.wait_for(waiter, GET_TIMEOUT_S)
+    except TimeoutError as error:
+        raise ApiError(503, "timeout", "the queue is loading") from error
+
+
+def _settle(queue: Any, backlog: Any, batch: Any, ack_mode: str) -> None:
+    if ack_mode.endswith("requeue_true"):
+        expiries = batch.expiries or [0] * len(batch.messages)
+        entries = [
+            (seq, message, due, batch.kind, True)
+            for seq, message, due in zip(batch.seqs, batch.messages, expiries, strict=True)
+        ]
+        queue.requeue(backlog, entries)
+        return
+    if ack_mode == "reject_requeue_false":
+        queue.dead_letter("rejected", batch.messages)
+    queue.settle(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
+
+
+def row(found: tuple[Any, bool, int], encoding: str, truncate: int | None) -> dict[str, Any]:
+    """A message as the API shows it."""
+    message, is_redelivered, left = found
+    exchange, key = split_exrk(message.exrk)
+    body = basic.body(message.raw)
+    shown = body if truncate is None else body[: max(0, truncate)]
+    payload, payload_encoding = _text(shown, encoding)
+    values = basic.decode(message.raw)
+    properties = {name: inspect.plain(getattr(values, name)) for name in NAMES if getattr(values, name) is not None}
+    return {
+        "payload_bytes": len(body),
+        "redelivered": is_redelivered,
+        "exchange": exchange.decode("utf-8", "replace"),
+        "routing_key": key.decode("utf-8", "replace"),
+        "message_count": left,
+        # RabbitMQ: no properties are an empty list; scripts know it.
+        "properties": properties or [],
+        "payload": payload,
+        "payload_encoding": payload_encoding,
+    }
+
+
+def _text(body: bytes, encoding: str) -> tuple[str, str]:
+    if encoding == "auto":
+        try:
+            return body.decode("utf-8"), "string"
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(body).decode("ascii"), "base64"
+
+
+async def probe(node: Any, vhost: str) -> None:
+    """Declare, publish and get in a vhost. Raises: whatever goes wrong."""
+    commands.declare_queue(node, vhost, PROBE, False, False, {})
+    publish(node, vhost, "", PROBE, {}, b"test_message")
+    if not await get(node, vhost, PROBE, 1, "ack_requeue_false"):
+        raise ApiError(503, "failed", "the test message did not come back")

@@ -1,0 +1,3 @@
+"""placeholder"""
+from aiohttp import web
+def create_app(node): return web.Application()

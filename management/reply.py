@@ -1,0 +1,179 @@
+"""What an API handler is given and what it answers with.
+
+Owns no state. `Call` is one request together with the node and the caller's rights; `ApiError` is every refusal, with
+RabbitMQ's JSON bodies; `collect` makes long lists without holding the event loop. Source: rabbit_mgmt_util (3.13).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from aiohttp import web
+
+from management.access import Caller
+from management.rates import Rates
+
+T = TypeVar("T")
+
+# Rows made before other work gets its turn; a row costs a few microseconds.
+ROWS_PER_TURN = 200
+# Replies with fewer rows than this are turned into text at once, longer ones in a thread.
+ROWS_INLINE = 500
+
+
+class ApiError(Exception):
+    """A refusal: status, RabbitMQ's error word and the reason (text or a list)."""
+
+    def __init__(self, status: int, error: str, reason: Any) -> None:
+        super().__init__(f"{status} {error}: {reason}")
+        self.status = status
+        self.error = error
+        self.reason = reason
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body."""
+        return {"error": self.error, "reason": self.reason}
+
+
+def not_found() -> ApiError:
+    """The 404 that every missing object gets."""
+    return ApiError(404, "Object Not Found", "Not Found")
+
+
+def bad_request(reason: Any) -> ApiError:
+    """A 400 with a reason."""
+    return ApiError(400, "bad_request", reason)
+
+
+def unauthorised(reason: str) -> ApiError:
+    """Permission failures are 401, as in RabbitMQ."""
+    return ApiError(401, "not_authorised", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request."""
+
+    request: web.Request
+    node: Any
+    caller: Caller
+    rates: Rates
+
+    def path(self, name: str) -> str:
+        """A decoded path segment."""
+        return self.request.match_info[name]
+
+    def query(self, name: str, default: str = "") -> str:
+        """A query parameter."""
+        return self.request.query.get(name, default)
+
+    def flag(self, name: str) -> bool:
+        """A query parameter that is true or false."""
+        return self.query(name) == "true"
+
+    def vhost(self) -> str:
+        """The vhost of the path, which must exist and be open to the caller."""
+        name = self.path("vhost")
+        if name not in self.node.vhosts:
+            raise not_found()
+        if not self.caller.may_see(self.node, name):
+            raise unauthorised("User not authorised to access virtual host")
+        return name
+
+    def vhost_or_all(self) -> str | None:
+        """The vhost of the path, or None for a path without one."""
+        return self.vhost() if "vhost" in self.request.match_info else None
+
+    async def body(self) -> dict[str, Any]:
+        """The JSON object of the body; an empty body is an empty object."""
+        raw = await self.request.read()
+        if not raw.strip():
+            return {}
+        try:
+            value = json.loads(raw)
+        except ValueError as error:
+            raise ApiError(400, "bad_request", "not_json") from error
+        if not isinstance(value, dict):
+            raise ApiError(400, "bad_request", "not_json")
+        return value
+
+
+class Route(NamedTuple):
+    """One row of the API's table; `level` is the least user tag that may call it."""
+
+    method: str
+    path: str
+    handler: Any
+    level: str = "management"
+
+
+async def collect(rows: Iterable[T]) -> list[T]:
+    """The rows as a list, giving way to other work every few."""
+    found: list[T] = []
+    for row in rows:
+        found.append(row)
+        if len(found) % ROWS_PER_TURN == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+def reply(value: Any, status: int = 200) -> web.Response:
+    """A JSON reply."""
+    return _json_response(dump(value), status)
+
+
+async def reply_rows(value: Any, count: int) -> web.Response:
+    """A JSON reply that may be long: turned into text away from the loop."""
+    if count < ROWS_INLINE:
+        return reply(value)
+    return _json_response(await asyncio.to_thread(dump, value), 200)
+
+
+def no_content() -> web.Response:
+    """Done, nothing to say."""
+    return web.Response(status=204)
+
+
+def created() -> web.Response:
+    """Made something new."""
+    return web.Response(status=201)
+
+
+def dump(value: Any) -> bytes:
+    """Compact JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _json_response(body: bytes, status: int) -> web.Response:
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
+    """A boolean of a body; "true" and "false" count, rabbitmqadmin sends those."""
+    value = body.get(name, default)
+    if value in (True, "true"):
+        return True
+    if value in (False, "false"):
+        return False
+    raise bad_request(["not_boolean", value])
+
+
+def number_of(body: dict[str, Any], name: str) -> int:
+    """An integer of a body; digits in a string count."""
+    value = body.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lstrip("-").isdigit():
+        return int(value)
+    raise bad_request(["not_int", name])
+
+
+def require_keys(body: dict[str, Any], *names: str) -> None:
+    """All missing keys at once, in RabbitMQ's words."""
+    missing = [name for name in names if name not in body]
+    if missing:
+        raise bad_request("[" + ",".join(f"{{key_missing,{name}}}" for name in missing) + "]")

@@ -1,0 +1,226 @@
+"""The management server: aiohttp on TCP, on the control socket and for Prometheus.
+
+State: the runners of the three listeners, the rate samples and the sampler's task (`Management`). Started and stopped
+by `broker.__main__` around the node. On the control socket a caller is trusted by its peer credentials; on TCP it
+needs a user's password; Prometheus asks nothing. Bodies are limited; an error of ours is a 500 without details.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from broker import inspect
+from management import access, prometheus, settings, ui
+from management.api import ROUTES
+from management import commands
+from management.commands import refusal_of
+from management.rates import INTERVAL_S, Rates
+from management.reply import ApiError, Call, Route, dump, reply, unauthorised
+
+LOGGER = logging.getLogger("management")
+REALM = 'Basic realm="RabbitMQ Management"'
+# A definitions file of ten thousand queues is about 2 MB.
+BODY_LIMIT_BYTES = 20_000_000
+PUBLIC_PATHS = frozenset({"/api/auth"})
+
+NODE: web.AppKey[Any] = web.AppKey("node")
+RATES: web.AppKey[Rates] = web.AppKey("rates", Rates)
+IS_TRUSTED: web.AppKey[bool] = web.AppKey("is_trusted", bool)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def create_app(node: Any, trusted: bool, rates: Rates | None = None) -> web.Application:
+    """The HTTP API and UI; `trusted` for the control socket."""
+    app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
+    app[NODE], app[RATES], app[IS_TRUSTED] = node, rates or Rates(), trusted
+    for route in ROUTES:
+        app.router.add_route(route.method, route.path, _endpoint(route))
+    if not trusted:
+        ui.add_routes(app)
+    return app
+
+
+def _endpoint(route: Route) -> Handler:
+    async def endpoint(request: web.Request) -> web.StreamResponse:
+        caller = _caller(request)
+        if not caller.may("management") and route.path not in PUBLIC_PATHS:
+            raise unauthorised(access.REFUSALS["management"])
+        if route.path not in PUBLIC_PATHS and not caller.may(route.level):
+            raise unauthorised(access.REFUSALS[route.level])
+        call = Call(request, request.app[NODE], caller, request.app[RATES])
+        response: web.StreamResponse = await route.handler(call)
+        return response
+
+    return endpoint
+
+
+def _caller(request: web.Request) -> access.Caller:
+    """Who this is.
+
+    Raises: ApiError or HTTPUnauthorized.
+    """
+    if request.app[IS_TRUSTED]:
+        if access.peer_is_owner(request):
+            return access.TRUSTED
+        raise unauthorised("Access refused.")
+    if request.path in PUBLIC_PATHS:
+        return access.Caller("", ())
+    credentials = access.basic_credentials(request)
+    if credentials is None:
+        raise web.HTTPUnauthorized(headers={"WWW-Authenticate": REALM}, body=b"")
+    name, password = credentials
+    user = _authenticate(request, name, password)
+    if user is None:
+        raise ApiError(401, "not_authorized", "Login failed")
+    return access.Caller(name, tuple(str(tag) for tag in user.tags))
+
+
+def _authenticate(request: web.Request, name: str, password: str) -> Any:
+    """The user object, or None when the broker refuses."""
+    try:
+        return commands.authenticate(request.app[NODE], name, password, is_loopback=access.peer_is_loopback(request))
+    except Exception as error:
+        if refusal_of(error) is None:
+            raise
+        return None
+
+
+@web.middleware
+async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        response = await handler(request)
+    except ApiError as error:
+        response = reply(error.body(), error.status)
+    except web.HTTPMethodNotAllowed as error:
+        response = web.Response(status=405, headers={"Allow": ", ".join(sorted(error.allowed_methods))})
+    except web.HTTPNotFound:
+        response = reply({"error": "Object Not Found", "reason": "Not Found"}, 404)
+    except web.HTTPException:
+        raise
+    except Exception as error:
+        response = _answer_broker(request, error)
+    response.headers.setdefault("Cache-Control", "no-cache")
+    response.headers.setdefault("Vary", "Origin")
+    return response
+
+
+def _answer_broker(request: web.Request, error: Exception) -> web.Response:
+    """The broker's refusals with their own words; anything else is a bug of ours."""
+    refusal = refusal_of(error)
+    if refusal is not None:
+        return reply(refusal.body(), refusal.status)
+    LOGGER.exception("request_failed %s %s", request.method, request.path)
+    return web.Response(
+        status=500,
+        body=dump({"error": "internal_error", "reason": "see the log"}),
+        content_type="application/json",
+    )
+
+
+class Management:
+    """The running listeners."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        self._rates = Rates()
+        self._runners: list[web.AppRunner] = []
+        self._sampler: asyncio.Task[None] | None = None
+        self._socket_path = settings.control_socket(node.config)
+
+    async def start(self) -> None:
+        """Open the listeners. Raises: OSError when a port is taken."""
+        try:
+            await self._open_listeners()
+        except OSError:
+            await self.stop()
+            raise
+        self._sampler = asyncio.get_running_loop().create_task(self._sample_for_ever())
+
+    async def _open_listeners(self) -> None:
+        node = self._node
+        if self._socket_path:
+            runner = await self._runner(create_app(node, trusted=True, rates=self._rates))
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._socket_path)  # left by a node that was killed; the data directory is locked by us
+            # The socket is made under the umask: nobody else can connect between bind and chmod.
+            before = os.umask(0o177)
+            try:
+                await web.UnixSite(runner, self._socket_path).start()
+            finally:
+                os.umask(before)
+        for open_app, addresses in (
+            (lambda: create_app(node, trusted=False, rates=self._rates), settings.management_addresses(node.config)),
+            (lambda: prometheus.create_app(node), settings.prometheus_addresses(node.config)),
+        ):
+            if not addresses:
+                continue
+            runner = await self._runner(open_app())
+            for host, port in addresses:
+                await _listen(runner, host, port)
+
+    async def _runner(self, app: web.Application) -> web.AppRunner:
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        self._runners.append(runner)
+        return runner
+
+    async def stop(self) -> None:
+        """Close the listeners; requests in progress get a second."""
+        if self._sampler is not None:
+            self._sampler.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sampler
+            self._sampler = None
+        for runner in reversed(self._runners):
+            await runner.cleanup()
+        self._runners.clear()
+        if self._socket_path:
+            with contextlib.suppress(OSError):
+                os.unlink(self._socket_path)
+
+    async def _sample_for_ever(self) -> None:
+        while True:
+            await self.sample(time.monotonic())
+            await asyncio.sleep(INTERVAL_S)
+
+    async def sample(self, now_s: float) -> None:
+        """Take one sample of the node's and every queue's counters, giving way to other work now and then."""
+        rates, node = self._rates, self._node
+        rates.add("node", now_s, inspect.counters(node))
+        rates.add("totals", now_s, inspect.totals(node))
+        for count, (vhost, queue) in enumerate(inspect.each_queue(node)):
+            stats = inspect.message_stats(queue.metrics)
+            if stats:
+                stats["messages"] = queue.ready_count + queue.unacked_count
+                stats["messages_ready"], stats["messages_unacknowledged"] = queue.ready_count, queue.unacked_count
+                rates.add((vhost.name, queue.name), now_s, stats)
+            if count % 200 == 199:
+                await asyncio.sleep(0)
+        rates.finish()
+
+
+async def start(node: Any) -> Management:
+    """Open the listeners that the configuration names."""
+    management = Management(node)
+    await management.start()
+    return management
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+    """Listen on one address; a machine without IPv6 is no reason to fail."""
+    try:
+        await web.TCPSite(runner, host or None, port).start()
+    except OSError as error:
+        if ":" not in host or error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            raise
+        LOGGER.warning("listener_skipped host=%s port=%d: %s", host, port, error)

@@ -1,0 +1,78 @@
+"""Which addresses the management server listens on, from the node's configuration.
+
+Owns no state; the only module here that knows the configuration's attribute names.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+Address = tuple[str, int]
+
+# The longest path that fits a socket address on Linux.
+SOCKET_PATH_LIMIT = 107
+
+
+def management_addresses(config: Any) -> list[Address]:
+    """Where the HTTP API and UI listen; empty when switched off."""
+    return _addresses(config.management.listeners)
+
+
+def prometheus_addresses(config: Any) -> list[Address]:
+    """Where the metrics page listens; empty when switched off."""
+    return _addresses(config.prometheus.listeners)
+
+
+def amqp_addresses(config: Any) -> list[Address]:
+    """Where AMQP listens."""
+    return _addresses(config.listeners)
+
+
+def _addresses(endpoints: Any) -> list[Address]:
+    return [(str(each.host), int(each.port)) for each in endpoints]
+
+
+def control_socket(config: Any) -> str:
+    """The path of burrowctl's socket; a path too long for a socket is shortened through the working directory."""
+    if not config.data_dir:
+        return ""
+    path = os.path.join(config.data_dir, "control.sock")
+    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+        relative = os.path.relpath(path)
+        return relative if len(os.fsencode(relative)) <= SOCKET_PATH_LIMIT else ""
+    return path
+
+
+def memory_limit_bytes(config: Any, total_bytes: int) -> int:
+    """The memory high watermark in bytes."""
+    resources = config.resources
+    if resources.memory_absolute_bytes is not None:
+        return int(resources.memory_absolute_bytes)
+    return int((resources.memory_total_bytes or total_bytes) * resources.memory_relative)
+
+
+def memory_watermark_setting(config: Any) -> dict[str, float]:
+    """The memory watermark as it was configured."""
+    resources = config.resources
+    if resources.memory_absolute_bytes is not None:
+        return {"absolute": resources.memory_absolute_bytes}
+    return {"relative": resources.memory_relative}
+
+
+def disk_limit_bytes(config: Any, total_bytes: int) -> int:
+    """The low watermark of free disk space."""
+    resources = config.resources
+    if resources.disk_relative is not None:
+        return int((resources.memory_total_bytes or total_bytes) * resources.disk_relative)
+    return int(resources.disk_absolute_bytes)
+
+
+def cluster_name(config: Any, node_name: str) -> str:
+    """The name shown to operators."""
+    return str(config.cluster_name or node_name)
+
+
+def log_files(config: Any) -> list[str]:
+    """Where the log goes."""
+    return [config.log.file_path] if config.log.file_path else ["<stderr>"]

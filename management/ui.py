@@ -1,0 +1,55 @@
+"""A minimal page at `/`: totals and queues, read from the HTTP API by the browser.
+
+Owns no state. No framework, no remote files; the policy below lets the page load only itself. The full UI replaces it.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+POLICY = "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>BurrowMQ</title><link rel="stylesheet" href="ui.css"></head>
+<body><h1>BurrowMQ</h1><p id="overview"></p>
+<table><thead><tr><th>Virtual host</th><th>Name</th><th>State</th><th>Ready</th><th>Unacked</th><th>Total</th><th>In memory</th>
+<th>Policy</th></tr></thead><tbody id="queues"></tbody></table><script src="ui.js"></script></body></html>
+"""
+
+STYLE = """body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}
+th,td{border:1px solid #ccc;padding:.2em .6em;text-align:left}
+"""
+
+# textContent only: names of queues come from clients.
+SCRIPT = """"use strict";
+const columns = ["vhost", "name", "state", "messages_ready", "messages_unacknowledged", "messages", "messages_ram", "policy"];
+async function get(path) { const answer = await fetch("api/" + path); if (!answer.ok) throw Error(answer.status); return answer.json(); }
+async function refresh() {
+  const overview = await get("overview?columns=cluster_name,rabbitmq_version,object_totals,queue_totals");
+  const totals = overview.object_totals;
+  document.getElementById("overview").textContent = `${overview.cluster_name}: ${totals.connections} connections, ` +
+    `${totals.channels} channels, ${totals.queues} queues, ${overview.queue_totals.messages} messages`;
+  const page = await get("queues?page=1&page_size=500&columns=" + columns.join(","));
+  const body = document.getElementById("queues");
+  body.replaceChildren(...page.items.map(queue => {
+    const row = document.createElement("tr");
+    for (const column of columns) { const cell = document.createElement("td"); cell.textContent = queue[column] ?? ""; row.append(cell); }
+    return row;
+  }));
+}
+refresh();
+setInterval(refresh, 5000);
+"""
+
+
+def add_routes(app: web.Application) -> None:
+    """Serve the page and its two files. They hold nothing secret; the data behind them needs a login."""
+    for path, body, kind in (("/", PAGE, "text/html"), ("/ui.js", SCRIPT, "text/javascript"), ("/ui.css", STYLE, "text/css")):
+        app.router.add_get(path, _static(body, kind))
+
+
+def _static(body: str, kind: str):  # type: ignore[no-untyped-def]
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(text=body, content_type=kind, headers={"Content-Security-Policy": POLICY})
+
+    return handler
