@@ -146,6 +146,10 @@ bench-full: $(DEV_STAMP) ## every row of the README's tables
 bench-compare: $(DEV_STAMP) ## the main rows here and at REF=<commit>, interleaved
 	$(PY) -m bench compare --ref "$(or $(REF),HEAD~1)" $(ARGS)
 
+.PHONY: bench-table
+bench-table: $(DEV_STAMP) ## put the latest figures into README.md
+	$(PY) -m scripts.bench_table $(FILE)
+
 # ---- the rest ---------------------------------------------------------------------------------------
 
 .PHONY: docs
