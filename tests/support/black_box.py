@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import socket
 import time
@@ -26,6 +27,8 @@ from tests.support.wire_client import WireClient
 
 DEADLINE_S = 15.0
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
+# Tests cut connections and provoke closes all the time; pika would report each at length.
+logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
 def speed_name() -> str:
