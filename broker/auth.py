@@ -250,8 +250,6 @@ class Auth:
 
         Raises: BadPattern.
         """
-        for pattern in (permission.configure, permission.write, permission.read):
-            compile_pattern(pattern)
         self.restore_permission(vhost, user, permission)
         self._definitions.put(
             "permission",
@@ -278,8 +276,6 @@ class Auth:
 
         Raises: BadPattern.
         """
-        compile_pattern(permission.write)
-        compile_pattern(permission.read)
         self.restore_topic_permission(vhost, user, exchange, permission)
         self._definitions.put(
             "topic_permission",
@@ -318,14 +314,24 @@ class Auth:
         self._changed()
 
     def restore_permission(self, vhost: str, user: str, permission: Permission) -> None:
-        """Take over a permission without writing a row."""
+        """Take over a permission without writing a row.
+
+        Raises: BadPattern.
+        """
+        for pattern in (permission.configure, permission.write, permission.read):
+            compile_pattern(pattern)
         self.permissions[(vhost, user)] = permission
         self._changed()
 
     def restore_topic_permission(
         self, vhost: str, user: str, exchange: str, permission: TopicPermission
     ) -> None:
-        """Take over a topic permission without writing a row."""
+        """Take over a topic permission without writing a row.
+
+        Raises: BadPattern.
+        """
+        compile_pattern(permission.write)
+        compile_pattern(permission.read)
         self.topic_permissions.setdefault((vhost, user), {})[exchange] = permission
         self._changed()
 

@@ -115,6 +115,19 @@ def create_vhost(
     return vhost
 
 
+def delete_vhost(
+    vhost: Vhost, vhosts: dict[str, Vhost], auth: Auth, definitions: DefinitionLog
+) -> None:
+    """Delete a vhost with everything in it; its connections were closed by the caller."""
+    del vhosts[vhost.name]
+    for queue in list(vhost.queues.values()):
+        vhost.delete_queue(queue)
+    for exchange in list(vhost.exchanges.values()):
+        vhost.delete_exchange(exchange)
+    auth.delete_vhost(vhost.name)
+    definitions.delete("vhost", row_key(vhost.name))
+
+
 def put_vhost(vhost: Vhost, definitions: DefinitionLog) -> None:
     """Write a vhost's own row (name and metadata)."""
     definitions.put(

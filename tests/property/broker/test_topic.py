@@ -1,0 +1,43 @@
+"""The topic trie gives what a naive matcher gives, for any patterns, keys and order of changes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.binding import Binding
+from broker.exchange.topic import TopicExchange, split_words
+from tests.support.topology import NamedDestination, destination_names
+
+WORDS = st.sampled_from([b"a", b"b", b"", b"*", b"#", b"ab"])
+KEYS = st.lists(WORDS, max_size=6).map(b".".join)
+CHANGES = st.lists(st.tuples(st.booleans(), KEYS), max_size=30)
+
+
+def naive(pattern: list[bytes], words: list[bytes]) -> bool:
+    if not pattern:
+        return not words
+    if pattern[0] == b"#":
+        return any(naive(pattern[1:], words[start:]) for start in range(len(words) + 1))
+    if not words:
+        return False
+    return pattern[0] in (b"*", words[0]) and naive(pattern[1:], words[1:])
+
+
+@given(CHANGES, st.lists(KEYS, min_size=1, max_size=5))
+def test_trie_equals_naive(changes: list[tuple[bool, bytes]], keys: list[bytes]) -> None:
+    exchange = TopicExchange("x")
+    bound: dict[bytes, Binding] = {}
+    for is_bind, pattern in changes:
+        if is_bind and pattern not in bound:
+            queue = NamedDestination(pattern.decode())
+            bound[pattern] = Binding(exchange, queue, "queue", pattern, {})
+            exchange.bind(bound[pattern])
+        elif not is_bind and bound:
+            _, binding = bound.popitem()
+            exchange.unbind(binding)
+    for key in keys:
+        expected = sorted(
+            pattern.decode() for pattern in bound if naive(split_words(pattern), split_words(key))
+        )
+        assert destination_names(exchange.match(key, None)) == expected

@@ -1,0 +1,47 @@
+"""broker.exchange.base: bindings, their identity and the hops to other exchanges."""
+
+from __future__ import annotations
+
+from broker.binding import Binding
+from broker.exchange import TYPES
+from broker.exchange.direct import DirectExchange
+from protocol.table import Long
+from tests.support.topology import NamedDestination
+
+
+def test_the_same_binding_is_added_once() -> None:
+    exchange, queue = DirectExchange("x"), NamedDestination("q")
+    assert exchange.bind(Binding(exchange, queue, "queue", b"k", {}))
+    assert not exchange.bind(Binding(exchange, queue, "queue", b"k", {}))
+    assert len(exchange.bindings) == 1
+
+
+def test_arguments_are_part_of_the_identity_with_their_types_but_not_their_order() -> None:
+    exchange, queue = DirectExchange("x"), NamedDestination("q")
+    assert exchange.bind(Binding(exchange, queue, "queue", b"k", {"a": 1, "b": 2}))
+    assert not exchange.bind(Binding(exchange, queue, "queue", b"k", {"b": 2, "a": 1}))
+    assert exchange.bind(Binding(exchange, queue, "queue", b"k", {"a": Long(1), "b": 2}))
+
+
+def test_unbinding_what_is_not_bound_changes_nothing() -> None:
+    exchange, queue = DirectExchange("x"), NamedDestination("q")
+    exchange.bind(Binding(exchange, queue, "queue", b"k", {}))
+    assert not exchange.unbind(Binding(exchange, queue, "queue", b"other", {}))
+    assert exchange.unbind(Binding(exchange, queue, "queue", b"k", {}))
+    assert not exchange.bindings
+
+
+def test_hops_are_the_bindings_to_exchanges() -> None:
+    exchange = DirectExchange("x")
+    hop = Binding(exchange, NamedDestination("y"), "exchange", b"", {})
+    exchange.bind(Binding(exchange, NamedDestination("q"), "queue", b"", {}))
+    exchange.bind(hop)
+    assert list(exchange.hops.values()) == [hop]
+    assert exchange.find(hop.identity) is hop
+    exchange.unbind(hop)
+    assert not exchange.hops
+
+
+def test_every_type_is_listed_under_its_name() -> None:
+    assert sorted(TYPES) == ["direct", "fanout", "headers", "topic"]
+    assert all(kind("x").type == name for name, kind in TYPES.items())

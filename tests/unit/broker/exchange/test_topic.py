@@ -1,0 +1,90 @@
+"""broker.exchange.topic: patterns, their edges, and patterns made to hurt."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from broker.binding import Binding
+from broker.exchange.topic import TopicExchange, pattern_words
+from tests.support.topology import NamedDestination, destination_names
+
+
+def bound(*patterns: bytes) -> TopicExchange:
+    exchange = TopicExchange("x")
+    for pattern in patterns:
+        name = pattern.decode()
+        exchange.bind(Binding(exchange, NamedDestination(name), "queue", pattern, {}))
+    return exchange
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "matches"),
+    [
+        (b"#", b"", True),
+        (b"", b"", True),
+        (b"*", b"", False),
+        (b"*", b".", False),
+        (b"*.*", b".", True),
+        (b"a.*", b"a.", True),
+        (b"a.#", b"a", True),
+        (b"#.a", b"a", True),
+        (b"*.#", b"", False),
+        (b"a.*.b", b"a..b", True),
+        (b"#.#", b"x", True),
+        (b"a.b", b"a.B", False),
+        (b"a.#.b", b"a.x.y.b", True),
+        (b"a.#.b", b"a.x.y", False),
+        (b"#.*.#", b"", False),
+        (b"#.*", b"a.b.c", True),
+        (b"*", b"#", True),
+        (b"#", b"*.#", True),
+        (b"a", b"#", False),
+        (b"", b"a", False),
+    ],
+)
+def test_patterns(pattern: bytes, key: bytes, matches: bool) -> None:
+    assert bool(destination_names(bound(pattern).match(key, None))) is matches
+
+
+def test_many_patterns_are_matched_together() -> None:
+    exchange = bound(b"a.b", b"a.*", b"#", b"*.b", b"b.#", b"a.b.c")
+    assert destination_names(exchange.match(b"a.b", None)) == ["#", "*.b", "a.*", "a.b"]
+
+
+def test_runs_of_hashes_are_one() -> None:
+    assert pattern_words(b"#.#.a.#.#") == [b"#", b"a", b"#"]
+    exchange = bound(b"#", b"#.#")
+    assert destination_names(exchange.match(b"x", None)) == ["#", "#.#"]
+    exchange.unbind(next(iter(exchange.bindings)))
+    assert destination_names(exchange.match(b"x", None)) == ["#.#"]
+
+
+def test_unbinding_prunes_the_trie() -> None:
+    exchange = bound(b"a.b.c", b"a.b", b"a.#.d")
+    for binding in list(exchange.bindings):
+        exchange.unbind(binding)
+    assert not exchange._root.children
+    assert list(exchange.match(b"a.b", None)) == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        b".".join([b"#"] * 64),
+        b".".join([b"#", b"a"] * 32),
+        b".".join([b"#", b"*"] * 32),
+    ],
+)
+def test_patterns_made_to_hurt_take_no_time(pattern: bytes) -> None:
+    exchange = bound(pattern)
+    key = b".".join([b"a"] * 63 + [b"b"])
+    best = min(_seconds(exchange, key) for _ in range(5))
+    assert best < 0.005
+
+
+def _seconds(exchange: TopicExchange, key: bytes) -> float:
+    started = time.perf_counter()
+    list(exchange.match(key, None))
+    return time.perf_counter() - started
