@@ -1,0 +1,402 @@
+"""The only threads of the store, and their twin without threads.
+
+`ThreadedBackend` has a disk thread (batches, syncs, idle work, publishing compactions), a reader thread (reads of any
+size) and, while there is something to compact, a copying thread. `InlineBackend` does the same work in the caller's
+thread at once, for tests and the power-cut simulation. State: the inboxes, and the lock between applying and planning.
+
+Called by the engine on the loop; answers through `post`. Invariants: batches are applied in order, one at a time; the
+lock is never held while waiting for a sync of a commit or for free space; a read sees a batch applied whole or not at
+all; whatever goes wrong in a thread reaches the loop as `store_failed`, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Protocol
+
+from storage.batch import Batch, ReadRequest
+from storage.compaction import CompactionPlan
+from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed
+from storage.message_store import MessageStore
+from storage.recovery import save_clean
+from storage.types import LoadedMessage, Post
+from storage.writer import Writer
+
+_SPACE_RETRY_S = 0.1
+_SPACE_RETRY_MAX_S = 2.0
+_COMPACTION_CHECK_S = 0.25
+# Between two slices of copying, so that a compaction takes a share of the disk and never all of it.
+_COPY_PAUSE_S = 0.005
+_INLINE_RETRIES = 1000
+
+Ends = dict[int, tuple[int, int]]
+
+
+def monotonic_ms() -> float:
+    """Milliseconds of a clock that only rises."""
+    return time.monotonic() * 1000
+
+
+class Client(Protocol):
+    """What the backends tell, always on the loop."""
+
+    def batch_finished(self, batch: Batch) -> None:
+        """A batch is on disk in the sense asked for."""
+
+    def store_failed(self, reason: str) -> None:
+        """The store gave up."""
+
+    def space_changed(self, is_exhausted: bool) -> None:
+        """The disk is full, or writable again."""
+
+
+class Backend(Protocol):
+    """Where the engine's batches and reads go."""
+
+    def submit(self, batch: Batch) -> None:
+        """Apply a batch, then report it finished."""
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Read; the answer at once or later through the request's on_read."""
+
+    def idle(self) -> None:
+        """Do what an idle moment is for, now if there is no thread that does."""
+
+    def close(self, batch: Batch | None, ends: Ends) -> None:
+        """Apply a last batch and stop cleanly. Raises StorageError when the stop is not clean."""
+
+
+class _Work:
+    """What both backends do with a writer."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.lock = threading.Lock()
+        options = writer.context.options
+        self._is_synced_first = options.confirm == "fsync"
+        self._unsynced_limit = options.unsynced_limit
+
+    def apply(self, batch: Batch, wait_for_space: Callable[[DiskFull], None]) -> None:
+        """Write a batch and sync it if somebody waits. Raises StorageError."""
+        writer = self.writer
+        with self.lock:
+            writer.begin(batch)
+        while True:
+            try:
+                with self.lock:
+                    writer.advance()
+                break
+            except DiskFull as error:
+                wait_for_space(error)
+            except SyncFailed as error:  # a shared segment that was full could not be made durable
+                with self.lock:
+                    writer.rescue(batch, [], str(error))
+        is_waited_for = batch.sync and self._is_synced_first
+        if is_waited_for or writer.unsynced_bytes > self._unsynced_limit:
+            self.sync(batch)
+
+    def sync(self, batch: Batch | None) -> None:
+        """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError."""
+        writer = self.writer
+        try:
+            failed = writer.sync()
+            reason = ", ".join(failed)
+        except SyncFailed as error:
+            failed, reason = [], str(error)
+        else:
+            if not failed:
+                return
+        with self.lock:
+            writer.rescue(batch, failed, reason)
+        failed = writer.sync()
+        if failed:
+            raise SyncFailed(f"again after writing elsewhere: {failed[0]}")
+
+    def idle(self) -> None:
+        """Acks into the files, empty segments away, everything durable."""
+        with self.lock:
+            self.writer.upkeep()
+        if self.writer.context.is_dirty():
+            self.sync(None)
+
+    def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
+        """Read; the lock is held for planning only."""
+        with self.lock:
+            planned = self.writer.plan_read(request)
+        if planned is None:
+            return [], request.first_seq
+        plan, store = planned
+        return self.writer.fetch(request.queue_id, plan, store), plan.next_seq
+
+    def next_plan(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
+        """Choose what to compact next in any vhost."""
+        with self.lock:
+            for vhost in self.writer.context.vhosts():
+                for store in (vhost.persistent, vhost.transient):
+                    if is_idle:
+                        store.release_idle()
+                    plan = store.plan(is_idle=is_idle)
+                    if plan is not None:
+                        return store, plan
+        return None
+
+    def publish(self, store: MessageStore, plan: CompactionPlan, is_copied: bool) -> None:
+        """Put a copied plan in place, or give it up. Raises SyncFailed."""
+        with self.lock:
+            if not is_copied:
+                store.abandon_plan()
+                return
+            with contextlib.suppress(DiskFull):
+                freed = store.publish()
+                self.writer.context.observer.compaction_finished(
+                    store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
+                )
+
+    def close(self, ends: Ends) -> None:
+        """Stop cleanly. Raises StorageError."""
+        writer = self.writer
+        with self.lock:
+            writer.upkeep()
+            queues = [
+                (queue, *ends.get(queue_id, (0, 0))) for queue_id, queue in writer.queues().items()
+            ]
+            save_clean(writer.context, queues)
+            writer.context.definitions.close()
+
+
+class InlineBackend:
+    """Everything at once, in the caller's thread."""
+
+    def __init__(self, writer: Writer, client: Client) -> None:
+        self._work = _Work(writer)
+        self._client = client
+
+    def submit(self, batch: Batch) -> None:
+        """Apply a batch and report it."""
+        self._apply(batch)
+        self._client.batch_finished(batch)
+
+    def _apply(self, batch: Batch) -> None:
+        failures = 0
+
+        def wait_for_space(error: DiskFull) -> None:
+            nonlocal failures
+            failures += 1
+            if failures == 1:
+                self._client.space_changed(True)
+            if failures > _INLINE_RETRIES:
+                raise error
+
+        self._work.apply(batch, wait_for_space)
+        if failures:
+            self._client.space_changed(False)
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Read now."""
+        return self._work.read(request)
+
+    def idle(self) -> None:
+        """Idle work, and every compaction that is worth it."""
+        self._work.idle()
+        while (chosen := self._work.next_plan(is_idle=True)) is not None:
+            store, plan = chosen
+            is_copied = False
+            try:
+                while not plan.step():
+                    pass
+                is_copied = True
+            finally:
+                self._work.publish(store, plan, is_copied)
+
+    def close(self, batch: Batch | None, ends: Ends) -> None:
+        """Stop cleanly."""
+        if batch is not None:
+            self.submit(batch)
+        self._work.close(ends)
+
+
+class _Close:
+    """The last item of the disk thread's inbox."""
+
+    def __init__(self, ends: Ends) -> None:
+        self.ends = ends
+
+
+class _Copied:
+    """A compaction's copying ended."""
+
+    def __init__(self, store: MessageStore, plan: CompactionPlan, is_done: bool) -> None:
+        self.store = store
+        self.plan = plan
+        self.is_done = is_done
+
+
+class ThreadedBackend:
+    """The disk thread, the reader thread and the copying thread."""
+
+    def __init__(self, writer: Writer, client: Client, post: Post) -> None:
+        self._work = _Work(writer)
+        self._client = client
+        self._post_to_loop = post
+        self._idle_s = writer.context.options.idle_s
+        self._inbox: queue.SimpleQueue[Batch | _Close | _Copied] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
+        self._closing = threading.Event()
+        self._failure: str | None = None
+        self._next_check = 0.0
+        self._next_upkeep = 0.0
+        self._copier: threading.Thread | None = None
+        self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
+        self._reader = threading.Thread(target=self._run_reader, name="reader", daemon=True)
+        self._disk.start()
+        self._reader.start()
+
+    # -- called on the loop ---------------------------------------------------------------------------------------
+
+    def submit(self, batch: Batch) -> None:
+        """Give a batch to the disk thread."""
+        self._inbox.put(batch)
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Give a read to the reader thread."""
+        self._reads.put(request)
+        return None
+
+    def idle(self) -> None:
+        """Nothing: the disk thread sees to it."""
+
+    def close(self, batch: Batch | None, ends: Ends) -> None:
+        """Stop cleanly; waits for the threads."""
+        if batch is not None:
+            self._inbox.put(batch)
+        self._closing.set()
+        self._inbox.put(_Close(ends))
+        self._reads.put(None)
+        self._disk.join()
+        self._reader.join()
+        if self._failure is not None:
+            raise StoreClosed(self._failure)
+
+    # -- the disk thread ------------------------------------------------------------------------------------------
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+            self._post_to_loop(callback)
+
+    def _run_disk(self) -> None:
+        while True:
+            try:
+                if not self._turn():
+                    return
+            except Exception as error:  # noqa: BLE001 - the thread's last line: it must not die unheard
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is not None:
+            return
+        reason = str(error)
+        if not isinstance(error, StorageError):
+            reason = "".join(traceback.format_exception(error))
+        self._failure = reason
+        self._post(lambda: self._client.store_failed(reason))
+
+    def _turn(self) -> bool:
+        """Do one thing; False after the last."""
+        is_waiting = self._failure is None and self._work.writer.is_dirty()
+        try:
+            item = self._inbox.get(timeout=self._idle_s if is_waiting else None)
+        except queue.Empty:
+            self._work.idle()
+            self._start_compaction(is_idle=True)
+            return True
+        if isinstance(item, _Close):
+            self._finish(item.ends)
+            return False
+        if self._failure is not None:
+            return True
+        if isinstance(item, _Copied):
+            self._copier = None
+            self._work.publish(item.store, item.plan, item.is_done)
+            if item.is_done:
+                self._start_compaction(is_idle=self._inbox.empty())
+            return True
+        self._apply(item)
+        return True
+
+    def _apply(self, batch: Batch) -> None:
+        waited_s = 0.0
+
+        def wait_for_space(error: DiskFull) -> None:
+            nonlocal waited_s
+            if not waited_s:
+                self._work.writer.context.observer.space_exhausted(str(error), True)
+                self._post(lambda: self._client.space_changed(True))
+            pause = min(_SPACE_RETRY_S + waited_s / 2, _SPACE_RETRY_MAX_S)
+            waited_s += pause
+            if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
+                raise error
+
+        self._work.apply(batch, wait_for_space)
+        if waited_s:
+            self._work.writer.context.observer.space_exhausted("", False)
+            self._post(lambda: self._client.space_changed(False))
+        self._post(lambda: self._client.batch_finished(batch))
+        now = time.monotonic()
+        if now >= self._next_upkeep:  # a busy node has no idle moment
+            self._next_upkeep = now + 2 * self._idle_s
+            with self._work.lock:
+                self._work.writer.upkeep()
+        if now >= self._next_check:
+            self._next_check = now + _COMPACTION_CHECK_S
+            self._start_compaction(is_idle=False)
+
+    def _finish(self, ends: Ends) -> None:
+        if self._copier is not None:
+            self._copier.join()
+        if self._failure is None:
+            self._work.close(ends)
+
+    # -- compaction -----------------------------------------------------------------------------------------------
+
+    def _start_compaction(self, *, is_idle: bool) -> None:
+        if self._copier is not None or self._closing.is_set():
+            return
+        chosen = self._work.next_plan(is_idle=is_idle)
+        if chosen is None:
+            return
+        store, plan = chosen
+        self._copier = threading.Thread(
+            target=self._copy, args=(store, plan), name="copier", daemon=True
+        )
+        self._copier.start()
+
+    def _copy(self, store: MessageStore, plan: CompactionPlan) -> None:
+        is_done = False
+        try:
+            while not is_done and not self._closing.is_set():
+                is_done = plan.step()
+                if not is_done:
+                    time.sleep(_COPY_PAUSE_S)
+        except StorageError:
+            is_done = False
+        finally:
+            self._inbox.put(_Copied(store, plan, is_done))
+
+    # -- the reader thread ----------------------------------------------------------------------------------------
+
+    def _run_reader(self) -> None:
+        while (request := self._reads.get()) is not None:
+            try:
+                self._read(request)
+            except Exception as error:  # noqa: BLE001 - as in the disk thread
+                self._fail(error)
+
+    def _read(self, request: ReadRequest) -> None:
+        loaded, next_seq = self._work.read(request)
+        on_read = request.on_read
+        self._post(lambda: on_read(loaded, next_seq))

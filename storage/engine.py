@@ -1,0 +1,253 @@
+"""The store as the broker's loop sees it: one `Engine` for each node.
+
+The loop side only collects commands, O(1) for each run, and hands a batch over once per loop turn; one batch is on the
+disk thread at a time while the next one collects, which is what makes a group commit. State: the collecting batch, the
+epoch counter, the open `QueueLog`s, and how many bytes are staged or in flight. Everything that touches a file
+lives behind `storage.writer`; the threads in `storage.disk`.
+
+Called by the broker on the loop. Invariants: `on_committed(n)` means that everything staged in epochs up to n is
+durable in the chosen sense; batches are applied in order; after `on_failed` nothing is accepted silently: no further
+commit is ever reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from storage.batch import Batch, Command, DeleteVhost, DropUnclaimed, Open, ReadRequest
+from storage.definition_store import DefinitionStore
+from storage.disk import Backend, InlineBackend, ThreadedBackend, monotonic_ms
+from storage.errors import StoreClosed
+from storage.filesystem import FileSystem
+from storage.queue_log import QueueLog
+from storage.recovery import open_store
+from storage.types import (
+    JsonValue,
+    LoadedMessage,
+    LoadMessage,
+    Post,
+    RecoveryReport,
+    StoreObserver,
+    StoreOptions,
+)
+from storage.writer import Writer
+
+DefinitionsAt = Callable[[str], DefinitionStore]
+
+
+def _nothing_int(_: int) -> None:
+    return None
+
+
+def _nothing_str(_: str) -> None:
+    return None
+
+
+def _nothing_bool(_: bool) -> None:
+    return None
+
+
+class Definitions:
+    """Staging of definition rows; they are committed first in the batch's group commit."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def put(self, kind: str, key: str, value: JsonValue) -> None:
+        """Insert or replace a row."""
+        if value is None:
+            raise ValueError("a row's value cannot be None")
+        self._engine.stage_definition(kind, key, value)
+
+    def delete(self, kind: str, key: str) -> None:
+        """Remove a row; nothing happens when there is none."""
+        self._engine.stage_definition(kind, key, None)
+
+
+class Engine:
+    """The loop side of the store. Built, recovered, started, used, closed: in that order, once."""
+
+    def __init__(
+        self,
+        data_dir: str,
+        filesystem: FileSystem,
+        options: StoreOptions,
+        observer: StoreObserver,
+        load_message: LoadMessage,
+        definitions_at: DefinitionsAt | None = None,
+    ) -> None:
+        self.options = options
+        self.definitions = Definitions(self)
+        self.on_committed: Callable[[int], None] = _nothing_int
+        self.on_failed: Callable[[str], None] = _nothing_str
+        self.on_space: Callable[[bool], None] = _nothing_bool
+        self.on_backlog: Callable[[bool], None] = _nothing_bool
+        self.epoch = 1
+        self.backlog_bytes = 0
+        self.failure: str | None = None
+        self._data_dir = data_dir
+        self._filesystem = filesystem
+        self._observer = observer
+        self._load_message = load_message
+        self._definitions_at = definitions_at
+        self._logs: dict[int, QueueLog] = {}
+        self._next_queue_id = 1
+        self._batch = Batch(1)
+        self._in_flight: Batch | None = None
+        self._is_due = False
+        self._is_over_backlog = False
+        self._writer: Writer | None = None
+        self._backend: Backend | None = None
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def recover(self) -> RecoveryReport:
+        """Open what is on disk. Blocking; raises StoreRefused when the files were made under other terms."""
+        started = monotonic_ms()
+        context, report = open_store(
+            self._data_dir,
+            self._filesystem,
+            self.options,
+            self._observer,
+            self._load_message,
+            self._definitions_at,
+        )
+        self._writer = Writer(context)
+        elapsed = monotonic_ms() - started
+        self._observer.recovery_finished(report.clean, report.messages, report.lost, elapsed)
+        return report
+
+    def start(self, post: Post) -> None:
+        """Start the threads; `post` runs a callable on the loop (call_soon_threadsafe)."""
+        self._backend = ThreadedBackend(self._open_writer(), self, post)
+
+    def start_inline(self) -> None:
+        """Apply batches and reads at once in the caller's thread, for tests and simulation."""
+        self._backend = InlineBackend(self._open_writer(), self)
+
+    def close(self) -> None:
+        """Stop cleanly: apply what is staged, sync, write the terms and the mark of a clean stop. Blocking."""
+        backend, self._backend = self._backend, None
+        if backend is None:
+            return
+        ends = {log.queue_id: (log.next_seq, log.next_deliver_seq) for log in self._logs.values()}
+        backend.close(None if self._batch.is_empty() else self._batch, ends)
+        self._writer = None
+
+    def idle(self) -> None:
+        """Inline mode: do what the disk thread does when it is idle (acks, syncs, compactions)."""
+        if self._backend is not None:
+            self._backend.idle()
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None or self._backend is not None:
+            raise StoreClosed("recover() comes before start(), once")
+        return self._writer
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def require_sync(self) -> None:
+        """Somebody waits for the current epoch: it is synced (confirm = fsync) before it is reported."""
+        self._batch.sync = True
+
+    def hand_over(self) -> None:
+        """Give the batch to the disk thread, now or as soon as the one in flight is finished."""
+        if self._in_flight is not None:
+            self._is_due = True
+            return
+        batch = self._batch
+        if batch.is_empty() or self._backend is None or self.failure is not None:
+            return
+        self.epoch += 1
+        self._batch = Batch(self.epoch)
+        self._in_flight = batch
+        self._is_due = False
+        self._backend.submit(batch)
+
+    def batch_finished(self, batch: Batch) -> None:
+        """A batch is on disk in the sense asked for. Called on the loop, in order."""
+        for queue_id in batch.touched:
+            log = self._logs.get(queue_id)
+            if log is not None:
+                log.release(batch.epoch)
+        self._in_flight = None
+        self.backlog_bytes -= batch.size
+        if self._is_over_backlog and self.backlog_bytes < self.options.backlog_limit // 2:
+            self._is_over_backlog = False
+            self.on_backlog(False)
+        self.on_committed(batch.epoch)
+        if self._is_due:
+            self.hand_over()
+
+    def store_failed(self, reason: str) -> None:
+        """The store gave up: no commit will be reported any more."""
+        self.failure = reason
+        self.on_failed(reason)
+
+    def space_changed(self, is_exhausted: bool) -> None:
+        """The disk is full, or writable again."""
+        self.on_space(is_exhausted)
+
+    # -- queues and definitions -----------------------------------------------------------------------------------
+
+    def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> QueueLog:
+        """Open a queue's storage: what was recovered under that name, else an empty one."""
+        if version != 2:
+            raise ValueError(f"queue version {version} is not built")
+        queue_id = self._next_queue_id
+        self._next_queue_id += 1
+        recovered = self._writer.claim(queue_id, vhost, name) if durable and self._writer else None
+        log = QueueLog(self, queue_id, vhost, name, durable, recovered)
+        self._logs[queue_id] = log
+        self.collect(Open(queue_id, vhost, name, durable), 0)
+        return log
+
+    def discard_unclaimed(self) -> None:
+        """Delete recovered queues that nobody opened: their definition is gone. Once, after the start's open calls."""
+        self.collect(DropUnclaimed(0), 0)
+
+    def delete_vhost(self, vhost: str) -> None:
+        """Delete everything of a vhost, its open queues included."""
+        for log in [log for log in self._logs.values() if log.vhost == vhost]:
+            log.delete()
+        self.collect(DeleteVhost(0, vhost), 0)
+
+    def stage_definition(self, kind: str, key: str, value: JsonValue) -> None:
+        """Put a definition row's change into the current batch."""
+        self._batch.definitions.append((kind, key, value))
+
+    # -- for QueueLog ---------------------------------------------------------------------------------------------
+
+    def collect(self, command: Command, size: int) -> int:
+        """Put a command into the current batch."""
+        batch = self._batch
+        batch.commands.append(command)
+        batch.touched.add(command.queue_id)
+        if size:
+            batch.size += size
+            self.backlog_bytes += size
+            if self.backlog_bytes > self.options.backlog_limit and not self._is_over_backlog:
+                self._is_over_backlog = True
+                self.on_backlog(True)
+        return batch.epoch
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Start a read on the reader thread."""
+        if self._backend is None:
+            raise StoreClosed("a read before start() or after close()")
+        return self._backend.submit_read(request)
+
+    def forget(self, queue_id: int) -> None:
+        """The queue was deleted."""
+        self._logs.pop(queue_id, None)
+
+    def index_bytes(self, queue_id: int) -> int:
+        """Bytes of a queue's objects on the disk side."""
+        return self._writer.index_bytes(queue_id) if self._writer is not None else 0
+
+    def stats(self) -> dict[str, int]:
+        """Counters of the store, for metrics."""
+        counters = self._writer.stats() if self._writer is not None else {}
+        counters["backlog_bytes"] = self.backlog_bytes
+        counters["open_queues"] = len(self._logs)
+        return counters

@@ -1,0 +1,141 @@
+"""Open files of all queues together: a bounded cache, and what has to be synced.
+
+State: the open files by path, least recently used first, and the files and directories written since their last
+sync. Called by queue_index and queue_store on the disk thread; the reader thread takes files out of the cache under the
+writer's lock and may go on reading one after it was evicted or unlinked, because a file closes with its last reference.
+
+Invariants: a dirty file stays open until it was synced, so that a failed write-back is reported to us; a sync that
+failed is never tried again on that file; stores are synced before indexes.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import OrderedDict
+
+from storage.errors import DiskFull, SyncFailed, WriteFailed
+from storage.filesystem import File, FileSystem
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def write_error(path: str, error: OSError) -> WriteFailed:
+    """Translate a refused write."""
+    kind = DiskFull if error.errno in _NO_ROOM else WriteFailed
+    return kind(f"{path}: {error.strerror or error}")
+
+
+def parent_of(path: str) -> str:
+    """Give the directory of a path."""
+    return path.rpartition("/")[0]
+
+
+class FileCache:
+    """Open files, at most `limit` of them that are clean."""
+
+    def __init__(self, filesystem: FileSystem, limit: int) -> None:
+        self.filesystem = filesystem
+        self.limit = limit
+        self.syncs = 0
+        self._open: OrderedDict[str, File] = OrderedDict()
+        self._dirty_stores: dict[str, File] = {}
+        self._dirty_indexes: dict[str, File] = {}
+        self._dirty_dirs: dict[str, None] = {}
+
+    def get(self, path: str) -> File:
+        """Give the file at path, opened if need be. Raises OSError."""
+        file = self._open.get(path)
+        if file is None:
+            file = self._dirty_stores.get(path) or self._dirty_indexes.get(path)
+            if file is None:
+                file = self.filesystem.open(path)
+            self._keep(path, file)
+        else:
+            self._open.move_to_end(path)
+        return file
+
+    def create(self, path: str, is_synced: bool) -> File:
+        """Create a file; is_synced: its name has to become durable. Raises WriteFailed."""
+        try:
+            file = self.filesystem.create(path)
+        except OSError as error:
+            raise write_error(path, error) from error
+        self._keep(path, file)
+        if is_synced:
+            self._dirty_dirs[parent_of(path)] = None
+        return file
+
+    def _keep(self, path: str, file: File) -> None:
+        self._open[path] = file
+        if len(self._open) > self.limit:
+            self._open.popitem(last=False)
+
+    def store_written(self, path: str, file: File) -> None:
+        """A store file has bytes that are not durable."""
+        self._dirty_stores[path] = file
+
+    def index_written(self, path: str, file: File) -> None:
+        """An index file has bytes that are not durable."""
+        self._dirty_indexes[path] = file
+
+    def dir_changed(self, path: str) -> None:
+        """A directory has names that are not durable."""
+        self._dirty_dirs[path] = None
+
+    def unlink(self, path: str) -> None:
+        """Remove a file and forget it; nothing happens when it is not there."""
+        self.forget(path)
+        try:
+            self.filesystem.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise write_error(path, error) from error
+        self._dirty_dirs[parent_of(path)] = None
+
+    def forget(self, path: str) -> None:
+        """Forget an open file, dirty or not."""
+        self._open.pop(path, None)
+        self._dirty_stores.pop(path, None)
+        self._dirty_indexes.pop(path, None)
+
+    def forget_tree(self, path: str) -> None:
+        """Forget everything below a directory that is going away."""
+        prefix = path + "/"
+        for files in (self._open, self._dirty_stores, self._dirty_indexes):
+            for name in [name for name in files if name.startswith(prefix)]:
+                del files[name]
+        for name in [name for name in self._dirty_dirs if name == path or name.startswith(prefix)]:
+            del self._dirty_dirs[name]
+
+    @property
+    def dirty_count(self) -> int:
+        """Files and directories that wait for a sync."""
+        return len(self._dirty_stores) + len(self._dirty_indexes) + len(self._dirty_dirs)
+
+    @property
+    def open_count(self) -> int:
+        """Files that are open."""
+        return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
+
+    def sync(self) -> list[str]:
+        """Make everything durable: stores, indexes, then directories. Gives the paths of files whose sync failed."""
+        failed: list[str] = []
+        for dirty in (self._dirty_stores, self._dirty_indexes):
+            while dirty:
+                path, file = dirty.popitem()
+                self.syncs += 1
+                try:
+                    file.fdatasync()
+                except OSError:
+                    self._open.pop(path, None)
+                    failed.append(path)
+        while self._dirty_dirs:
+            path, _ = self._dirty_dirs.popitem()
+            try:
+                self.filesystem.fsync_dir(path)
+            except FileNotFoundError:
+                continue  # the queue of this directory was deleted since
+            except OSError as error:
+                raise SyncFailed(f"{path}: {error.strerror or error}") from error
+        return failed

@@ -1,0 +1,363 @@
+"""The version 2 queue index: where each message of a queue lies, at a fixed place by its sequence number.
+
+Files `N.qi`, N = seq // entry_count, little endian; mirrored in docs/formats/index_v2.md:
+
+    off      size    field
+    0        64      header: magic "BQI2", u16 version 1, u16 checksum kind 1, u32 segment, u32 entry count,
+                     u32 generation of the store file that belongs to it, 16 B store identity, zeros, u32 CRC of 0-59
+    64       32+n/8  acks, copy A: u64 epoch, u64 store bytes known durable, 12 B zeros, u32 CRC of the rest, bitmap
+    96+n/8   32+n/8  acks, copy B: the copy with the higher epoch and a good CRC counts
+    then     32 * n  entries (storage.record), place = seq % entry_count; zeros = none
+
+State: one `Segment` for each index segment that has live entries: a range while they are contiguous, two bit sets (as
+integers) once they are not. That is what keeps a million waiting messages below 20 KB. Called on the disk thread;
+`load` also on the reader thread under the writer's lock.
+
+Invariants: a place is written once, and never again after a crash (a new start begins a new segment); an ack bit is set
+only for a place that holds an entry; an entry that fails its check costs that message only.
+Source: rabbit_classic_queue_index_v2 for the fixed places; the A/B bitmaps are ours.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from bisect import insort
+
+from storage import record
+from storage.errors import ForeignStore, LimitChanged, UnknownFormat
+from storage.file_cache import FileCache, write_error
+from storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
+
+HEADER_SIZE = 64
+MAGIC = b"BQI2"
+VERSION = 1
+BLOCK_HEADER = 32
+KIND_SHARED = 1
+KIND_STORE = 2
+FLAG_PERSISTENT = 1
+_HEADER = struct.Struct("<4sHHIII16s24x")
+_BLOCK = struct.Struct("<QQ12x")
+# What a Segment object and its place in the tables weigh; a bit set weighs entry_count / 8 more.
+_SEGMENT_BYTES = 320
+
+
+def file_name(segment: int) -> str:
+    """Give the name of a segment's index file."""
+    return f"{segment}.qi"
+
+
+class Segment:
+    """One index segment in memory."""
+
+    __slots__ = (
+        "acked_bits",
+        "epoch",
+        "generation",
+        "high",
+        "live",
+        "live_bits",
+        "low",
+        "number",
+        "pending_acks",
+        "shared",
+        "start",
+        "store_end",
+        "synced_end",
+        "used",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.live = 0
+        self.shared = 0  # live or not yet looked at entries that point into the shared store
+        self.used = 0  # places below this may hold an entry
+        # Contiguous form: [start, low) acked, [low, high) live. Bit form when live_bits is not None.
+        self.start = 0
+        self.low = 0
+        self.high = 0
+        self.live_bits: int | None = None
+        self.acked_bits = 0
+        self.pending_acks = 0
+        self.epoch = 0
+        self.generation = 0
+        self.store_end = 0  # 0: no store file
+        self.synced_end = 0
+
+    def add(self, first: int, count: int) -> None:
+        """Places first.. now hold live entries."""
+        if self.live_bits is None:
+            if self.low == self.high and self.start == self.low:
+                self.start = self.low = self.high = first
+            if first == self.high:
+                self.high += count
+            else:
+                self._to_bits()
+        if self.live_bits is not None:
+            self.live_bits |= _mask(first, count)
+        self.live += count
+        self.used = max(self.used, first + count)
+
+    def remove(self, first: int, last: int) -> int:
+        """Ack what is live in first..last; gives the bits of the places that were."""
+        if self.live_bits is None:
+            low, high = max(first, self.low), min(last + 1, self.high)
+            if low >= high:
+                return 0
+            if low == self.low:
+                self.low = high
+                self.live -= high - low
+                self.pending_acks += high - low
+                return _mask(low, high - low)
+            self._to_bits()
+        return self.remove_bits(_mask(first, last - first + 1))
+
+    def remove_bits(self, wanted: int) -> int:
+        """Ack what is live of the wanted places; gives those that were."""
+        if self.live_bits is None:
+            self._to_bits()
+        live_bits = self.live_bits or 0
+        hit = live_bits & wanted
+        if hit:
+            self.live_bits = live_bits ^ hit
+            self.acked_bits |= hit
+            count = hit.bit_count()
+            self.live -= count
+            self.pending_acks += count
+        return hit
+
+    def _to_bits(self) -> None:
+        self.live_bits = _mask(self.low, self.high - self.low)
+        self.acked_bits = _mask(self.start, self.low - self.start)
+
+    def acked(self) -> int:
+        """The bits of the places whose entry is acked."""
+        if self.live_bits is None:
+            return _mask(self.start, self.low - self.start)
+        return self.acked_bits
+
+    def live_mask(self) -> int:
+        """The bits of the places whose entry is live."""
+        if self.live_bits is None:
+            return _mask(self.low, self.high - self.low)
+        return self.live_bits
+
+    def live_slots(self, first: int, max_count: int) -> list[int]:
+        """The first live places from `first` on."""
+        if self.live_bits is None:
+            low = max(first, self.low)
+            return list(range(low, min(self.high, low + max_count)))
+        return slots_of(self.live_bits >> first, first)[:max_count]
+
+    def restore(self, present: int, acked: int) -> None:
+        """Take the state found on disk: places that hold an entry, and those of them that are acked."""
+        acked &= present
+        live = present & ~acked
+        self.used = present.bit_length()
+        self.live = live.bit_count()
+        low = (live & -live).bit_length() - 1 if live else self.used
+        start = (present & -present).bit_length() - 1 if present else 0
+        high = live.bit_length() if live else self.used
+        if live == _mask(low, high - low) and acked == _mask(start, low - start):
+            self.start, self.low, self.high = start, low, high
+        else:
+            self.live_bits, self.acked_bits = live, acked
+
+
+def _mask(first: int, count: int) -> int:
+    return ((1 << count) - 1) << first
+
+
+def slots_of(bits: int, base: int = 0) -> list[int]:
+    """Give the places of the bits that are set, counted from base."""
+    text = bin(bits)[:1:-1]
+    found: list[int] = []
+    at = text.find("1")
+    while at >= 0:
+        found.append(base + at)
+        at = text.find("1", at + 1)
+    return found
+
+
+def bits_of(statuses: bytes) -> int:
+    """Give the bits of the places whose status is `present`."""
+    if not statuses:
+        return 0
+    return int(statuses[::-1].translate(_TO_DIGITS), 2)
+
+
+_TO_DIGITS = bytes(0x31 if value == ENTRY_PRESENT else 0x30 for value in range(256))
+
+
+class QueueIndex:
+    """The index files of one queue."""
+
+    __slots__ = (
+        "_cache",
+        "_directory",
+        "_entry_count",
+        "_identity",
+        "_seed",
+        "numbers",
+        "segments",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        seed: int,
+        identity: bytes,
+        cache: FileCache,
+        entry_count: int,
+    ) -> None:
+        self._directory = directory
+        self._seed = seed
+        self._identity = identity
+        self._cache = cache
+        self._entry_count = entry_count
+        self.segments: dict[int, Segment] = {}
+        self.numbers: list[int] = []  # of the segments, sorted
+
+    @property
+    def entry_count(self) -> int:
+        """Places in a segment."""
+        return self._entry_count
+
+    @property
+    def seed(self) -> int:
+        """The seed of the entries' checks."""
+        return self._seed
+
+    @property
+    def identity(self) -> bytes:
+        """The store's identity."""
+        return self._identity
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the segment objects."""
+        segments = list(self.segments.values())
+        bit_sets = sum(segment.live_bits is not None for segment in segments)
+        return _SEGMENT_BYTES * len(segments) + bit_sets * (self._entry_count // 4)
+
+    def path(self, number: int) -> str:
+        """Give the path of a segment's index file."""
+        return f"{self._directory}/{file_name(number)}"
+
+    def adopt(self, segment: Segment) -> None:
+        """Take a segment into the tables."""
+        self.segments[segment.number] = segment
+        insort(self.numbers, segment.number)
+
+    def drop(self, segment: Segment) -> None:
+        """Take a segment out of the tables and remove its file."""
+        del self.segments[segment.number]
+        self.numbers.remove(segment.number)
+        self._cache.unlink(self.path(segment.number))
+
+    def create(self, number: int, is_synced: bool) -> Segment:
+        """Create a segment's file; is_synced: its name has to become durable."""
+        path = self.path(number)
+        file = self._cache.create(path, is_synced)
+        try:
+            file.pwrite(pack_header(number, self._entry_count, 0, self._identity), 0)
+        except OSError as error:
+            self._cache.unlink(path)
+            raise write_error(path, error) from error
+        segment = Segment(number)
+        self.adopt(segment)
+        return segment
+
+    def write(
+        self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool
+    ) -> None:
+        """Write entries at the places first.. and count them. Raises WriteFailed, then nothing is counted."""
+        data = record.pack_index_entries(columns, self._seed)
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        try:
+            file.pwrite(data, entries_at(self._entry_count) + first * ENTRY_SIZE)
+        except OSError as error:
+            raise write_error(path, error) from error
+        if is_synced:
+            self._cache.index_written(path, file)
+        segment.add(first, len(columns.statuses))
+        segment.shared += columns.kinds.count(KIND_SHARED)
+
+    def load(self, number: int, first: int, last: int) -> EntryColumns:
+        """Read the entries at first..last. Raises OSError."""
+        file = self._cache.get(self.path(number))
+        size = (last - first + 1) * ENTRY_SIZE
+        data = file.pread(size, entries_at(self._entry_count) + first * ENTRY_SIZE)
+        if len(data) < size:
+            data = data[: len(data) // ENTRY_SIZE * ENTRY_SIZE].ljust(size, b"\0")
+        return record.unpack_index_entries(data, self._seed)
+
+    def flush_acks(self, segment: Segment, is_synced: bool) -> None:
+        """Write the ack bits into the older of the two copies. Raises WriteFailed."""
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        epoch = segment.epoch + 1
+        block = pack_block(epoch, segment.synced_end, segment.acked(), self._entry_count)
+        try:
+            file.pwrite(block, HEADER_SIZE + (epoch & 1) * len(block))
+        except OSError as error:
+            raise write_error(path, error) from error
+        if is_synced:
+            self._cache.index_written(path, file)
+        segment.epoch = epoch
+        segment.pending_acks = 0
+
+
+def entries_at(entry_count: int) -> int:
+    """Give the offset of the first entry."""
+    return HEADER_SIZE + 2 * (BLOCK_HEADER + entry_count // 8)
+
+
+def pack_header(number: int, entry_count: int, generation: int, identity: bytes) -> bytes:
+    """Give the 64 bytes that a file begins with."""
+    head = _HEADER.pack(MAGIC, VERSION, 1, number, entry_count, generation, identity)
+    return head + zlib.crc32(head).to_bytes(4, "little")
+
+
+def pack_block(epoch: int, synced_end: int, acked: int, entry_count: int) -> bytes:
+    """Give one copy of the acks."""
+    head = _BLOCK.pack(epoch, synced_end)
+    bitmap = acked.to_bytes(entry_count // 8, "little")
+    return head + zlib.crc32(bitmap, zlib.crc32(head)).to_bytes(4, "little") + bitmap
+
+
+def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
+    """Give the store generation that a header names, None when it is not whole.
+
+    Raises LimitChanged, UnknownFormat or ForeignStore when it is whole but made under other terms.
+    """
+    if len(data) < HEADER_SIZE or zlib.crc32(data[:60]) != int.from_bytes(data[60:64], "little"):
+        return None
+    magic, version, kind, _, entries, generation, found = _HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION or kind != 1:
+        raise UnknownFormat(f"{path}: format {version} of {magic!r} is not known")
+    if found != identity:
+        raise ForeignStore(f"{path} belongs to another store")
+    if entries != entry_count:
+        raise LimitChanged(
+            f"{path} was made with queue_index_segment_entry_count = {entries}, the configured value is "
+            f"{entry_count}: restore the value, or drain the queues first"
+        )
+    return int(generation)
+
+
+def read_acks(data: bytes, entry_count: int) -> tuple[int, int, int]:
+    """Give (epoch, store bytes known durable, acked bits) of the newest good copy in a file's first bytes."""
+    size = BLOCK_HEADER + entry_count // 8
+    best = (0, 0, 0)
+    for at in (HEADER_SIZE, HEADER_SIZE + size):
+        block = data[at : at + size]
+        if len(block) < size:
+            continue
+        bitmap = block[BLOCK_HEADER:]
+        epoch, synced_end = _BLOCK.unpack_from(block)
+        check = int.from_bytes(block[28:32], "little")
+        if epoch > best[0] and zlib.crc32(bitmap, zlib.crc32(block[:28])) == check:
+            best = (epoch, synced_end, int.from_bytes(bitmap, "little"))
+    return best

@@ -1,0 +1,198 @@
+"""What belongs to one data directory: its layout, its identity, and the vhosts and queues in it.
+
+    STORE.json                     identity and the recorded limits
+    CLEAN  terms                   only between a clean stop and the next start
+    definitions.db                 durable definitions
+    quarantine/                    copies of bad bytes
+    vhosts/<hash>/.vhost_name      whose
+      msg_store_persistent/  msg_store_transient/    shared stores
+      queues/<hash>/               durable queues: .queue_name, N.qi, N.qs
+      transient/<hash>/            other queues; removed at every start, like the transient store
+
+State: the file cache, the vhosts' stores, recovered queues that nobody opened yet. Called by recovery, then by the
+writer on the disk thread. Invariant: a directory's name is durable before anything in it is reported durable; a deleted
+durable queue's directory is durably gone before one of the same name can be made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from storage.definition_store import DefinitionStore
+from storage.errors import SyncFailed
+from storage.file_cache import FileCache, write_error
+from storage.filesystem import FileSystem
+from storage.message_store import MessageStore, MessageStoreOptions
+from storage.queue_disk import QueueDisk
+from storage.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
+from storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
+from storage.vhost_store import TRANSIENT_SEGMENTS, VhostStore
+
+VHOST_NAME_FILE = ".vhost_name"
+
+
+def directory_name(*names: str) -> str:
+    """Give the directory name of a vhost or of a queue in it."""
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:24]
+
+
+@dataclass(slots=True)
+class StoreContext:
+    """One data directory that is in use."""
+
+    data_dir: str
+    filesystem: FileSystem
+    options: StoreOptions
+    observer: StoreObserver
+    load_message: LoadMessage
+    recorded: RecordedStore
+    definitions: DefinitionStore
+    cache: FileCache
+    # By directory, because the file that names a queue may be damaged.
+    recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
+    _vhosts: dict[str, VhostStore] = field(default_factory=dict)
+
+    # -- vhosts ---------------------------------------------------------------------------------------------------
+
+    def vhost_dir(self, vhost: str) -> str:
+        """Give a vhost's directory."""
+        return f"{self.data_dir}/vhosts/{directory_name(vhost)}"
+
+    def vhosts(self) -> list[VhostStore]:
+        """The vhosts that have a store."""
+        return list(self._vhosts.values())
+
+    def vhost(self, vhost: str) -> VhostStore:
+        """Give a vhost's stores, made if need be. Raises WriteFailed or SyncFailed."""
+        store = self._vhosts.get(vhost)
+        if store is None:
+            self._make_vhost_dir(vhost)
+            store = self.build_vhost(vhost)
+            store.persistent.open_empty(self.recorded.first_segment)
+            self._vhosts[vhost] = store
+        return store
+
+    def build_vhost(self, vhost: str) -> VhostStore:
+        """Give a vhost's stores, the persistent one not opened yet."""
+        directory = self.vhost_dir(vhost)
+        persistent = self._message_store(f"{directory}/msg_store_persistent", is_durable=True)
+        transient = self._message_store(f"{directory}/msg_store_transient", is_durable=False)
+        transient.open_empty(TRANSIENT_SEGMENTS)
+        return VhostStore(vhost, directory, persistent, transient)
+
+    def adopt_vhost(self, store: VhostStore) -> None:
+        """Take the stores of a recovered vhost in."""
+        self._vhosts[store.vhost] = store
+
+    def _message_store(self, directory: str, *, is_durable: bool) -> MessageStore:
+        return MessageStore(
+            self.filesystem,
+            MessageStoreOptions(
+                directory=directory,
+                quarantine_directory=f"{self.data_dir}/quarantine",
+                identity=self.recorded.identity,
+                segment_size_limit=self.options.segment_size_limit,
+                is_durable=is_durable,
+            ),
+        )
+
+    def _make_vhost_dir(self, vhost: str) -> None:
+        directory = self.vhost_dir(vhost)
+        path = f"{directory}/{VHOST_NAME_FILE}"
+        try:
+            self.filesystem.mkdir(f"{directory}/queues")
+            if self.filesystem.exists(path):
+                self.filesystem.unlink(path)
+            file = self.filesystem.create(path)
+            file.pwrite(vhost.encode(), 0)
+            file.fdatasync()
+            for changed in (directory, f"{self.data_dir}/vhosts", self.data_dir):
+                self.filesystem.fsync_dir(changed)
+        except OSError as error:
+            raise write_error(path, error) from error
+
+    def delete_vhost(self, vhost: str) -> None:
+        """Remove everything of a vhost."""
+        self._vhosts.pop(vhost, None)
+        directory = self.vhost_dir(vhost)
+        for path in [path for path in self.recovered if path.startswith(f"{directory}/")]:
+            del self.recovered[path]
+        self.remove_tree(directory)
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    def queue_dir(self, names: tuple[str, str], durable: bool) -> str:
+        """Give a queue's directory."""
+        kind = "queues" if durable else "transient"
+        return f"{self.vhost_dir(names[0])}/{kind}/{directory_name(*names)}"
+
+    def new_queue(self, names: tuple[str, str], durable: bool) -> QueueDisk:
+        """Give the disk side of a queue that has nothing on disk yet."""
+        self.vhost(names[0])
+        return self.queue_at(names, self.queue_dir(names, durable), durable=durable)
+
+    def queue_at(
+        self, names: tuple[str, str], directory: str, *, durable: bool = True
+    ) -> QueueDisk:
+        """Give the disk side of a queue in a directory."""
+        return QueueDisk(
+            names,
+            directory,
+            self.cache,
+            self.recorded.identity,
+            self.options.segment_entry_count,
+            durable,
+        )
+
+    def keep_recovered(self, queue: QueueDisk, found: RecoveredQueue) -> None:
+        """Keep a recovered queue until somebody opens it."""
+        self.recovered[queue.directory] = (queue, found)
+
+    def take_recovered(self, names: tuple[str, str]) -> tuple[QueueDisk, RecoveredQueue] | None:
+        """Give a recovered queue to whoever opens it."""
+        entry = self.recovered.pop(self.queue_dir(names, durable=True), None)
+        if entry is not None:
+            entry[0].vhost, entry[0].name = names
+        return entry
+
+    def take_unclaimed(self) -> list[QueueDisk]:
+        """Give the recovered queues that nobody opened."""
+        unclaimed = [queue for queue, _ in self.recovered.values()]
+        self.recovered.clear()
+        return unclaimed
+
+    def reserve_segments(self) -> None:
+        """See to it that no shared store reaches a segment number that is not reserved. Raises WriteFailed."""
+        highest = max((store.persistent.next_segment_no for store in self.vhosts()), default=0)
+        if highest + SEGMENT_MARGIN >= self.recorded.ceiling:
+            self.recorded.first_segment = highest
+            reserve_segments(self.filesystem, self.recorded)
+
+    def remove_queue(self, queue: QueueDisk) -> None:
+        """Remove a queue's directory. Raises WriteFailed or SyncFailed."""
+        self.remove_tree(queue.directory, is_synced=queue.durable)
+
+    def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
+        """Remove a directory, durably. Raises WriteFailed or SyncFailed."""
+        self.cache.forget_tree(directory)
+        parent = directory.rpartition("/")[0]
+        try:
+            self.filesystem.rmtree(directory)
+        except OSError as error:
+            raise write_error(directory, error) from error
+        if not is_synced or not self.filesystem.exists(parent):
+            return
+        try:
+            self.filesystem.fsync_dir(parent)
+        except OSError as error:
+            raise SyncFailed(f"{parent}: {error}") from error
+
+    # -- the whole ------------------------------------------------------------------------------------------------
+
+    def is_dirty(self) -> bool:
+        """Tell whether anything written is not durable yet."""
+        return bool(
+            self.cache.dirty_count
+            or any(store.persistent.unsynced_bytes for store in self._vhosts.values())
+        )

@@ -1,0 +1,346 @@
+"""The disk side of the store: applies batches, syncs, and keeps the files of all queues in order.
+
+State: every queue's and vhost's storage, the file cache, the definition store. Called by `storage.disk`: everything on
+the disk thread, but `plan_read` and `fetch` on the reader thread (the former under the lock that also covers `advance`
+and `upkeep`), and `claim` on the loop before the threads start.
+
+A batch is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
+batch: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
+stores and indexes, acks, references dropped. Only `sync` makes it durable.
+
+Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync is
+never repeated on the same file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+
+from storage.batch import Batch, Delete, DeleteVhost, DropUnclaimed, Open, ReadRequest
+from storage.errors import ReadFailed, SyncFailed
+from storage.queue_disk import QueueDisk, ReadPlan
+from storage.queue_store import read_records
+from storage.staging import PendingQueue, PendingRun, Staged, stage
+from storage.store_context import StoreContext
+from storage.types import ON_DISK, LoadedMessage, RecoveredQueue, StoredMessage
+from storage.vhost_store import VhostStore
+
+_RAW = attrgetter("raw")
+# A content header's payload without its properties: class, weight, body size, flags.
+_BARE_HEADER = 14
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since the start."""
+
+    batches: int = 0
+    syncs: int = 0
+    elided: int = 0
+    lost: int = 0
+    written: int = 0
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one batch still has to do in a vhost's shared stores."""
+
+    fresh: list[StoredMessage] = field(default_factory=list)
+    repeated: list[StoredMessage] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+
+
+class Writer:
+    """All files of a node's store."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self.context = context
+        self.counters = Counters()
+        self.unsynced_bytes = 0
+        self._queues: dict[int, QueueDisk] = {}
+        self._unsettled: dict[int, None] = {}  # queues with acks or emptied segments to write
+        self._steps: deque[Callable[[], None]] = deque()
+        self._work: dict[str, _Work] = {}
+        self._lost: deque[tuple[int, int]] = deque()  # (queue id, seq), from the reader thread
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def begin(self, batch: Batch) -> None:
+        """Take a batch in; `advance` writes it."""
+        assert not self._steps, "a batch is being written"
+        staged = stage(batch)
+        if batch.definitions:
+            self._steps.append(partial(self.context.definitions.commit, batch.definitions))
+        self._steps.extend(partial(self._control, command) for command in staged.control)
+        if staged.queues:
+            self._steps.append(partial(self._plan, staged))
+        self.unsynced_bytes += batch.size
+        self.counters.batches += 1
+
+    def advance(self) -> None:
+        """Go on writing the batch. Raises DiskFull (call it again later) or another StorageError."""
+        steps = self._steps
+        while steps:
+            steps[0]()
+            steps.popleft()
+
+    def _control(self, command: Open | Delete | DeleteVhost | DropUnclaimed) -> None:
+        if isinstance(command, Open):
+            names = (command.vhost, command.name)
+            if command.queue_id not in self._queues:
+                self._queues[command.queue_id] = self.context.new_queue(names, command.durable)
+        elif isinstance(command, Delete):
+            queue = self._queues.pop(command.queue_id, None)
+            self._unsettled.pop(command.queue_id, None)
+            if queue is not None:
+                self._delete_queue(queue)
+        elif isinstance(command, DropUnclaimed):
+            for queue in self.context.take_unclaimed():
+                self._delete_queue(queue)
+        else:
+            self.context.delete_vhost(command.vhost)
+
+    def _delete_queue(self, queue: QueueDisk) -> None:
+        try:
+            handles = queue.all_handles()
+        except ReadFailed:
+            handles = []  # their references are counted anew at the next unclean start
+        self.context.remove_queue(queue)
+        if handles:
+            self._work_of(queue).dropped += handles
+            self._steps.append(partial(self._drop_refs, queue.vhost))
+
+    def _plan(self, staged: Staged) -> None:
+        """Now that the queues exist, add the steps that write their messages and acks."""
+        puts: list[Callable[[], None]] = []
+        acks: list[Callable[[], None]] = []
+        vhosts: dict[str, None] = {}
+        for queue_id, pending in staged.queues.items():
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                continue
+            self.counters.elided += pending.elided
+            vhosts[queue.vhost] = None
+            for run in pending.runs:
+                self._share(queue, run.messages)
+                puts += self._put_steps(queue, run)
+            if pending.acks or pending.acked_seqs or pending.discard_below:
+                acks.append(partial(self._ack, queue_id, queue, pending))
+                self._unsettled[queue_id] = None
+                acks.append(partial(self._settle, queue_id, queue))
+        for vhost in vhosts:
+            if vhost in self._work:
+                self._steps.append(partial(self._append_shared, vhost))
+                self._steps.append(partial(self._add_refs, vhost))
+        self._steps += puts
+        self._steps += acks
+        self._steps.extend(partial(self._drop_refs, vhost) for vhost in vhosts)
+
+    def _share(self, queue: QueueDisk, messages: Sequence[StoredMessage]) -> None:
+        """Choose what of a run goes to the shared store: bodies, or bodies with properties, that are large."""
+        below = self.context.options.embed_below
+        if max(map(len, map(_RAW, messages))) < below:
+            return
+        shared = [message for message in messages if _is_shared(message, below)]
+        if shared:
+            work = self._work_of(queue)
+            self.context.vhost(queue.vhost).choose(shared, work.fresh, work.repeated)
+
+    def _work_of(self, queue: QueueDisk) -> _Work:
+        work = self._work.get(queue.vhost)
+        if work is None:
+            work = self._work[queue.vhost] = _Work()
+        return work
+
+    def _put_steps(self, queue: QueueDisk, run: PendingRun) -> list[Callable[[], None]]:
+        entry_count = self.context.options.segment_entry_count
+        if run.first_seq % entry_count + len(run.messages) <= entry_count:
+            return [partial(self._put, queue, run)]
+        steps: list[Callable[[], None]] = []
+        seq = run.first_seq
+        while seq < run.end_seq:
+            end = min(run.end_seq, (seq // entry_count + 1) * entry_count)
+            steps.append(partial(self._put, queue, run.part(seq, end)))
+            seq = end
+        return steps
+
+    def _put(self, queue: QueueDisk, run: PendingRun) -> None:
+        if not queue.is_made:
+            queue.make()
+        queue.put(run.first_seq, run.messages, run.expiries)
+        self.counters.written += len(run.messages)
+
+    def _append_shared(self, vhost: str) -> None:
+        work = self._work[vhost]
+        if work.fresh:
+            self.context.reserve_segments()
+            self.context.vhost(vhost).append(work.fresh)
+            work.fresh = []
+
+    def _add_refs(self, vhost: str) -> None:
+        work = self._work[vhost]
+        if work.repeated:
+            self.context.vhost(vhost).add_refs(work.repeated)
+            work.repeated = []
+
+    def _ack(self, queue_id: int, queue: QueueDisk, pending: PendingQueue) -> None:
+        """Acks, in memory. An index that cannot be read costs references until the next unclean start."""
+        dropped = self._work_of(queue).dropped
+        try:
+            for ack in pending.acks:
+                queue.ack(ack.first_seq, ack.last_seq, ack.messages, dropped)
+            if pending.acked_seqs:
+                queue.ack_seqs(pending.acked_seqs, dropped)
+            if pending.discard_below:
+                queue.discard_below(pending.discard_below, dropped)
+        except ReadFailed as error:
+            self.context.observer.record_lost(queue.directory, queue_id, str(error))
+
+    def _settle(self, queue_id: int, queue: QueueDisk) -> None:
+        if not queue.settle(is_idle=False):
+            return
+        self._unsettled[queue_id] = None
+
+    def _drop_refs(self, vhost: str) -> None:
+        work = self._work.pop(vhost, None)
+        if work is not None and work.dropped:
+            self.context.vhost(vhost).drop_refs(work.dropped)
+
+    # -- durability -----------------------------------------------------------------------------------------------
+
+    def is_dirty(self) -> bool:
+        """Tell whether anything waits for a sync or for idle work."""
+        return bool(self._unsettled or self.context.is_dirty())
+
+    def sync(self) -> list[str]:
+        """Make everything that was applied durable. Gives the per-queue files whose sync failed. Raises SyncFailed."""
+        self.counters.syncs += 1
+        self.unsynced_bytes = 0
+        for vhost in self.context.vhosts():
+            vhost.persistent.sync()
+        return self.context.cache.sync()
+
+    def rescue(self, batch: Batch | None, failed: list[str], reason: str) -> None:
+        """After a failed sync: write again elsewhere what it may have taken. Raises StorageError when it cannot."""
+        self.context.observer.sync_failed(", ".join(failed), reason)
+        raise SyncFailed(reason)
+
+    def upkeep(self) -> None:
+        """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes."""
+        self._forget_lost()
+        while self._unsettled:
+            queue_id = next(iter(self._unsettled))
+            queue = self._queues.get(queue_id)
+            if queue is not None:
+                queue.settle(is_idle=True)
+            del self._unsettled[queue_id]
+
+    def _forget_lost(self) -> None:
+        while self._lost:
+            queue_id, seq = self._lost.popleft()
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                continue
+            dropped: list[int] = []
+            try:
+                queue.ack_seqs([seq], dropped)
+            except ReadFailed:
+                continue
+            self._unsettled[queue_id] = None
+            if dropped:
+                self.context.vhost(queue.vhost).drop_refs(dropped)
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def claim(self, queue_id: int, vhost: str, name: str) -> RecoveredQueue | None:
+        """Bind a recovered queue to its id and give what was found; None when there is none."""
+        entry = self.context.take_recovered((vhost, name))
+        if entry is None:
+            return None
+        self._queues[queue_id] = entry[0]
+        return entry[1]
+
+    def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
+        """Choose what a read fetches; None when the queue is gone."""
+        queue = self._queues.get(request.queue_id)
+        if queue is None:
+            return None
+        plan = queue.plan_read(
+            request.first_seq, request.limit_seq, request.max_count, request.max_bytes
+        )
+        return plan, self.context.vhost(queue.vhost)
+
+    def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
+        """Read what was planned; what cannot be read is reported, and forgotten by the next upkeep."""
+        count = len(plan.seqs)
+        found: list[tuple[bytes, bytes, int, int] | None] = [None] * count
+        handles = [-1] * count
+        for part in plan.parts:
+            if part.file is None:
+                continue
+            records = read_records(part.file, part.segment, part.seed, part.slots, part.places)
+            for position, entry in zip(part.positions, records, strict=True):
+                found[position] = entry
+        if plan.handles:
+            for position, handle, stored in zip(
+                plan.shared_positions, plan.handles, store.read(plan.handles), strict=True
+            ):
+                found[position] = stored
+                handles[position] = handle
+        load = self.context.load_message
+        loaded: list[LoadedMessage] = []
+        for at, entry in enumerate(found):
+            if entry is None:
+                self._report_lost(queue_id, plan.seqs[at], "unreadable record")
+                continue
+            exrk, raw, size, flags = entry
+            message = load(exrk, raw, size, flags | ON_DISK, handles[at])
+            loaded.append((plan.seqs[at], message, plan.expiries[at]))
+        for seq in plan.corrupt:
+            self._report_lost(queue_id, seq, "bad index entry")
+        return loaded
+
+    def _report_lost(self, queue_id: int, seq: int, reason: str) -> None:
+        self.counters.lost += 1
+        queue = self._queues.get(queue_id)
+        place = queue.directory if queue is not None else "deleted queue"
+        self.context.observer.record_lost(place, seq, reason)
+        self._lost.append((queue_id, seq))
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def queues(self) -> dict[int, QueueDisk]:
+        """The open queues."""
+        return self._queues
+
+    def index_bytes(self, queue_id: int) -> int:
+        """Bytes of a queue's objects in memory."""
+        queue = self._queues.get(queue_id)
+        return queue.index.memory_bytes if queue is not None else 0
+
+    def stats(self) -> dict[str, int]:
+        """Counters for metrics. Also called on the loop."""
+        counters = self.counters
+        return {
+            "batches": counters.batches,
+            "syncs": counters.syncs,
+            "elided": counters.elided,
+            "lost": counters.lost,
+            "written": counters.written,
+            "file_syncs": self.context.cache.syncs,
+            "open_files": self.context.cache.open_count,
+        }
+
+
+def _is_shared(message: StoredMessage, below: int) -> bool:
+    """The embed rule: the body, or the body and its encoded properties, reach the threshold."""
+    if message.size >= below:
+        return True
+    properties = int.from_bytes(message.raw[3:7], "big") - _BARE_HEADER
+    return message.size + properties >= below
+
+
