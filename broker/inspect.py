@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Column = Callable[[Any, Any, Any], object]
 Table = Callable[[dict[str, Any]], Any]
 
-MESSAGE_STATS = ("publish", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
+DISK = ("disk_reads", "disk_writes")
 DELIVERED = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
@@ -69,7 +69,7 @@ def pid(node: Any, thing: Any) -> str:
 
 def message_stats(metrics: Any) -> Row:
     """The counters of a queue or channel; empty until there was traffic, as RabbitMQ omits them."""
-    stats = {name: int(getattr(metrics, name, 0)) for name in MESSAGE_STATS}
+    stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__ if name not in DISK}
     if not any(stats.values()):
         return {}
     stats["deliver_get"] = sum(stats[name] for name in DELIVERED)
@@ -180,8 +180,8 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "message_bytes_persistent": lambda n, v, q: q.persistent_bytes,
     "message_bytes_paged_out": lambda n, v, q: _paged_out(q, size=True),
     "head_message_timestamp": lambda n, v, q: getattr(q, "head_timestamp", None),
-    "disk_reads": lambda n, v, q: int(getattr(q.metrics, "disk_reads", 0)),
-    "disk_writes": lambda n, v, q: int(getattr(q.metrics, "disk_writes", 0)),
+    "disk_reads": lambda n, v, q: q.metrics.disk_reads,
+    "disk_writes": lambda n, v, q: q.metrics.disk_writes,
     "consumers": lambda n, v, q: len(q.consumers),
     "consumer_utilisation": lambda n, v, q: _capacity(q),
     "consumer_capacity": lambda n, v, q: _capacity(q),
@@ -630,3 +630,8 @@ def counters(node: Any) -> dict[str, int]:
 def store_stats(node: Any) -> Row:
     """What the storage engine counts about itself."""
     return dict(node.engine.stats())
+
+
+def publisher_count(node: Any) -> int:
+    """Connections that have published."""
+    return sum(bool(session.is_publisher) for session in node.sessions)

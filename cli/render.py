@@ -6,6 +6,7 @@ Source: RabbitMQ.CLI.Formatters (3.13) and captured output.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,7 @@ def lines(formatter: str, columns: list[str], rows: Rows, *, headers: bool) -> I
     if formatter == "erlang":
         return _erlang(columns, rows)
     if formatter == "pretty_table":
-        return _pretty(columns, rows, headers)
+        return _pretty(columns, rows)
     return _table(columns, rows, headers)
 
 
@@ -75,21 +76,25 @@ def _erlang(columns: list[str], rows: Rows) -> Iterator[str]:
         yield f"{start}[{','.join(cells)}]{end}"
 
 
-def _pretty(columns: list[str], rows: Rows, headers: bool) -> Iterator[str]:
+def _pretty(columns: list[str], rows: Rows) -> Iterator[str]:
+    """Boxes; the head row stays with --silent too, as the length limit guide shows it."""
     if not rows:
         return
     cells = [[terms.text(value) for value in row] for row in rows]
-    shown = [columns, *cells] if headers else cells
-    widths = [max(_width(row[index]) for row in shown) for index in range(len(columns))]
+    widths = [max(_width(row[index]) for row in (columns, *cells)) for index in range(len(columns))]
+    bold, normal = (BOLD, NORMAL) if sys.stdout.isatty() else ("", "")
     rules = ["─" * (width + 2) for width in widths]
     yield "┌" + "┬".join(rules) + "┐"
-    if headers:
-        yield "│" + "│".join(f" {BOLD}{_pad(name, width)}{NORMAL} " for name, width in zip(columns, widths, strict=True)) + "│"
-    for number, row in enumerate(cells):
-        if headers or number:
-            yield "├" + "┼".join(rules) + "┤"
-        yield "│" + "│".join(f" {_pad(cell, width)} " for cell, width in zip(row, widths, strict=True)) + "│"
+    yield _pretty_row(columns, widths, bold, normal)
+    for row in cells:
+        yield "├" + "┼".join(rules) + "┤"
+        yield _pretty_row(row, widths, "", "")
     yield "└" + "┴".join(rules) + "┘"
+
+
+def _pretty_row(cells: list[str], widths: list[int], before: str, after: str) -> str:
+    padded = (f" {before}{_pad(cell, width)}{after} " for cell, width in zip(cells, widths, strict=True))
+    return "│" + "│".join(padded) + "│"
 
 
 def _width(text: str) -> int:

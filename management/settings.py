@@ -76,3 +76,13 @@ def cluster_name(config: Any, node_name: str) -> str:
 def log_files(config: Any) -> list[str]:
     """Where the log goes."""
     return [config.log.file_path] if config.log.file_path else ["<stderr>"]
+
+
+def metrics_path(config: Any) -> str:
+    """The URL path of the metrics."""
+    return str(config.prometheus.path).rstrip("/") or "/metrics"
+
+
+def metrics_per_object(config: Any) -> bool:
+    """Whether the plain path serves one series an object."""
+    return bool(config.prometheus.per_object)

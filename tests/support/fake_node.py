@@ -141,6 +141,7 @@ class FakeSession:
     channels: dict[int, FakeChannel] = field(default_factory=dict)
     auth_mechanism: str = "PLAIN"
     is_blocked: bool = False
+    is_publisher: bool = False
     connected_at_ms: int = 1_700_000_000_000
     closed_with: list[str] = field(default_factory=list)
 
