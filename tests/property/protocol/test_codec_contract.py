@@ -1,0 +1,412 @@
+"""One contract for both codecs: equal events for equal octets, and deliveries that pamqp reads."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pamqp import body, commands, frame, header
+
+from protocol import constants
+from tests.support.amqp_frames import (
+    CODECS,
+    chunks,
+    content,
+    flat,
+    message_fields,
+    method,
+    plain,
+    publish,
+    raw_frame,
+)
+
+FRAME_MAX = 131072
+EACH_CODEC = pytest.mark.parametrize("codec", CODECS, ids=lambda module: module.NAME)
+
+NAMES = st.text("abcdefgh.-_", max_size=12)
+PROPERTIES = st.builds(
+    commands.Basic.Properties,
+    content_type=st.none() | st.just("text/plain"),
+    content_encoding=st.none() | st.just("gzip"),
+    headers=st.none()
+    | st.dictionaries(
+        st.sampled_from(["CC", "BCC", "a", "xCC", "n"]),
+        st.text(max_size=5) | st.integers(-(2**40), 2**40) | st.booleans() | st.lists(st.text()),
+        max_size=4,
+    ),
+    delivery_mode=st.sampled_from([None, 1, 2]),
+    priority=st.none() | st.integers(0, 255),
+    correlation_id=st.none() | NAMES,
+    reply_to=st.none() | NAMES,
+    expiration=st.none() | st.just("1000"),
+    message_id=st.none() | NAMES,
+    message_type=st.none() | NAMES,
+    user_id=st.none() | NAMES,
+    app_id=st.none() | NAMES,
+)
+BODIES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from([b"", b"x" * 16, b"y" * 5000, b"z" * 32768, b"w" * 32769, b"v" * 70000]),
+)
+
+
+@st.composite
+def publishes(draw: st.DrawFn, channel: int) -> list[bytes]:
+    command = commands.Basic.Publish(
+        exchange=draw(st.sampled_from(["", "amq.direct", "ex"])),
+        routing_key=draw(st.sampled_from(["q", "k", "a.b.c"])),
+        mandatory=draw(st.booleans()),
+    )
+    sizes = draw(st.lists(st.integers(1, 20000), max_size=3))
+    data = draw(BODIES)
+    repeat = draw(st.sampled_from([1, 1, 2, 3]))
+    one = [method(channel, command), *content(channel, data, draw(PROPERTIES), sizes)]
+    return one * repeat
+
+
+@st.composite
+def acknowledgements(draw: st.DrawFn, channel: int) -> list[bytes]:
+    first = draw(st.integers(0, 2**64 - 10))
+    multiple = draw(st.booleans())
+    count = draw(st.integers(1, 4))
+    return [
+        raw_frame(1, channel, struct.pack(">HHQB", 60, 80, first + step, multiple))
+        for step in range(count)
+    ]
+
+
+def others(channel: int) -> st.SearchStrategy[list[bytes]]:
+    return st.sampled_from(
+        [
+            [method(channel, commands.Queue.Declare(queue="q"))],
+            [method(channel, commands.Basic.Nack(3))],
+            [method(channel, commands.Basic.Get(queue="q"))],
+        ]
+    )
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> bytes:
+    """Frames of one to three channels, in order within a channel, interleaved in any way."""
+    lanes = []
+    for channel in draw(st.sampled_from([[1], [1, 2], [7, 1, 65535]])):
+        acts = draw(
+            st.lists(
+                publishes(channel) | acknowledgements(channel) | others(channel),
+                min_size=1,
+                max_size=5,
+            )
+        )
+        lanes.append(deque(one for act in acts for one in act))
+    frames = []
+    is_mixed = draw(st.booleans())
+    while lanes:
+        lane = lanes[draw(st.integers(0, len(lanes) - 1)) if is_mixed else 0]
+        frames.append(lane.popleft())
+        if not lane:
+            lanes.remove(lane)
+    if draw(st.booleans()):
+        frames.insert(draw(st.integers(0, len(frames))), b"\x08\x00\x00\x00\x00\x00\x00\xce")
+    return b"".join(frames)
+
+
+def feed(codec, pieces: list[bytes], frame_max: int = FRAME_MAX) -> list[list[tuple[object, ...]]]:
+    hot = codec.HotCodec(frame_max)
+    return [list(map(plain, hot.feed(piece))) for piece in pieces]
+
+
+def rebuild(events: list[object]) -> bytes:
+    """The octets that events were made of."""
+    parts = []
+    for event in events:
+        kind = type(event).__name__
+        if kind == "PublishRun":
+            for message in event.messages:
+                bits = bool(message.flags & constants.MANDATORY)
+                parts.append(
+                    raw_frame(
+                        1,
+                        event.channel,
+                        b"\x00\x3c\x00\x28\x00\x00" + message.exrk + bytes((bits,)),
+                    )
+                )
+                parts.append(message.raw)
+        elif kind == "AckRun":
+            parts += [
+                raw_frame(1, event.channel, struct.pack(">HHQB", 60, 80, tag, event.multiple))
+                for tag in range(event.first_tag, event.last_tag + 1)
+            ]
+        else:
+            parts.append(raw_frame(event.type, event.channel, event.payload))
+    return b"".join(parts)
+
+
+def test_the_compiled_codec_is_there() -> None:
+    """A run without it would pass while testing half; only a forced interpreted run may lack it."""
+    if os.environ.get("BURROWMQ_PURE", "") in ("", "0"):
+        assert [codec.NAME for codec in CODECS] == ["interpreted", "compiled"]
+
+
+def test_the_compiled_codec_has_the_same_numbers() -> None:
+    for codec in CODECS[1:]:
+        for name, value in codec.CONSTANTS.items():
+            assert getattr(constants, name) == value, name
+
+
+@settings(max_examples=150)
+@given(streams(), st.lists(st.integers(0, 1 << 20), max_size=8), st.sampled_from([4096, FRAME_MAX]))
+def test_both_give_equal_events(data: bytes, cuts: list[int], frame_max: int) -> None:
+    pieces = chunks(data, cuts)
+    first, *rest = [feed(codec, pieces, frame_max) for codec in CODECS]
+    for other in rest:
+        assert other == first
+
+
+@EACH_CODEC
+@settings(max_examples=80)
+@given(data=streams(), cuts=st.lists(st.integers(0, 1 << 20), max_size=8))
+def test_nothing_is_lost_or_changed(codec, data: bytes, cuts: list[int]) -> None:
+    hot = codec.HotCodec(FRAME_MAX)
+    events = [event for piece in chunks(data, cuts) for event in hot.feed(piece)]
+    assert rebuild(events) == data
+    assert hot.buffered == 0
+
+
+@EACH_CODEC
+def test_octet_by_octet(codec) -> None:
+    data = publish(1, b"x" * 50, commands.Basic.Properties(delivery_mode=2)) * 3
+    hot = codec.HotCodec(FRAME_MAX)
+    events = [event for place in range(len(data)) for event in hot.feed(data[place : place + 1])]
+    whole = codec.HotCodec(FRAME_MAX).feed(data)
+    assert flat(events) == flat(whole)
+    assert [type(event).__name__ for event in whole] == ["PublishRun"]
+
+
+@settings(max_examples=300)
+@given(
+    streams(),
+    st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=4),
+    st.lists(st.integers(0, 1 << 20), max_size=4),
+)
+def test_both_agree_about_damage(
+    data: bytes, damage: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    octets = bytearray(data)
+    for place, value in damage:
+        # Most damage in the first octets, where the frames' heads are.
+        octets[place % min(len(octets), 200)] = value
+    pieces = chunks(bytes(octets), cuts)
+    first, *rest = [feed(codec, pieces) for codec in CODECS]
+    for other in rest:
+        assert other == first
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 0xFFFF), st.binary(max_size=60))
+def test_both_agree_about_properties(flags: int, octets: bytes) -> None:
+    payload = struct.pack(">HHQH", 60, 0, 0, flags) + octets
+    first, *rest = [codec.header_flags(payload) for codec in CODECS]
+    for other in rest:
+        assert other == first
+
+
+@st.composite
+def tables(draw: st.DrawFn, depth: int = 0) -> bytes:
+    """Tables that are often sound and sometimes not, nested up to a little beyond the limit."""
+    fields = []
+    for _ in range(draw(st.integers(0, 4))):
+        name = draw(st.binary(max_size=3))
+        tag = draw(st.sampled_from(b"SIlLsubBiTdftxDVSFAFAz"))
+        if tag in b"FA" and depth < 20:
+            inner = draw(tables(depth=depth + draw(st.sampled_from([1, 10]))))
+            value = inner if tag == ord("F") else struct.pack(">I", 2) + b"t\x01"
+        elif tag in b"Sx":
+            text = draw(st.binary(max_size=4))
+            value = struct.pack(">I", len(text) + draw(st.sampled_from([0, 0, 0, 1]))) + text
+        else:
+            value = bytes({"I": 4, "i": 4, "f": 4, "D": 5, "V": 0, "z": 1}.get(chr(tag), 8))
+            value = value[: {"s": 2, "u": 2, "b": 1, "B": 1, "t": 1}.get(chr(tag), 8)]
+        fields.append(bytes((len(name),)) + name + bytes((tag,)) + value)
+    whole = b"".join(fields)
+    return struct.pack(">I", len(whole)) + whole
+
+
+@settings(max_examples=300)
+@given(tables())
+def test_both_agree_about_tables(table: bytes) -> None:
+    payload = struct.pack(">HHQH", 60, 0, 0, constants.PROP_HEADERS) + table
+    first, *rest = [codec.header_flags(payload) for codec in CODECS]
+    for other in rest:
+        assert other == first
+
+
+@pytest.mark.parametrize("depth", [1, 15, 16, 17, 40])
+@pytest.mark.parametrize("kind", [b"F", b"A"])
+def test_both_agree_about_depth(depth: int, kind: bytes) -> None:
+    inner = b""
+    for _ in range(depth - 1):
+        sized = struct.pack(">I", len(inner)) + inner
+        inner = (b"\x01k" if kind == b"F" else b"") + kind + sized
+    if kind == b"A" and inner:
+        inner = b"\x01k" + inner
+    table = struct.pack(">I", len(inner)) + inner
+    payload = struct.pack(">HHQH", 60, 0, 0, constants.PROP_HEADERS) + table
+    for codec in CODECS:
+        assert (codec.header_flags(payload) >= 0) == (depth <= 16), codec.NAME
+
+
+@pytest.mark.parametrize("count", [1024, 1025])
+def test_both_agree_about_the_number_of_fields(count: int) -> None:
+    body_octets = b"\x01kV" * count
+    table = struct.pack(">I", len(body_octets)) + body_octets
+    payload = struct.pack(">HHQH", 60, 0, 0, constants.PROP_HEADERS) + table
+    for codec in CODECS:
+        assert (codec.header_flags(payload) >= 0) == (count <= 1024), codec.NAME
+
+
+def decode_all(octets: bytes) -> list[tuple[int, object]]:
+    """Every frame, by pamqp."""
+    frames = []
+    while octets:
+        size, channel, value = frame.unmarshal(octets)
+        frames.append((channel, value))
+        octets = octets[size:]
+    return frames
+
+
+def messages_of(codec, data: bytes) -> list[object]:
+    runs = codec.HotCodec(FRAME_MAX).feed(data)
+    return [message for run in runs for message in run.messages]
+
+
+@EACH_CODEC
+@settings(max_examples=60)
+@given(
+    act=publishes(3),
+    channel=st.sampled_from([3, 4]),
+    frame_max=st.sampled_from([0, 4096, 10000, FRAME_MAX]),
+    tag=st.integers(1, 2**63),
+    redelivered=st.booleans(),
+)
+def test_pamqp_reads_every_delivery(codec, act, channel, frame_max, tag, redelivered) -> None:
+    data = b"".join(act)
+    messages = messages_of(codec, data)
+    sent = decode_all(data)
+    octets = codec.encode_deliver(channel, b"ctag", tag, redelivered, messages, frame_max)
+    frames = decode_all(octets)
+    assert all(number == channel for number, _ in frames)
+    delivers = [value for _, value in frames if isinstance(value, commands.Basic.Deliver)]
+    assert [value.delivery_tag for value in delivers] == [tag + n for n in range(len(messages))]
+    for value in delivers:
+        assert (value.consumer_tag, value.redelivered) == ("ctag", redelivered)
+    originals = [value for _, value in sent if isinstance(value, commands.Basic.Publish)]
+    routes = [(value.exchange, value.routing_key) for value in delivers]
+    assert routes == [(value.exchange, value.routing_key) for value in originals]
+    assert headers_and_bodies(frames) == headers_and_bodies(sent)
+    if frame_max:
+        bodies = [value for _, value in frames if isinstance(value, body.ContentBody)]
+        assert all(len(value.value) <= frame_max - 8 for value in bodies)
+
+
+def headers_and_bodies(frames: list[tuple[int, object]]) -> list[tuple[object, bytes]]:
+    """Properties and joined body of each content."""
+    contents: list[tuple[object, bytes]] = []
+    for _, value in frames:
+        if isinstance(value, header.ContentHeader):
+            contents.append((dict(value.properties), b""))
+        elif isinstance(value, body.ContentBody):
+            properties, octets = contents[-1]
+            contents[-1] = properties, octets + value.value
+    return contents
+
+
+@EACH_CODEC
+def test_pamqp_reads_replies_and_returns(codec) -> None:
+    (message,) = messages_of(codec, publish(2, b"data", exchange="ex", routing_key="rk"))
+    octets = codec.encode_get_ok(5, 9, True, message, 17, FRAME_MAX)
+    (_, ok), *_ = decode_all(octets)
+    assert dict(ok) == {
+        "delivery_tag": 9,
+        "redelivered": True,
+        "exchange": "ex",
+        "routing_key": "rk",
+        "message_count": 17,
+    }
+    octets = codec.encode_return(5, 312, "NO_ROUTE", message, FRAME_MAX)
+    frames = decode_all(octets)
+    assert [number for number, _ in frames] == [5, 5, 5]
+    assert dict(frames[0][1]) == {
+        "reply_code": 312,
+        "reply_text": "NO_ROUTE",
+        "exchange": "ex",
+        "routing_key": "rk",
+    }
+    assert frames[2][1].value == b"data"
+    ((_, ack),) = decode_all(codec.encode_ack(5, 2**40, True))
+    assert dict(ack) == {"delivery_tag": 2**40, "multiple": True}
+    ((_, nack),) = decode_all(codec.encode_nack(5, 7, True, True))
+    assert dict(nack) == {"delivery_tag": 7, "multiple": True, "requeue": True}
+
+
+def test_both_encode_the_same() -> None:
+    data = publish(1, b"x" * 20000, commands.Basic.Properties(headers={"CC": ["a"]}))
+    results = []
+    for codec in CODECS:
+        messages = messages_of(codec, data * 2)
+        results.append(
+            [
+                codec.encode_deliver(channel, b"c", 1, False, messages, frame_max)
+                for channel in (1, 2)
+                for frame_max in (0, 4096, 4097, 20008, FRAME_MAX)
+            ]
+        )
+    assert all(result == results[0] for result in results)
+
+
+@EACH_CODEC
+def test_a_message_is_loaded_again_from_its_parts(codec) -> None:
+    command = method(9, commands.Basic.Publish(routing_key="q"))
+    data = command + b"".join(content(9, b"x" * 300, None, [100, 50]))
+    (message,) = messages_of(codec, data)
+    loaded = codec.load_message(message.exrk, message.raw, message.size, message.flags, 77)
+    assert message_fields(loaded)[:-1] == message_fields(message)[:-1]
+    assert loaded.handle == 77
+
+
+@EACH_CODEC
+@given(
+    sizes=st.lists(st.integers(0, 50), max_size=12),
+    max_count=st.integers(0, 14),
+    max_bytes=st.integers(0, 200),
+)
+def test_take(codec, sizes: list[int], max_count: int, max_bytes: int) -> None:
+    messages = deque(codec.Message(b"\0\0", b"", size, 0, 1, 8) for size in sizes)
+    expected = list(messages)
+    taken, total = codec.take(messages, max_count, max_bytes)
+    assert taken == expected[: len(taken)]
+    assert list(messages) == expected[len(taken) :]
+    assert total == sum(message.size for message in taken)
+    if sizes:
+        assert 1 <= len(taken) <= max(1, max_count)
+        assert len(taken) == 1 or sum(message.size for message in taken[:-1]) < max_bytes
+        assert total >= max_bytes or len(taken) == min(max(1, max_count), len(sizes))
+
+
+@EACH_CODEC
+@given(NAMES, NAMES)
+def test_routing_goes_together_and_apart(codec, exchange: str, key: str) -> None:
+    exrk = codec.join_exrk(exchange.encode(), key.encode())
+    assert codec.split_exrk(exrk) == (exchange.encode(), key.encode())
+
+
+@EACH_CODEC
+def test_a_run_shares_one_exrk_and_so_does_the_next(codec) -> None:
+    hot = codec.HotCodec(FRAME_MAX)
+    (first,) = hot.feed(publish() * 2)
+    (second,) = hot.feed(publish(data=b"other"))
+    exrks = [message.exrk for message in (*first.messages, *second.messages)]
+    assert all(exrk is first.exrk for exrk in (*exrks, second.exrk))
