@@ -91,6 +91,10 @@ class MessageStore:
         self._dirty: dict[SegmentFile, int] = {}  # file -> how many of its slots are durable
         self._unsynced_bytes = 0
         self._next_segment_no = 0
+        # The highest number of a segment on disk: its file stays there, as a bare header when it is
+        # dead, until a higher one is durable. So no number can ever come again.
+        self._top_segment_no = -1
+        self._dead_top: str | None = None
         self._plan: CompactionPlan | None = None
         self._is_closed = True  # until opened
         self._counts = dict.fromkeys(
@@ -141,6 +145,7 @@ class MessageStore:
     def _start(self, opened: OpenedSegments, next_segment_no: int) -> None:
         """Take the opened files in; those that nobody refers to go."""
         self._next_segment_no = max(next_segment_no, opened.next_segment_no)
+        self._top_segment_no = opened.top_segment_no
         for file in opened.files:
             self._segments.add(file)
             if file.live_count == 0:
@@ -243,6 +248,10 @@ class MessageStore:
                 raise SyncFailed(f"{path}: {error}") from error
         file = SegmentFile(self._filesystem, path, number, 0)
         file.adopt(handle)
+        self._top_segment_no = number
+        if self._dead_top is not None:
+            self._segments.unlink(self._dead_top)
+            self._dead_top = None
         table = SlotTable(file, TableLayout(number, array("I", [FILE_HEADER_SIZE]), None))
         file.tables.append(table)
         self._segments.add(file)
@@ -298,6 +307,11 @@ class MessageStore:
             self.roll()
 
     # Durability -------------------------------------------------------------------------------
+
+    @property
+    def next_segment_no(self) -> int:
+        """The number that the next segment gets."""
+        return self._next_segment_no
 
     @property
     def unsynced_bytes(self) -> int:
@@ -404,8 +418,7 @@ class MessageStore:
         is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
         if self._plan is not None or self._is_closed or not (is_idle or is_urgent):
             return None
-        current = None if self._current is None else self._current.file
-        files = [file for file in self._segments.files.values() if file is not current]
+        files = [file for file in self._segments.files.values() if not self._is_top(file)]
         for file in files:
             if file.live_count == 0:
                 self._remove(file)
@@ -487,9 +500,21 @@ class MessageStore:
             "read_errors": segments.read_errors,
         }
 
+    def _is_top(self, file: SegmentFile) -> bool:
+        return any(table.segment_no == self._top_segment_no for table in file.tables)
+
     def _remove(self, file: SegmentFile) -> None:
+        """Give a dead file's space back; the top one leaves its header on disk."""
         self._dirty.pop(file, None)
-        self._segments.remove(file)
+        if not self._is_top(file):
+            self._segments.remove(file)
+            return
+        self._dead_top = file.path
+        self._segments.forget(file)
+        try:
+            file.file().truncate(FILE_HEADER_SIZE)
+        except OSError:
+            return  # the space comes back when the file goes
 
 
 def _write_error(path: str, error: OSError) -> WriteFailed:

@@ -57,6 +57,7 @@ __all__ = [
     "LARGE_RECORD",
     "MAGIC",
     "META_FIXED",
+    "NAME",
     "TYPE_MESSAGE",
     "TYPE_SEAL",
     "EntryColumns",
@@ -64,7 +65,6 @@ __all__ = [
     "Scan",
     "assign_handles",
     "crc32",
-    "implementation_name",
     "message_columns",
     "pack_index_entries",
     "pack_records",
@@ -173,6 +173,7 @@ def _choose() -> _Packer:
 
 
 _packer = _choose()
+NAME = _packer.NAME
 
 crc32 = _packer.crc32
 assign_handles = _packer.assign_handles
@@ -181,11 +182,6 @@ unpack_many = _packer.unpack_many
 ranges_of = _packer.ranges_of
 message_columns = _packer.message_columns
 pack_index_entries = _packer.pack_index_entries
-
-
-def implementation_name() -> str:
-    """Tell which packer is in use: compiled or interpreted."""
-    return _packer.NAME
 
 
 def seed_of(identity: bytes) -> int:

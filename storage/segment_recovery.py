@@ -31,10 +31,11 @@ class StoreRecovery(NamedTuple):
 
 
 class OpenedSegments(NamedTuple):
-    """The files with their references, and the number that the next segment gets."""
+    """The files with their references, the next segment's number, and the highest on disk."""
 
     files: list[SegmentFile]
     next_segment_no: int
+    top_segment_no: int
 
 
 def make_directory(filesystem: FileSystem, directory: str) -> None:
@@ -54,14 +55,15 @@ def open_with_snapshot(
     make_directory(filesystem, terms.directory)
     opened = open_directory(filesystem, terms)
     tables = {table.segment_no: table for file in opened.files for table in file.tables}
-    if opened.scanned or not kept.tables.keys() <= tables.keys():
+    if kept.tables.keys() & opened.scanned or not kept.tables.keys() <= tables.keys():
         return None
     for segment_no, counts in kept.tables.items():
         table = tables[segment_no]
         if counts.generation != table.file.generation or len(counts.refs) != len(table):
             return None
         table.restore(counts.refs, counts.large)
-    return OpenedSegments(opened.files, max(kept.next_segment_no, opened.highest + 1))
+    next_segment_no = max(kept.next_segment_no, opened.highest + 1)
+    return OpenedSegments(opened.files, next_segment_no, opened.highest)
 
 
 def open_with_tally(
@@ -84,11 +86,8 @@ def open_with_tally(
             # A segment exists durably before its first handle does: only we can have deleted it.
             gone.update(base | slot for slot, count in enumerate(counts) if count)
             continue
-        is_scanned = segment_no in opened.scanned
+        damaged = lost if segment_no in opened.scanned else gone
         for slot in table.restore_slots(counts, refs.large_counts(segment_no)):
-            if table.is_beyond(slot):
-                (torn if is_scanned else lost).add(base | slot)
-            else:
-                (lost if is_scanned else gone).add(base | slot)
+            (torn if table.is_beyond(slot) else damaged).add(base | slot)
     recovery = StoreRecovery(frozenset(gone), frozenset(torn), frozenset(lost), opened.quarantined)
-    return OpenedSegments(opened.files, highest + 1), recovery
+    return OpenedSegments(opened.files, highest + 1, opened.highest), recovery

@@ -31,7 +31,7 @@ SECTOR = 512
 Data = bytes | bytearray | memoryview
 
 
-class PowerCut(BaseException):  # noqa: N818 - not an error of the program
+class PowerCut(BaseException):
     """The power is gone: nothing after this reaches the disk. Not an Exception: nobody handles it."""
 
 
@@ -216,7 +216,7 @@ class SimFileSystem:
 
     # Faults -----------------------------------------------------------------------------------
 
-    def fail(  # noqa: PLR0913 - a test spells out what it wants
+    def fail(
         self,
         operation: str,
         number: int = errno.EIO,
@@ -413,7 +413,7 @@ class SimFileSystem:
         """Give a file's length."""
         return len(self._find(path).content)
 
-    def disk_free(self, path: str) -> int:  # noqa: ARG002 - one disk
+    def disk_free(self, path: str) -> int:
         """Give what may still be written."""
         return 1 << 40 if self.free_bytes is None else self.free_bytes
 
