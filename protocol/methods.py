@@ -40,8 +40,9 @@ class Method:
 
     def __init_subclass__(cls) -> None:
         cls.class_id, cls.method_id = cls.index >> 16, cls.index & 0xFFFF
-        names: list[str] = getattr(cls, "__slots__", [])
-        cls.arguments_spec = tuple((name, getattr(cls, "_" + name)) for name in names)
+        if "arguments_spec" not in vars(cls):
+            names: list[str] = getattr(cls, "__slots__", [])
+            cls.arguments_spec = tuple((name, getattr(cls, "_" + name)) for name in names)
 
     def validate(self) -> None:
         """Accept anything: what is legal is RabbitMQ's to say, not pamqp's."""
@@ -275,17 +276,21 @@ class Access:
 
         name = "Access.Request"
         index = CLASS_ACCESS << 16 | 10
-        __slots__ = ("active", "exclusive", "passive", "read", "realm", "write")
-        _realm = "shortstr"
-        _exclusive = _passive = _active = _write = _read = "bit"
+        arguments_spec = (
+            ("realm", "shortstr"),
+            ("exclusive", "bit"),
+            ("passive", "bit"),
+            ("active", "bit"),
+            ("write", "bit"),
+            ("read", "bit"),
+        )
 
     class RequestOk(Method):
         """access.request-ok."""
 
         name = "Access.RequestOk"
         index = CLASS_ACCESS << 16 | 11
-        __slots__ = ("ticket",)
-        _ticket = "short"
+        arguments_spec = (("ticket", "short"),)
 
         def __init__(self, ticket: int = 1) -> None:
             self.ticket = ticket

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pamqp import decode, encode
+
+from protocol import table
+from protocol.table import (
+    Byte,
+    DecimalValue,
+    Float,
+    Long,
+    MalformedTable,
+    Short,
+    Timestamp,
+    UnsignedByte,
+    UnsignedInt,
+    UnsignedShort,
+)
+
+EVERY_TYPE = {
+    "S": "text",
+    "I": -5,
+    "l": Long(5),
+    "s": Short(-2),
+    "u": UnsignedShort(65535),
+    "b": Byte(-128),
+    "B": UnsignedByte(255),
+    "i": UnsignedInt(2**32 - 1),
+    "T": Timestamp(1700000000),
+    "d": 1.5,
+    "f": Float(0.5),
+    "t": True,
+    "D": DecimalValue(2, 314),
+    "F": {"inner": {"deep": [1, "x", {}]}},
+    "A": [Long(1), None, [], False],
+    "x": b"\x00\xff",
+    "V": None,
+}
+TYPE_NAMES = {
+    "S": "longstr",
+    "I": "signedint",
+    "l": "long",
+    "s": "short",
+    "u": "unsignedshort",
+    "b": "byte",
+    "B": "unsignedbyte",
+    "i": "unsignedint",
+    "T": "timestamp",
+    "d": "double",
+    "f": "float",
+    "t": "bool",
+    "D": "decimal",
+    "F": "table",
+    "A": "array",
+    "x": "binary",
+    "V": "void",
+}
+
+
+def wire(fields: bytes) -> bytes:
+    return struct.pack(">I", len(fields)) + fields
+
+
+@pytest.mark.parametrize("tag", EVERY_TYPE)
+def test_each_type_survives_both_ways(tag: str) -> None:
+    octets = table.encode_table({"k": EVERY_TYPE[tag]})
+    assert octets[6:7] == tag.encode()
+    decoded = table.decode_table(octets)
+    assert decoded == {"k": EVERY_TYPE[tag]}
+    assert type(decoded["k"]) is type(EVERY_TYPE[tag])
+    assert table.encode_table(decoded) == octets
+    assert table.type_name(decoded["k"]) == TYPE_NAMES[tag]
+
+
+def test_both_64_bit_tags_go_back_as_one() -> None:
+    octets = wire(b"\x01kL" + struct.pack(">q", 7))
+    assert table.encode_table(table.decode_table(octets)) == octets.replace(b"L", b"l")
+
+
+def test_plain_integers_take_the_width_that_they_need() -> None:
+    assert table.encode_value(2**31 - 1)[:1] == b"I"
+    assert table.encode_value(2**31)[:1] == b"l"
+    assert table.type_name(2**31) == "long"
+
+
+def test_foreign_octets_survive() -> None:
+    octets = wire(b"\x02\xff\xfeS" + struct.pack(">I", 2) + b"\xc3\x28")
+    assert table.encode_table(table.decode_table(octets)) == octets
+
+
+def test_of_duplicate_keys_the_first_counts() -> None:
+    assert table.decode_table(wire(b"\x01kt\x01\x01kt\x00")) == {"k": True}
+
+
+@given(
+    st.dictionaries(
+        st.text("abc", max_size=3),
+        st.recursive(
+            st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.text("xyz", min_size=1, max_size=2), inner, max_size=3)
+            ),
+            max_leaves=8,
+        ),
+        max_size=5,
+    )
+)
+def test_pamqp_reads_what_is_encoded(fields: dict[str, object]) -> None:
+    octets = table.encode_table(fields)
+    assert decode.field_table(octets) == (len(octets), fields)
+    assert table.decode_table(encode.field_table(fields)) == fields
+
+
+@given(st.binary(max_size=80))
+def test_any_octets_decode_or_are_malformed(octets: bytes) -> None:
+    try:
+        decoded = table.decode_table(octets)
+    except MalformedTable:
+        return
+    assert table.decode_table(table.encode_table(decoded)) == decoded or "nan" in repr(decoded)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"",
+        b"\x00\x00\x00",
+        b"\x00\x00\x00\x05",
+        wire(b"\x01k"),
+        wire(b"\x05k"),
+        wire(b"\x01kz"),
+        wire(b"\x01kS\x00\x00\x00\x09x"),
+        wire(b"\x01kI\x00"),
+        wire(b"\x01kF\x00\x00\x00\x63"),
+        wire(b"\x01kA\x00\x00\x00\x01S"),
+        wire(b"") + b"x",
+    ],
+)
+def test_malformed_tables(octets: bytes) -> None:
+    with pytest.raises(MalformedTable):
+        table.decode_table(octets)
+
+
+def nested(depth: int) -> dict[str, object]:
+    value: dict[str, object] = {}
+    for _ in range(depth - 1):
+        value = {"k": value}
+    return value
+
+
+def test_limits() -> None:
+    assert table.decode_table(table.encode_table(nested(16))) == nested(16)
+    with pytest.raises(MalformedTable):
+        table.decode_table(table.encode_table(nested(17)))
+    many = {f"k{number}": True for number in range(1025)}
+    with pytest.raises(MalformedTable):
+        table.decode_table(table.encode_table(many))
+    with pytest.raises(MalformedTable):
+        table.decode_table(table.encode_table({"k": "x" * (128 * 1024)}))
+
+
+def test_a_body_without_its_length() -> None:
+    octets = table.encode_table({"LOGIN": "guest"})
+    assert table.decode_table_body(octets[4:]) == {"LOGIN": "guest"}
+
+
+def test_a_key_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(MalformedTable):
+        table.encode_table({"k" * 256: 1})
+    with pytest.raises(TypeError):
+        table.encode_value(object())
+
+
+@pytest.mark.parametrize(
+    ("current", "received", "is_same"),
+    [
+        (None, None, True),
+        (10, Long(10), True),
+        (Byte(1), UnsignedShort(1), True),
+        (10, 20, False),
+        (10, "10", False),
+        (1, True, False),
+        (1.5, Float(1.5), True),
+        (1, 1.0, False),
+        (None, 10, False),
+        ("a", "a", True),
+        ("a", b"a", False),
+        (Timestamp(1), 1, False),
+    ],
+)
+def test_equivalence(current: object, received: object, is_same: bool) -> None:
+    assert table.equivalent(current, received) is is_same
+
+
+def test_texts() -> None:
+    assert (
+        table.inequivalent_text(10, None)
+        == "received none but current is the value '10' of type 'signedint'"
+    )
+    assert (
+        table.inequivalent_text(None, "x")
+        == "received the value 'x' of type 'longstr' but current is none"
+    )
+    assert table.inequivalent_text(10, 20) == "received '20' but current is '10'"
+    assert table.inequivalent_text(True, b"ab") == "received 'ab' but current is 'true'"
+
+
+def test_what_is_an_integer_argument() -> None:
+    assert all(map(table.is_integer, [1, Long(1), Byte(1), UnsignedInt(1)]))
+    assert not any(map(table.is_integer, [True, "1", 1.0, None, Timestamp(1)]))
