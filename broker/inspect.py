@@ -51,12 +51,16 @@ def plain(value: Any) -> Any:
 
 def typed(value: dict[str, Any]) -> Row:
     """An AMQP table as `{"table": [[key, type, value], ...]}`: order and types kept, as Erlang terms show them."""
-    return {"table": [[str(key), table_types.type_name(item), _typed_value(item)] for key, item in value.items()]}
+    return {"table": _triples(value)}
+
+
+def _triples(value: dict[str, Any]) -> list[Any]:
+    return [[str(key), table_types.type_name(item), _typed_value(item)] for key, item in value.items()]
 
 
 def _typed_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return typed(value)
+        return _triples(value)
     if isinstance(value, list):
         return [[table_types.type_name(item), _typed_value(item)] for item in value]
     return plain(value)

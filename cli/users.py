@@ -11,7 +11,17 @@ import sys
 from typing import Any
 
 from cli.client import Refused, segment
-from cli.errors import DATAERR, NOUSER, OK, SOFTWARE, UNAVAILABLE, USAGE, CliError, bad_argument, failure
+from cli.errors import (
+    DATAERR,
+    NOUSER,
+    OK,
+    SOFTWARE,
+    UNAVAILABLE,
+    USAGE,
+    CliError,
+    bad_argument,
+    failure,
+)
 from cli.invocation import Invocation
 
 ADVICE = (

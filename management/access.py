@@ -16,7 +16,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
+from management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
 

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aiohttp import web
-
+from management.aio import web
 from management.reply import ApiError, Call, collect, reply_rows
 
 PAGE_SIZE = 100

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from aiohttp import web
-
 from management.access import Caller
+from management.aio import web
 from management.rates import Rates
 
 T = TypeVar("T")

@@ -16,12 +16,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
-from management import access, prometheus, settings, ui
+from management import access, commands, prometheus, settings, ui
+from management.aio import web
 from management.api import ROUTES
-from management import commands
 from management.commands import refusal_of
 from management.rates import INTERVAL_S, Rates
 from management.reply import ApiError, Call, Route, dump, reply, unauthorised

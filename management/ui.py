@@ -5,7 +5,7 @@ Owns no state. No framework, no remote files; the policy below lets the page loa
 
 from __future__ import annotations
 
-from aiohttp import web
+from management.aio import web
 
 POLICY = "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from aiohttp import web
-
 from broker import inspect
 from management import commands
+from management.aio import web
 from management.listing import reply_list
 from management.reply import ApiError, Call, Route, bad_request, no_content, not_found, reply
 

@@ -12,10 +12,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import commands, status
+from management.aio import web
 from management.reply import Call, Route, bad_request, collect, not_found, reply, reply_rows
 
 Row = dict[str, Any]
@@ -46,7 +45,7 @@ def _consumers(call: Call, vhost: str | None) -> Iterable[Row]:
 
 def _connections(call: Call, vhost: str | None) -> Iterator[Row]:
     for row in inspect.connections(call.node, None, inspect.typed):
-        row["protocol"] = [0, 9, 1]
+        row["protocol"] = {"tuple": [0, 9, 1]}
         yield row
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import status
+from management.aio import web
 from management.reply import Call, Route, reply
 
 Row = dict[str, Any]

@@ -10,10 +10,9 @@ import base64
 import binascii
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import commands, messages
+from management.aio import web
 from management.listing import reply_list
 from management.reply import (
     Call,

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import messages, status
+from management.aio import web
 from management.reply import Call, Route, bad_request, not_found, reply
 
 UNITS = ("days", "weeks", "months", "years")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import process, settings, status
+from management.aio import web
 from management.listing import project, reply_list
 from management.reply import Call, Route, not_found, reply
 

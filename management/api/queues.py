@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import commands, messages
+from management.aio import web
 from management.listing import project, reply_list
 from management.reply import (
     Call,

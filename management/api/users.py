@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import commands
+from management.aio import web
 from management.listing import reply_list
-from management.reply import Call, Route, bad_request, created, no_content, not_found, reply, require_keys
+from management.reply import (
+    Call,
+    Route,
+    bad_request,
+    created,
+    no_content,
+    not_found,
+    reply,
+    require_keys,
+)
 
 
 async def users(call: Call) -> web.Response:

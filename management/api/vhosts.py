@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aiohttp import web
-
 from broker import inspect
 from management import commands
+from management.aio import web
 from management.listing import project, reply_list
 from management.reply import Call, Route, created, no_content, not_found, reply
 
