@@ -262,9 +262,13 @@ def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t se
         while count < most:
             message = messages[start + count]
             raw = message.raw
+            if raw is None:
+                raise TypeError("raw is not bytes")
             if count and PyBytes_GET_SIZE(raw) >= LARGE:
                 break
             exrk = message.exrk
+            if exrk is None:
+                raise TypeError("exrk is not bytes")
             pieces[count].flags = message.flags
             pieces[count].size = message.size
             size = HEADER + META + PyBytes_GET_SIZE(exrk) + PyBytes_GET_SIZE(raw)

@@ -280,7 +280,7 @@ class SkippingPlanStore(MessageStore):
         """Give a plan that ends without a sync."""
         plan = super().plan(is_idle=is_idle)
         if plan is not None:
-            plan.step = _without_sync(plan.step)  # type: ignore[method-assign]
+            plan.step = _without_sync(plan.step)  # type: ignore[assignment, method-assign]
         return plan
 
 

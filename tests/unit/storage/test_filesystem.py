@@ -1,0 +1,126 @@
+"""The real file system and the simulated one keep the same promises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.filesystem import FileSystem, OsFile, OsFileSystem
+from tests.support.sim_filesystem import SimFileSystem
+
+
+@pytest.fixture(params=["os", "simulated"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileSystem, str]:
+    filesystem: FileSystem = OsFileSystem() if request.param == "os" else SimFileSystem()
+    directory = str(tmp_path / "store")
+    filesystem.mkdir(directory)
+    return filesystem, directory
+
+
+def test_write_read_truncate(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    file = filesystem.create(f"{directory}/a")
+    file.pwrite(b"hello", 0)
+    file.pwrite(b"far", 10)
+    file.pwritev([b"x", bytearray(b"yz"), memoryview(b"w")], 5)
+    assert file.pread(100, 0) == b"helloxyzw\0far"
+    assert file.pread(3, 12) == b"r"
+    assert file.pread(3, 50) == b""
+    file.truncate(5)
+    file.fdatasync()
+    filesystem.fsync_dir(directory)
+    assert file.size() == filesystem.file_size(file.path) == 5
+    assert filesystem.read_file(file.path) == b"hello"
+    assert filesystem.open(f"{directory}/a").pread(9, 1) == b"ello"
+    file.close()
+    file.close()
+
+
+def test_names(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    for name in ("b", "a"):
+        filesystem.create(f"{directory}/{name}").close()
+    filesystem.mkdir(f"{directory}/sub/deep")
+    filesystem.mkdir(f"{directory}/sub/deep")
+    assert filesystem.listdir(directory) == ["a", "b", "sub"]
+    filesystem.rename(f"{directory}/a", f"{directory}/b")
+    assert filesystem.listdir(directory) == ["b", "sub"]
+    assert filesystem.exists(f"{directory}/b")
+    assert filesystem.exists(f"{directory}/sub")
+    filesystem.unlink(f"{directory}/b")
+    assert not filesystem.exists(f"{directory}/b")
+    filesystem.rmtree(f"{directory}/sub")
+    filesystem.rmtree(f"{directory}/sub")
+    assert filesystem.listdir(directory) == []
+    assert filesystem.disk_free(directory) > 0
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (lambda fs, d: fs.open(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.unlink(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.read_file(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.rename(f"{d}/none", f"{d}/x"), FileNotFoundError),
+        (lambda fs, d: fs.listdir(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.create(f"{d}/none/x"), FileNotFoundError),
+        (lambda fs, d: (fs.create(f"{d}/x"), fs.create(f"{d}/x")), FileExistsError),
+    ],
+)
+def test_errors(
+    disk: tuple[FileSystem, str],
+    act: Callable[[FileSystem, str], object],
+    error: type[OSError],
+) -> None:
+    with pytest.raises(error):
+        act(*disk)
+
+
+def test_an_unlinked_file_stays_readable(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    file = filesystem.create(f"{directory}/a")
+    file.pwrite(b"still here", 0)
+    filesystem.unlink(f"{directory}/a")
+    assert file.pread(10, 0) == b"still here"
+
+
+def test_more_parts_than_one_call_takes(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    parts = [str(number).encode() for number in range(3000)]
+    file = filesystem.create(f"{directory}/a")
+    file.pwritev(parts, 3)
+    assert file.pread(1 << 20, 3) == b"".join(parts)
+
+
+def test_short_writes_and_reads_are_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwrite, pread = os.pwrite, os.pread
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, bytes(data)[:3], at))
+    monkeypatch.setattr(os, "pwritev", lambda fd, parts, at: pwrite(fd, parts[0][:1], at))
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 2), at))
+    file = OsFileSystem().create(str(tmp_path / "a"))
+    file.pwrite(b"0123456789", 0)
+    file.pwritev([b"abc", b"def"], 10)
+    assert file.pread(100, 0) == b"0123456789abcdef"
+
+
+def test_a_write_that_makes_no_progress_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsFileSystem().create(str(tmp_path / "a"))
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    with pytest.raises(OSError, match="0 bytes"):
+        file.pwrite(b"x", 0)
+
+
+def test_the_descriptor_goes_with_the_last_reference(tmp_path: Path) -> None:
+    fd = os.open(tmp_path / "a", os.O_RDWR | os.O_CREAT)
+    file = OsFile("a", fd)
+    os.fstat(fd)
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
