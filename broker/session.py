@@ -189,6 +189,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - the one place; everything else propagates to it
             self._guard(channel, error, 60, 40)
         self.is_publisher = True
+        self.scheduler.output_dirty(self)  # a turn has to end: what was staged is handed over there, consumers or not
         alarms = self.context.alarms
         if alarms.active and not self.is_blocked:
             self.block()
