@@ -81,7 +81,10 @@ def _without_command(parsed: Parsed) -> int:
 def _check(name: str, command: Command, args: list[str], parsed: Parsed) -> None:
     """Refuse what cannot be run. Raises: CliError 64."""
     given = [*parsed.values, *parsed.flags]
-    wrong = [*parsed.unknown, *(f"--{each}" for each in given if each not in GLOBAL and each not in command.options)]
+    wrong = [
+        *parsed.unknown,
+        *(f"--{each}" for each in given if each not in GLOBAL and each not in command.options),
+    ]
     if wrong:
         raise _usage_error(name, "Invalid options for this command:\n\n" + "\n".join(wrong))
     formatter = parsed.values.get("formatter", "table")
@@ -90,7 +93,10 @@ def _check(name: str, command: Command, args: list[str], parsed: Parsed) -> None
 
         if formatter not in FORMATTERS:
             known = ", ".join(FORMATTERS)
-            raise _usage_error(name, f"Invalid options for this command:\n\n--formatter : {formatter} (one of {known})")
+            raise _usage_error(
+                name,
+                f"Invalid options for this command:\n\n--formatter : {formatter} (one of {known})",
+            )
     if len(args) < command.least:
         raise _argument_error(name, args, "not enough arguments.")
     if len(args) > command.most:
@@ -110,7 +116,11 @@ def _argument_error(name: str, args: list[str], reason: str) -> CliError:
 
 def _data_dir(parsed: Parsed) -> str:
     """--data-dir, our variable, RabbitMQ's variables, ./data."""
-    named = parsed.values.get("data-dir") or os.environ.get("BURROWMQ_DATA_DIR") or os.environ.get("RABBITMQ_MNESIA_DIR")
+    named = (
+        parsed.values.get("data-dir")
+        or os.environ.get("BURROWMQ_DATA_DIR")
+        or os.environ.get("RABBITMQ_MNESIA_DIR")
+    )
     if named:
         return named
     base = os.environ.get("RABBITMQ_MNESIA_BASE")

@@ -24,7 +24,9 @@ def purge_queue(invocation: Invocation) -> int:
         invocation.node.request("DELETE", path)
     except Refused as refused:
         if refused.status == 404:
-            raise failure(f"no queue '{name}' in vhost '{invocation.vhost}'", UNAVAILABLE) from refused
+            raise failure(
+                f"no queue '{name}' in vhost '{invocation.vhost}'", UNAVAILABLE
+            ) from refused
         raise
     return OK
 
@@ -57,7 +59,9 @@ def close_connection(invocation: Invocation) -> int:
     if not PID.fullmatch(pid):
         raise CliError(UNAVAILABLE, f'Error:\n{{:invalid_pid_syntax, "{pid}"}}')
     invocation.banner(f"Closing connection {pid}, reason: {reason}...")
-    invocation.node.request("POST", "/api/burrowmq/close-connections", {"pid": pid, "reason": reason})
+    invocation.node.request(
+        "POST", "/api/burrowmq/close-connections", {"pid": pid, "reason": reason}
+    )
     return OK
 
 
@@ -68,22 +72,33 @@ def close_all_connections(invocation: Invocation) -> int:
     name = invocation.node.node_name
     if "vhost" in invocation.values:
         body["vhost"] = invocation.vhost
-        invocation.banner(f"Closing all connections in vhost {invocation.vhost}, reason: {reason}...")
+        invocation.banner(
+            f"Closing all connections in vhost {invocation.vhost}, reason: {reason}..."
+        )
     else:
-        invocation.banner(f"Closing all connections to node {name} (across all vhosts), reason: {reason}...")
+        invocation.banner(
+            f"Closing all connections to node {name} (across all vhosts), reason: {reason}..."
+        )
     return _close(invocation, body)
 
 
 def _close(invocation: Invocation, body: dict[str, object]) -> int:
-    limit, delay_s = int(invocation.number("limit", 0)), invocation.number("per-connection-delay", 0) / 1000
+    limit, delay_s = (
+        int(invocation.number("limit", 0)),
+        invocation.number("per-connection-delay", 0) / 1000,
+    )
     if not delay_s:
-        closed = invocation.node.request("POST", "/api/burrowmq/close-connections", {**body, "limit": limit})["closed"]
+        closed = invocation.node.request(
+            "POST", "/api/burrowmq/close-connections", {**body, "limit": limit}
+        )["closed"]
     else:
         closed = 0
         # One by one with a pause, so that clients do not all come back at once; those that do are not closed again.
         waiting = len(invocation.node.get("/api/burrowmq/list/connections?columns=pid")["rows"])
         while closed < (min(limit, waiting) or waiting):
-            answer = invocation.node.request("POST", "/api/burrowmq/close-connections", {**body, "limit": 1})
+            answer = invocation.node.request(
+                "POST", "/api/burrowmq/close-connections", {**body, "limit": 1}
+            )
             if not answer["closed"]:
                 break
             closed += 1

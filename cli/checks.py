@@ -19,7 +19,9 @@ CONNECT_TIMEOUT_S = 5.0
 
 def _passed(invocation: Invocation, text: str, **details: Any) -> int:
     if invocation.is_machine_readable:
-        invocation.say(terms.compact({"result": "ok", "node": invocation.node.node_name, **details}))
+        invocation.say(
+            terms.compact({"result": "ok", "node": invocation.node.node_name, **details})
+        )
     elif "silent" not in invocation.flags:
         invocation.say(text)
     return OK
@@ -34,7 +36,7 @@ def _failed(invocation: Invocation, text: str, **details: Any) -> int:
 
 
 def ping(invocation: Invocation) -> int:
-    """ping."""
+    """Ping."""
     milliseconds = int((invocation.node.timeout_s or 60) * 1000)
     name = invocation.node.node_name
     invocation.banner(
@@ -85,7 +87,9 @@ def alarms(invocation: Invocation) -> int:
     name = invocation.node.node_name
     invocation.banner(f"Asking node {name} to report any known resource alarms ...")
     found = _alarms(invocation)
-    return _passed(invocation, "\n".join(found) or f"Node {name} reported no alarms, local or clusterwide")
+    return _passed(
+        invocation, "\n".join(found) or f"Node {name} reported no alarms, local or clusterwide"
+    )
 
 
 def check_port_connectivity(invocation: Invocation) -> int:
@@ -104,7 +108,10 @@ def check_port_connectivity(invocation: Invocation) -> int:
         else:
             open_ports.append(str(row["port"]))
     if closed:
-        return _failed(invocation, f"Connection to ports of the following listeners on node {name} failed: {', '.join(closed)}")
+        return _failed(
+            invocation,
+            f"Connection to ports of the following listeners on node {name} failed: {', '.join(closed)}",
+        )
     ports = ", ".join(dict.fromkeys(open_ports))
     return _passed(invocation, f"Successfully connected to ports {ports} on node {name}.")
 
@@ -137,7 +144,9 @@ def check_protocol_listener(invocation: Invocation) -> int:
     protocol = invocation.args[0]
     document = invocation.node.get("/api/burrowmq/status")
     name, protocols = document["node"], [row["protocol"] for row in document["listeners"]]
-    invocation.banner(f"Asking node {name} if there's an active listener for protocol {protocol} ...")
+    invocation.banner(
+        f"Asking node {name} if there's an active listener for protocol {protocol} ..."
+    )
     wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(protocol, protocol)
     if wanted in protocols:
         return _passed(invocation, f"A listener for protocol {protocol} is running on node {name}.")
@@ -163,5 +172,7 @@ def check_virtual_hosts(invocation: Invocation) -> int:
 def check_critical(invocation: Invocation) -> int:
     """check_if_node_is_*_critical."""
     name = invocation.node.node_name
-    text = f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
+    text = (
+        f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
+    )
     return _passed(invocation, text)

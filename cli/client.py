@@ -60,7 +60,9 @@ class _UnixConnection(http.client.HTTPConnection):
 class NodeClient:
     """Where the node is and how to ask it."""
 
-    def __init__(self, *, url: str, data_dir: str, timeout_s: float | None, node_option: str) -> None:
+    def __init__(
+        self, *, url: str, data_dir: str, timeout_s: float | None, node_option: str
+    ) -> None:
         self.url = url
         self.socket_path = os.path.join(data_dir, "control.sock")
         self.timeout_s = timeout_s
@@ -86,7 +88,9 @@ class NodeClient:
         """GET a JSON document."""
         return self.request("GET", path)
 
-    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Any:
+    def request(
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+    ) -> Any:
         """One request; the JSON of the reply, None for an empty one.
 
         Raises: Refused, Unreachable, CliError 75.
@@ -103,7 +107,9 @@ class NodeClient:
             response = connection.getresponse()
             raw, status = response.read(), response.status
         except TimeoutError as error:
-            raise CliError(TEMPFAIL, f"Error: no answer from {self.where} within {self.timeout_s} seconds") from error
+            raise CliError(
+                TEMPFAIL, f"Error: no answer from {self.where} within {self.timeout_s} seconds"
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             raise self.unreachable(error) from error
         finally:

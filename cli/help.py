@@ -24,7 +24,9 @@ def command_usage(program: str, name: str) -> str:
 def overview(program: str) -> str:
     """Every command with a line about it."""
     width = max(len(name) for name in COMMANDS)
-    rows = "\n".join(f"   {name:<{width}}  {command.summary}" for name, command in sorted(COMMANDS.items()))
+    rows = "\n".join(
+        f"   {name:<{width}}  {command.summary}" for name, command in sorted(COMMANDS.items())
+    )
     return (
         f"{BOLD}Usage{NORMAL}\n\n"
         f"{program} {OPTIONS} [--data-dir <dir> | --url <url>] [--timeout <seconds>] <command> [<command options>]\n\n"
@@ -50,7 +52,7 @@ def tool_version() -> str:
 
 
 def help_command(invocation: Invocation) -> int:
-    """help [command]."""
+    """Help [command]."""
     if "list-commands" in invocation.flags:
         return autocomplete(invocation)
     if not invocation.args:
@@ -64,13 +66,13 @@ def help_command(invocation: Invocation) -> int:
 
 
 def version(invocation: Invocation) -> int:
-    """version."""
+    """Version."""
     invocation.say(tool_version())
     return OK
 
 
 def autocomplete(invocation: Invocation) -> int:
-    """autocomplete [prefix]."""
+    """Autocomplete [prefix]."""
     prefix = invocation.args[0] if invocation.args else ""
     for name in sorted(COMMANDS):
         if name.startswith(prefix):

@@ -64,4 +64,6 @@ class Invocation:
         try:
             return float(text)
         except ValueError as error:
-            raise CliError(USAGE, f"Invalid options for this command:\n\n--{name} : {text}") from error
+            raise CliError(
+                USAGE, f"Invalid options for this command:\n\n--{name} : {text}"
+            ) from error

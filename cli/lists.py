@@ -38,7 +38,9 @@ QUEUES = Kind(
     " synchronised_slave_pids state type leader members online mirror_pids synchronised_mirror_pids",
 )
 EXCHANGES = Kind(
-    "exchanges", "name type", "name type durable auto_delete internal arguments policy user_who_performed_action"
+    "exchanges",
+    "name type",
+    "name type durable auto_delete internal arguments policy user_who_performed_action",
 )
 BINDINGS = Kind(
     "bindings",
@@ -66,7 +68,10 @@ CONSUMERS = Kind(
     "queue_name channel_pid consumer_tag ack_required prefetch_count active activity_status arguments",
 )
 VHOSTS = Kind(
-    "vhosts", "name", "name description tags default_queue_type tracing cluster_state", has_vhost=False
+    "vhosts",
+    "name",
+    "name description tags default_queue_type tracing cluster_state",
+    has_vhost=False,
 )
 
 
@@ -76,7 +81,9 @@ def _columns(kind: Kind, args: list[str]) -> list[str]:
     known = kind.columns.split()
     unknown = [name for name in asked if name not in known]
     if unknown:
-        raise CliError(USAGE, f"Error (argument validation): Info key(s) {','.join(unknown)} are not supported")
+        raise CliError(
+            USAGE, f"Error (argument validation): Info key(s) {','.join(unknown)} are not supported"
+        )
     return asked or kind.default.split()
 
 
@@ -151,7 +158,9 @@ def permissions(invocation: Invocation) -> int:
     """list_permissions."""
     invocation.banner(f'Listing permissions for vhost "{invocation.vhost}" ...')
     try:
-        return _print(invocation, Kind("permissions", "", ""), ["user", "configure", "write", "read"])
+        return _print(
+            invocation, Kind("permissions", "", ""), ["user", "configure", "write", "read"]
+        )
     except Refused as refused:
         raise CliError(DATAERR, refused.reason) from refused
 

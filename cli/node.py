@@ -25,7 +25,9 @@ POLL_S = 0.05
 def _unit(invocation: Invocation) -> str:
     unit = invocation.values.get("unit", "gb")
     if unit.lower() not in UNITS:
-        raise bad_argument(f"unit '{unit}' is not supported. Please use one of: bytes, mb, mib, gb, gib", USAGE)
+        raise bad_argument(
+            f"unit '{unit}' is not supported. Please use one of: bytes, mb, mib, gb, gib", USAGE
+        )
     return unit.lower()
 
 
@@ -39,7 +41,7 @@ def _in_unit(value: float, unit: str) -> str:
 
 
 def status(invocation: Invocation) -> int:
-    """status."""
+    """Status."""
     unit = _unit(invocation)
     document = invocation.node.get("/api/burrowmq/status")
     if invocation.is_machine_readable:
@@ -95,15 +97,23 @@ def _status_lines(document: dict[str, Any], unit: str) -> list[str]:
 def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
     """One line an alarm."""
     names = {"memory": "Memory alarm", "disk": "Free disk space alarm"}
-    return [f"{names.get(alarm['resource'], alarm['resource'])} on node {alarm['node']}" for alarm in alarms]
+    return [
+        f"{names.get(alarm['resource'], alarm['resource'])} on node {alarm['node']}"
+        for alarm in alarms
+    ]
 
 
 def _memory_lines(document: dict[str, Any], unit: str) -> list[str]:
     memory = document["memory"]
     total = memory["total"]
-    setting, limit = document["vm_memory_high_watermark_setting"], document["vm_memory_high_watermark_limit"]
+    setting, limit = (
+        document["vm_memory_high_watermark_setting"],
+        document["vm_memory_high_watermark_limit"],
+    )
     if "relative" in setting:
-        watermark = f"{setting['relative']} of available memory, computed to: {_in_unit(limit, unit)}"
+        watermark = (
+            f"{setting['relative']} of available memory, computed to: {_in_unit(limit, unit)}"
+        )
     else:
         watermark = _in_unit(limit, unit)
     return [
@@ -152,9 +162,7 @@ def _limit_lines(document: dict[str, Any], unit: str) -> list[str]:
 
 def listener_line(row: dict[str, Any]) -> str:
     """One open port."""
-    return (
-        f"Interface: {row['interface']}, port: {row['port']}, protocol: {row['protocol']}, purpose: {row['purpose']}"
-    )
+    return f"Interface: {row['interface']}, port: {row['port']}, protocol: {row['protocol']}, purpose: {row['purpose']}"
 
 
 def _proplist(document: dict[str, Any]) -> str:
@@ -163,7 +171,9 @@ def _proplist(document: dict[str, Any]) -> str:
     parts = [(name, value) for name, value in document["memory"].items() if isinstance(value, int)]
     memory = ",\n      ".join(f"{{{name},{value}}}" for name, value in parts)
     others = [
-        f" {terms.erlang(name, value)}" for name, value in document.items() if name not in ("memory", "burrowmq")
+        f" {terms.erlang(name, value)}"
+        for name, value in document.items()
+        if name not in ("memory", "burrowmq")
     ]
     shown = (
         f" {{memory,\n     [{memory},\n      {{strategy,rss}},\n"
@@ -181,12 +191,14 @@ def memory_breakdown(invocation: Invocation) -> int:
         invocation.say(terms.compact({"memory": document["memory"], "node": document["node"]}))
         return OK
     invocation.banner(f"Reporting memory breakdown on node {document['node']}...")
-    invocation.say("\n".join(_breakdown(document["memory"], unit, "{name}: {amount} ({share}%)")) + "\n")
+    invocation.say(
+        "\n".join(_breakdown(document["memory"], unit, "{name}: {amount} ({share}%)")) + "\n"
+    )
     return OK
 
 
 def environment(invocation: Invocation) -> int:
-    """environment."""
+    """Environment."""
     document = invocation.node.get("/api/burrowmq/environment")
     if invocation.is_machine_readable:
         invocation.say(terms.compact(document))
@@ -198,11 +210,13 @@ def environment(invocation: Invocation) -> int:
 
 
 def listeners(invocation: Invocation) -> int:
-    """listeners."""
+    """Listeners."""
     document = invocation.node.get("/api/burrowmq/status")
     name = document["node"]
     if invocation.is_machine_readable:
-        invocation.say(terms.compact({"listeners": document["listeners"], "node": name, "result": "ok"}))
+        invocation.say(
+            terms.compact({"listeners": document["listeners"], "node": name, "result": "ok"})
+        )
         return OK
     invocation.banner(f"Asking node {name} to report its protocol listeners ...")
     for row in document["listeners"]:
@@ -237,7 +251,9 @@ def export_definitions(invocation: Invocation) -> int:
         with open(target, "w", encoding="utf-8") as file:
             file.write(document)
     except OSError as error:
-        raise bad_argument(f"Bad argument: File {target} cannot be written: {error.strerror}") from error
+        raise bad_argument(
+            f"Bad argument: File {target} cannot be written: {error.strerror}"
+        ) from error
     return OK
 
 
@@ -291,12 +307,15 @@ def _wait_until_gone(invocation: Invocation, pid: int) -> None:
     deadline = time.monotonic() + (invocation.node.timeout_s or 1e9)
     while not _is_gone(invocation, pid):
         if time.monotonic() >= deadline:
-            raise CliError(TEMPFAIL, f"Error: PID {pid} did not end within {invocation.node.timeout_s:g} seconds")
+            raise CliError(
+                TEMPFAIL,
+                f"Error: PID {pid} did not end within {invocation.node.timeout_s:g} seconds",
+            )
         time.sleep(POLL_S)
 
 
 def shutdown(invocation: Invocation) -> int:
-    """shutdown."""
+    """Shutdown."""
     answer = _stop(invocation)
     name, pid = answer["node"], int(answer["pid"])
     invocation.banner(f"Shutting down RabbitMQ node {name} running at PID {pid}")
@@ -309,7 +328,7 @@ def shutdown(invocation: Invocation) -> int:
 
 
 def stop(invocation: Invocation) -> int:
-    """stop [PIDFILE]: with a pid file, until that process is gone."""
+    """Stop [PIDFILE]: with a pid file, until that process is gone."""
     file = invocation.args[0] if invocation.args else ""
     try:
         answer = _stop(invocation)

@@ -93,7 +93,9 @@ def _pretty(columns: list[str], rows: Rows) -> Iterator[str]:
 
 
 def _pretty_row(cells: list[str], widths: list[int], before: str, after: str) -> str:
-    padded = (f" {before}{_pad(cell, width)}{after} " for cell, width in zip(cells, widths, strict=True))
+    padded = (
+        f" {before}{_pad(cell, width)}{after} " for cell, width in zip(cells, widths, strict=True)
+    )
     return "│" + "│".join(padded) + "│"
 
 

@@ -70,7 +70,7 @@ def _pair(key: str, kind: str, value: Any, in_table: bool) -> str:
     if kind == "table":
         shown = _fields(value, in_table)
     elif kind == "array":
-        shown = "[" + ",".join(_element(*each, in_table) for each in value) + "]"
+        shown = "[" + ",".join(_element(inner, item, in_table) for inner, item in value) + "]"
     else:
         shown = _term(value, in_table=in_table)
     name = _term(key, in_table=in_table)
@@ -109,7 +109,7 @@ def jsonable(value: Any) -> Any:
 
 
 def _object(fields: list[Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for key, kind, value in fields:
         if kind == "table":
             found[key] = _object(value)

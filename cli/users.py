@@ -114,9 +114,11 @@ def authenticate_user(invocation: Invocation) -> int:
     name, password = _name(invocation), _password(invocation)
     invocation.banner(f'Authenticating user "{name}" ...')
     try:
-        invocation.node.request("POST", "/api/burrowmq/authenticate", {"username": name, "password": password})
+        invocation.node.request(
+            "POST", "/api/burrowmq/authenticate", {"username": name, "password": password}
+        )
     except Refused as refused:
-        text = f'Error: failed to authenticate user "{name}"\nuser \'{name}\' - invalid credentials'
+        text = f"Error: failed to authenticate user \"{name}\"\nuser '{name}' - invalid credentials"
         raise CliError(DATAERR, text) from refused
     invocation.say("Success")
     return OK
@@ -186,7 +188,10 @@ def add_vhost(invocation: Invocation) -> int:
     if kind not in ("classic", "undefined"):
         raise CliError(USAGE, f"Error:\nUnsupported default queue type '{kind}'")
     invocation.banner(f'Adding vhost "{name}" ...')
-    body = {"description": invocation.values.get("description", ""), "tags": invocation.values.get("tags", "")}
+    body = {
+        "description": invocation.values.get("description", ""),
+        "tags": invocation.values.get("tags", ""),
+    }
     invocation.node.request("PUT", f"/api/vhosts/{segment(name)}", body)
     return OK
 

@@ -80,7 +80,9 @@ def basic_credentials(request: web.Request) -> tuple[str, str] | None:
     if scheme.lower() != "basic":
         return None
     try:
-        user, colon, password = base64.b64decode(token, validate=True).decode("utf-8").partition(":")
+        user, colon, password = (
+            base64.b64decode(token, validate=True).decode("utf-8").partition(":")
+        )
     except (binascii.Error, UnicodeDecodeError):
         return None
     return (user, password) if colon else None

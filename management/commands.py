@@ -93,7 +93,12 @@ def delete_queue(node: Any, vhost: str, name: str) -> None:
 
 
 def declare_exchange(
-    node: Any, vhost: str, name: str, kind: str, flags: tuple[bool, bool, bool], arguments: dict[str, Any]
+    node: Any,
+    vhost: str,
+    name: str,
+    kind: str,
+    flags: tuple[bool, bool, bool],
+    arguments: dict[str, Any],
 ) -> bool:
     """Whether it is new; `flags` are durable, auto_delete and internal. Raises: AmqpError."""
     owner = node.vhosts[vhost]
@@ -127,11 +132,22 @@ def delete_exchange(node: Any, vhost: str, name: str, if_unused: bool) -> None:
 
 
 def bind(
-    node: Any, vhost: str, source: str, destination: tuple[str, str], key: str, arguments: dict[str, Any]
+    node: Any,
+    vhost: str,
+    source: str,
+    destination: tuple[str, str],
+    key: str,
+    arguments: dict[str, Any],
 ) -> None:
     """Bind; `destination` is (kind, name). Raises: AmqpError."""
     kind, name = destination
-    edge = Edge(source, "queue" if kind == "queue" else "exchange", name, key.encode("utf-8", "surrogateescape"), arguments)
+    edge = Edge(
+        source,
+        "queue" if kind == "queue" else "exchange",
+        name,
+        key.encode("utf-8", "surrogateescape"),
+        arguments,
+    )
     node.vhosts[vhost].bind(edge)
     _staged(node)
 
@@ -177,7 +193,9 @@ def delete_vhost(node: Any, name: str) -> None:
     _staged(node)
 
 
-def put_user(node: Any, name: str, password: str | None, password_hash: str | None, tags: list[str]) -> bool:
+def put_user(
+    node: Any, name: str, password: str | None, password_hash: str | None, tags: list[str]
+) -> bool:
     """Make or change a user; whether it is new. Neither password nor hash: no password logs in."""
     is_new = name not in node.auth.users
     if password:

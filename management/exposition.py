@@ -54,7 +54,9 @@ def text(families: list[Family]) -> bytes:
 async def per_object(node: Any) -> list[Family]:
     """One series an object."""
     families = [*_identity("rabbitmq_", node), *_node_families(node), *_global_families(node)]
-    wanted = {metric.family for metric in (*metrics.QUEUES, *metrics.CONNECTIONS, *metrics.CHANNELS)}
+    wanted = {
+        metric.family for metric in (*metrics.QUEUES, *metrics.CONNECTIONS, *metrics.CHANNELS)
+    }
     return families + await _objects("rabbitmq_", node, wanted | {metrics.DELIVERY}, None)
 
 
@@ -63,7 +65,11 @@ async def detailed(node: Any, wanted: set[str], vhosts: set[str] | None) -> list
     prefix = "rabbitmq_detailed_"
     families = list(_identity("rabbitmq_", node))
     values = _node_values(node)
-    families += [_single(prefix, each, values[each.column]) for each in metrics.NODES if each.family in wanted]
+    families += [
+        _single(prefix, each, values[each.column])
+        for each in metrics.NODES
+        if each.family in wanted
+    ]
     families += await _objects(prefix, node, wanted, vhosts)
     families += _cluster_families(node, wanted)
     return families
@@ -73,8 +79,10 @@ async def aggregated(node: Any) -> list[Family]:
     """Sums: a page whose size does not depend on the number of queues."""
     totals, counters = inspect.object_totals(node), inspect.counters(node)
     families = [*_identity("rabbitmq_", node), *_node_families(node), *_global_families(node)]
-    for name in ("connections", "channels", "consumers", "queues"):
-        families.append(GaugeMetricFamily(f"rabbitmq_{name}", f"Number of {name}", totals[name]))
+    families += [
+        GaugeMetricFamily(f"rabbitmq_{name}", f"Number of {name}", totals[name])
+        for name in ("connections", "channels", "consumers", "queues")
+    ]
     sums = await _sums(inspect.iter_queues(node, None, _columns(metrics.QUEUES)), metrics.QUEUES)
     families += [_single("rabbitmq_", metric, sums[metric.column]) for metric in metrics.QUEUES]
     families.append(
@@ -82,11 +90,15 @@ async def aggregated(node: Any) -> list[Family]:
                             counters["messages_routed"])
     )  # fmt: skip
     sums = await _sums(inspect.connections(node), metrics.CONNECTIONS)
-    families += [_single("rabbitmq_", metric, sums[metric.column]) for metric in metrics.CONNECTIONS]
+    families += [
+        _single("rabbitmq_", metric, sums[metric.column]) for metric in metrics.CONNECTIONS
+    ]
     sums = await _sums(inspect.channels(node), metrics.CHANNELS)
     for metric in metrics.CHANNELS:
         total = metrics.CHANNEL_TOTALS.get(metric.column)
-        families.append(_single("rabbitmq_", metric, counters[total] if total else sums[metric.column]))
+        families.append(
+            _single("rabbitmq_", metric, counters[total] if total else sums[metric.column])
+        )
     return families
 
 
@@ -95,7 +107,7 @@ def _columns(table: tuple[Metric, ...]) -> list[str]:
 
 
 async def _sums(rows: Iterable[Row], table: tuple[Metric, ...]) -> dict[str, float]:
-    sums = dict.fromkeys(_columns(table), 0)
+    sums: dict[str, float] = dict.fromkeys(_columns(table), 0)
     for number, row in enumerate(rows):
         for name in sums:
             sums[name] += row.get(name) or 0
@@ -136,7 +148,9 @@ def _identity(prefix: str, node: Any) -> Iterator[Family]:
         ("free_disk_space_watermark", "disk" in alarms),
         ("memory_used_watermark", "memory" in alarms),
     ):
-        yield UnknownMetricFamily(f"{prefix}alarms_{name}", f"1 while the {name} alarm is on", int(is_on))
+        yield UnknownMetricFamily(
+            f"{prefix}alarms_{name}", f"1 while the {name} alarm is on", int(is_on)
+        )
 
 
 def _node_values(node: Any) -> dict[str, float]:
@@ -178,7 +192,9 @@ def _global_families(node: Any) -> Iterator[Family]:
         family.add_metric(["amqp091"], counters[name])
         yield family
     for name, (counter, text) in metrics.GLOBAL_BY_QUEUE_TYPE.items():
-        family = CounterMetricFamily(f"rabbitmq_global_{name}", text, labels=["protocol", "queue_type"])
+        family = CounterMetricFamily(
+            f"rabbitmq_global_{name}", text, labels=["protocol", "queue_type"]
+        )
         family.add_metric(["amqp091", "rabbit_classic_queue"], counters[counter])
         yield family
     for name, (counter, text) in metrics.GLOBAL_DEAD_LETTERED.items():
@@ -188,8 +204,13 @@ def _global_families(node: Any) -> Iterator[Family]:
         family.add_metric(["rabbit_classic_queue", "disabled"], 0)
         yield family
     totals = inspect.object_totals(node)
-    for name, value in (("publishers", inspect.publisher_count(node)), ("consumers", totals["consumers"])):
-        gauge = GaugeMetricFamily(f"rabbitmq_global_{name}", f"Number of {name}", labels=["protocol"])
+    for name, value in (
+        ("publishers", inspect.publisher_count(node)),
+        ("consumers", totals["consumers"]),
+    ):
+        gauge = GaugeMetricFamily(
+            f"rabbitmq_global_{name}", f"Number of {name}", labels=["protocol"]
+        )
         gauge.add_metric(["amqp091"], value)
         yield gauge
 
@@ -197,20 +218,28 @@ def _global_families(node: Any) -> Iterator[Family]:
 # -- per object --------------------------------------------------------------------------------------------------
 
 
-async def _objects(prefix: str, node: Any, wanted: set[str], vhosts: set[str] | None) -> list[Family]:
+async def _objects(
+    prefix: str, node: Any, wanted: set[str], vhosts: set[str] | None
+) -> list[Family]:
     """The families asked for, one series an object; of the vhosts given, or of all."""
     families: list[Family] = []
     chosen = _chosen(metrics.QUEUES, wanted)
     if chosen:
         rows = inspect.iter_queues(node, None, ["vhost", "name", *_columns(chosen)])
-        families += _series(prefix, chosen, ["vhost", "queue"], await collect(_within(rows, vhosts)))
+        families += _series(
+            prefix, chosen, ["vhost", "queue"], await collect(_within(rows, vhosts))
+        )
     chosen = _chosen(metrics.QUEUE_DELIVERIES, wanted)
     if chosen:
         rows = inspect.iter_queues(node, None, ["vhost", "name", "message_stats"])
-        families += _series(prefix, chosen, ["vhost", "queue"], await collect(_within(_flat(rows), vhosts)))
+        families += _series(
+            prefix, chosen, ["vhost", "queue"], await collect(_within(_flat(rows), vhosts))
+        )
     chosen = _chosen(metrics.CONNECTIONS, wanted)
     if chosen:
-        families += _series(prefix, chosen, ["channel"], list(_within(inspect.connections(node), vhosts)))
+        families += _series(
+            prefix, chosen, ["channel"], list(_within(inspect.connections(node), vhosts))
+        )
     chosen = _chosen(metrics.CHANNELS, wanted)
     if chosen:
         rows = _flat(inspect.channels(node))
@@ -236,7 +265,9 @@ def _flat(rows: Iterable[Row]) -> Iterator[Row]:
 LABELS = {"vhost": "vhost", "queue": "name", "channel": "pid"}
 
 
-def _series(prefix: str, chosen: tuple[Metric, ...], labels: list[str], rows: list[Row]) -> Iterator[Family]:
+def _series(
+    prefix: str, chosen: tuple[Metric, ...], labels: list[str], rows: list[Row]
+) -> Iterator[Family]:
     keys = [LABELS[label] for label in labels]
     for metric in chosen:
         family = FAMILIES[metric.kind](prefix + metric.name, metric.text, labels=labels)
@@ -250,7 +281,9 @@ def _series(prefix: str, chosen: tuple[Metric, ...], labels: list[str], rows: li
 def _cluster_families(node: Any, wanted: set[str]) -> Iterator[Family]:
     prefix = "rabbitmq_cluster_"
     if "vhost_status" in wanted:
-        family = GaugeMetricFamily(f"{prefix}vhost_status", "1 while a vhost runs", labels=["vhost"])
+        family = GaugeMetricFamily(
+            f"{prefix}vhost_status", "1 while a vhost runs", labels=["vhost"]
+        )
         for row in inspect.vhosts(node):
             family.add_metric([row["name"]], 1)
         yield family
@@ -261,9 +294,15 @@ def _cluster_families(node: Any, wanted: set[str]) -> Iterator[Family]:
             counts[key] = counts.get(key, 0) + 1
         labels = ["vhost", "exchange", "type"]
         names = GaugeMetricFamily(f"{prefix}exchange_name", "Exchanges", labels=labels)
-        bound = GaugeMetricFamily(f"{prefix}exchange_bindings", "Bindings of an exchange", labels=labels)
+        bound = GaugeMetricFamily(
+            f"{prefix}exchange_bindings", "Bindings of an exchange", labels=labels
+        )
         for row in inspect.exchanges(node):
             values = [row["vhost"], row["name"], row["type"]]
             names.add_metric(values, 1)
             bound.add_metric(values, counts.get((row["vhost"], row["name"]), 0))
-        yield from (family for family, name in ((names, "exchange_names"), (bound, "exchange_bindings")) if name in wanted)
+        yield from (
+            family
+            for family, name in ((names, "exchange_names"), (bound, "exchange_bindings"))
+            if name in wanted
+        )

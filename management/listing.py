@@ -21,7 +21,9 @@ PATTERN_LIMIT = 200
 Row = dict[str, Any]
 
 
-async def reply_list(call: Call, rows: Iterable[Row], sort: Sequence[str] = ("vhost", "name")) -> web.Response:
+async def reply_list(
+    call: Call, rows: Iterable[Row], sort: Sequence[str] = ("vhost", "name")
+) -> web.Response:
     """Filter, sort, page and project rows as the query asks."""
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]

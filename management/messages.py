@@ -26,7 +26,9 @@ NUMBERS = ("delivery_mode", "priority", "timestamp")
 PROBE = "aliveness-test"
 
 
-def publish(node: Any, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes) -> bool:
+def publish(
+    node: Any, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
+) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
     exrk = join_exrk(exchange.encode(), key.encode())
@@ -35,10 +37,14 @@ def publish(node: Any, vhost: str, exchange: str, key: str, properties: dict[str
     route = owner.resolve(exrk)
     queues = route.queues
     if queues is None:
-        queues = owner.route(route.exchange, (key.encode(),), lambda: properties.get("headers") or {})
+        queues = owner.route(
+            route.exchange, (key.encode(),), lambda: properties.get("headers") or {}
+        )
     is_taken = False
     for queue in queues:
-        is_taken = isinstance(queue.publish([message], message.flags, message.size), int) or is_taken
+        is_taken = (
+            isinstance(queue.publish([message], message.flags, message.size), int) or is_taken
+        )
     return is_taken
 
 
@@ -49,7 +55,11 @@ def _properties(given: dict[str, Any]) -> Any:
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name in NUMBERS:
-            if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdigit():
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | str)
+                or not str(value).isdigit()
+            ):
                 raise bad_request(["not_int", name])
             values[name] = int(value)
         elif name == "headers":
@@ -61,7 +71,9 @@ def _properties(given: dict[str, Any]) -> Any:
     return basic.Properties(**values)
 
 
-async def get(node: Any, vhost: str, name: str, count: int, ack_mode: str) -> list[tuple[Any, bool, int]]:
+async def get(
+    node: Any, vhost: str, name: str, count: int, ack_mode: str
+) -> list[tuple[Any, bool, int]]:
     """Up to `count` (message, redelivered, messages left) of a queue, settled as asked."""
     queue = commands.queue_of(node, vhost, name)
     if queue.exclusive_owner is not None:
@@ -126,7 +138,11 @@ def row(found: tuple[Any, bool, int], encoding: str, truncate: int | None) -> di
     shown = body if truncate is None else body[: max(0, truncate)]
     payload, payload_encoding = _text(shown, encoding)
     values = basic.decode(message.raw)
-    properties = {name: inspect.plain(getattr(values, name)) for name in NAMES if getattr(values, name) is not None}
+    properties = {
+        name: inspect.plain(getattr(values, name))
+        for name in NAMES
+        if getattr(values, name) is not None
+    }
     return {
         "payload_bytes": len(body),
         "redelivered": is_redelivered,

@@ -31,35 +31,98 @@ def _counter(name: str, family: str, column: str, text: str) -> Metric:
 
 COARSE, QUEUE = "queue_coarse_metrics", "queue_metrics"
 QUEUES = (
-    _gauge("queue_messages_ready", COARSE, "messages_ready", "Messages ready to be delivered to consumers"),
-    _gauge("queue_messages_unacked", COARSE, "messages_unacknowledged", "Messages delivered and not yet acknowledged"),
+    _gauge(
+        "queue_messages_ready",
+        COARSE,
+        "messages_ready",
+        "Messages ready to be delivered to consumers",
+    ),
+    _gauge(
+        "queue_messages_unacked",
+        COARSE,
+        "messages_unacknowledged",
+        "Messages delivered and not yet acknowledged",
+    ),
     _gauge("queue_messages", COARSE, "messages", "Ready and unacknowledged messages"),
     _gauge("queue_consumers", "queue_consumer_count", "consumers", "Consumers on a queue"),
-    _gauge("queue_consumer_capacity", QUEUE, "consumer_capacity", "Share of time that consumers could take messages"),
-    _gauge("queue_consumer_utilisation", QUEUE, "consumer_utilisation", "The same under its older name"),
-    _gauge("queue_process_memory_bytes", QUEUE, "memory", "Memory that the queue's own objects take"),
-    _gauge("queue_messages_ram", QUEUE, "messages_ram", "Ready and unacknowledged messages in memory"),
-    _gauge("queue_messages_ram_bytes", QUEUE, "message_bytes_ram", "Size of the messages in memory"),
+    _gauge(
+        "queue_consumer_capacity",
+        QUEUE,
+        "consumer_capacity",
+        "Share of time that consumers could take messages",
+    ),
+    _gauge(
+        "queue_consumer_utilisation", QUEUE, "consumer_utilisation", "The same under its older name"
+    ),
+    _gauge(
+        "queue_process_memory_bytes", QUEUE, "memory", "Memory that the queue's own objects take"
+    ),
+    _gauge(
+        "queue_messages_ram", QUEUE, "messages_ram", "Ready and unacknowledged messages in memory"
+    ),
+    _gauge(
+        "queue_messages_ram_bytes", QUEUE, "message_bytes_ram", "Size of the messages in memory"
+    ),
     _gauge("queue_messages_ready_ram", QUEUE, "messages_ready_ram", "Ready messages in memory"),
-    _gauge("queue_messages_unacked_ram", QUEUE, "messages_unacknowledged_ram", "Unacknowledged messages in memory"),
+    _gauge(
+        "queue_messages_unacked_ram",
+        QUEUE,
+        "messages_unacknowledged_ram",
+        "Unacknowledged messages in memory",
+    ),
     _gauge("queue_messages_persistent", QUEUE, "messages_persistent", "Persistent messages"),
-    _gauge("queue_messages_persistent_bytes", QUEUE, "message_bytes_persistent", "Size of the persistent messages"),
-    _gauge("queue_messages_bytes", QUEUE, "message_bytes", "Size of ready and unacknowledged messages"),
+    _gauge(
+        "queue_messages_persistent_bytes",
+        QUEUE,
+        "message_bytes_persistent",
+        "Size of the persistent messages",
+    ),
+    _gauge(
+        "queue_messages_bytes", QUEUE, "message_bytes", "Size of ready and unacknowledged messages"
+    ),
     _gauge("queue_messages_ready_bytes", QUEUE, "message_bytes_ready", "Size of ready messages"),
-    _gauge("queue_messages_unacked_bytes", QUEUE, "message_bytes_unacknowledged", "Size of unacknowledged messages"),
-    _gauge("queue_messages_paged_out", QUEUE, "messages_paged_out", "Transient messages that are on disk only"),
-    _gauge("queue_messages_paged_out_bytes", QUEUE, "message_bytes_paged_out", "Size of messages paged out"),
-    _gauge("queue_head_message_timestamp", QUEUE, "head_message_timestamp", "Timestamp of the first message"),
+    _gauge(
+        "queue_messages_unacked_bytes",
+        QUEUE,
+        "message_bytes_unacknowledged",
+        "Size of unacknowledged messages",
+    ),
+    _gauge(
+        "queue_messages_paged_out",
+        QUEUE,
+        "messages_paged_out",
+        "Transient messages that are on disk only",
+    ),
+    _gauge(
+        "queue_messages_paged_out_bytes",
+        QUEUE,
+        "message_bytes_paged_out",
+        "Size of messages paged out",
+    ),
+    _gauge(
+        "queue_head_message_timestamp",
+        QUEUE,
+        "head_message_timestamp",
+        "Timestamp of the first message",
+    ),
     _counter("queue_disk_reads", QUEUE, "disk_reads", "Messages read from disk"),
     _counter("queue_disk_writes", QUEUE, "disk_writes", "Messages written to disk"),
 )
 
 CONNECTION, CONNECTION_COARSE = "connection_metrics", "connection_coarse_metrics"
 CONNECTIONS = (
-    _counter("connection_incoming_bytes", CONNECTION_COARSE, "recv_oct", "Bytes received on a connection"),
-    _counter("connection_outgoing_bytes", CONNECTION_COARSE, "send_oct", "Bytes sent on a connection"),
-    _counter("connection_incoming_packets", CONNECTION, "recv_cnt", "Reads from a connection's socket"),
-    _counter("connection_outgoing_packets", CONNECTION, "send_cnt", "Writes to a connection's socket"),
+    _counter(
+        "connection_incoming_bytes", CONNECTION_COARSE, "recv_oct", "Bytes received on a connection"
+    ),
+    _counter(
+        "connection_outgoing_bytes", CONNECTION_COARSE, "send_oct", "Bytes sent on a connection"
+    ),
+    _counter(
+        "connection_incoming_packets", CONNECTION, "recv_cnt", "Reads from a connection's socket"
+    ),
+    _counter(
+        "connection_outgoing_packets", CONNECTION, "send_cnt", "Writes to a connection's socket"
+    ),
     _gauge("connection_pending_packets", CONNECTION, "send_pend", "Writes waiting on a connection"),
     _gauge("connection_channels", CONNECTION, "channels", "Channels on a connection"),
 )
@@ -67,20 +130,64 @@ CONNECTIONS = (
 CHANNEL, EXCHANGED, TAKEN = "channel_metrics", "channel_exchange_metrics", "channel_queue_metrics"
 CHANNELS = (
     _gauge("channel_consumers", CHANNEL, "consumer_count", "Consumers on a channel"),
-    _gauge("channel_messages_unacked", CHANNEL, "messages_unacknowledged", "Delivered, not yet acknowledged"),
-    _gauge("channel_messages_unconfirmed", CHANNEL, "messages_unconfirmed", "Published, not yet confirmed"),
-    _gauge("channel_messages_uncommitted", CHANNEL, "messages_uncommitted", "Published in an open transaction"),
-    _gauge("channel_acks_uncommitted", CHANNEL, "acks_uncommitted", "Acknowledged in an open transaction"),
-    _gauge("consumer_prefetch", CHANNEL, "prefetch_count", "Limit of unacknowledged messages of each new consumer"),
-    _gauge("channel_prefetch", CHANNEL, "global_prefetch_count", "Limit of unacknowledged messages of a channel"),
+    _gauge(
+        "channel_messages_unacked",
+        CHANNEL,
+        "messages_unacknowledged",
+        "Delivered, not yet acknowledged",
+    ),
+    _gauge(
+        "channel_messages_unconfirmed",
+        CHANNEL,
+        "messages_unconfirmed",
+        "Published, not yet confirmed",
+    ),
+    _gauge(
+        "channel_messages_uncommitted",
+        CHANNEL,
+        "messages_uncommitted",
+        "Published in an open transaction",
+    ),
+    _gauge(
+        "channel_acks_uncommitted",
+        CHANNEL,
+        "acks_uncommitted",
+        "Acknowledged in an open transaction",
+    ),
+    _gauge(
+        "consumer_prefetch",
+        CHANNEL,
+        "prefetch_count",
+        "Limit of unacknowledged messages of each new consumer",
+    ),
+    _gauge(
+        "channel_prefetch",
+        CHANNEL,
+        "global_prefetch_count",
+        "Limit of unacknowledged messages of a channel",
+    ),
     _counter("channel_messages_published", EXCHANGED, "publish", "Messages published on a channel"),
     _counter("channel_messages_confirmed", EXCHANGED, "confirm", "Messages confirmed on a channel"),
-    _counter("channel_messages_unroutable_returned", EXCHANGED, "return_unroutable", "Unroutable, returned"),
-    _counter("channel_messages_unroutable_dropped", EXCHANGED, "drop_unroutable", "Unroutable, dropped"),
+    _counter(
+        "channel_messages_unroutable_returned",
+        EXCHANGED,
+        "return_unroutable",
+        "Unroutable, returned",
+    ),
+    _counter(
+        "channel_messages_unroutable_dropped", EXCHANGED, "drop_unroutable", "Unroutable, dropped"
+    ),
     _counter("channel_get_ack", TAKEN, "get", "Got by basic.get with manual acknowledgement"),
     _counter("channel_get", TAKEN, "get_no_ack", "Got by basic.get with automatic acknowledgement"),
-    _counter("channel_messages_delivered_ack", TAKEN, "deliver", "Delivered with manual acknowledgement"),
-    _counter("channel_messages_delivered", TAKEN, "deliver_no_ack", "Delivered with automatic acknowledgement"),
+    _counter(
+        "channel_messages_delivered_ack", TAKEN, "deliver", "Delivered with manual acknowledgement"
+    ),
+    _counter(
+        "channel_messages_delivered",
+        TAKEN,
+        "deliver_no_ack",
+        "Delivered with automatic acknowledgement",
+    ),
     _counter("channel_messages_redelivered", TAKEN, "redeliver", "Redelivered on a channel"),
     _counter("channel_messages_acked", TAKEN, "ack", "Acknowledged on a channel"),
     _counter("channel_get_empty", TAKEN, "get_empty", "basic.get on an empty queue"),
@@ -104,10 +211,19 @@ CHANNEL_TOTALS = {
 DELIVERY = "queue_delivery_metrics"
 QUEUE_DELIVERIES = (
     _counter("queue_messages_published", DELIVERY, "publish", "Messages published into a queue"),
-    _counter("queue_messages_delivered_ack", DELIVERY, "deliver", "Delivered with manual acknowledgement"),
-    _counter("queue_messages_delivered", DELIVERY, "deliver_no_ack", "Delivered with automatic acknowledgement"),
+    _counter(
+        "queue_messages_delivered_ack", DELIVERY, "deliver", "Delivered with manual acknowledgement"
+    ),
+    _counter(
+        "queue_messages_delivered",
+        DELIVERY,
+        "deliver_no_ack",
+        "Delivered with automatic acknowledgement",
+    ),
     _counter("queue_get_ack", DELIVERY, "get", "Got by basic.get with manual acknowledgement"),
-    _counter("queue_get", DELIVERY, "get_no_ack", "Got by basic.get with automatic acknowledgement"),
+    _counter(
+        "queue_get", DELIVERY, "get_no_ack", "Got by basic.get with automatic acknowledgement"
+    ),
     _counter("queue_get_empty", DELIVERY, "get_empty", "basic.get while the queue was empty"),
     _counter("queue_messages_redelivered", DELIVERY, "redeliver", "Redelivered"),
     _counter("queue_messages_acked", DELIVERY, "ack", "Acknowledged"),
@@ -127,17 +243,36 @@ NODES = (
     _counter("queues_deleted", CHURN, "queues_deleted", "Queues deleted"),
     _gauge("process_open_fds", NODE_COARSE, "open_fds", "Open file descriptors"),
     _gauge("process_open_tcp_sockets", NODE_COARSE, "open_sockets", "Open sockets"),
-    _gauge("process_resident_memory_bytes", NODE_COARSE, "resident_bytes", "Memory of the broker's process"),
-    _gauge("disk_space_available_bytes", NODE_COARSE, "disk_free_bytes", "Free space on the data directory's disk"),
+    _gauge(
+        "process_resident_memory_bytes",
+        NODE_COARSE,
+        "resident_bytes",
+        "Memory of the broker's process",
+    ),
+    _gauge(
+        "disk_space_available_bytes",
+        NODE_COARSE,
+        "disk_free_bytes",
+        "Free space on the data directory's disk",
+    ),
     _gauge("erlang_processes_used", NODE_COARSE, "objects", "Connections, channels and queues"),
     _counter("erlang_gc_runs", NODE_COARSE, "gc_runs", "Runs of the garbage collector"),
     _counter("erlang_gc_reclaimed_bytes", NODE_COARSE, "zero", "Not measured"),
-    _counter("erlang_scheduler_context_switches", NODE_COARSE, "context_switches", "Context switches"),
+    _counter(
+        "erlang_scheduler_context_switches", NODE_COARSE, "context_switches", "Context switches"
+    ),
     _gauge("process_max_fds", NODE, "fd_limit", "Limit of open file descriptors"),
     _gauge("process_max_tcp_sockets", NODE, "fd_limit", "Limit of open sockets"),
     _gauge("resident_memory_limit_bytes", NODE, "memory_limit_bytes", "Memory high watermark"),
-    _gauge("disk_space_available_limit_bytes", NODE, "disk_limit_bytes", "Low watermark of free disk space"),
-    _gauge("erlang_processes_limit", NODE, "object_limit", "Limit of connections, channels and queues"),
+    _gauge(
+        "disk_space_available_limit_bytes",
+        NODE,
+        "disk_limit_bytes",
+        "Low watermark of free disk space",
+    ),
+    _gauge(
+        "erlang_processes_limit", NODE, "object_limit", "Limit of connections, channels and queues"
+    ),
     _gauge("erlang_scheduler_run_queue", NODE, "zero", "Not measured"),
     _gauge("erlang_net_ticktime_seconds", NODE, "ticktime_s", "Does not apply to a single node"),
     _gauge("erlang_uptime_seconds", NODE, "uptime_s", "Seconds since the node started"),
@@ -171,16 +306,37 @@ GLOBAL_BY_PROTOCOL = {
 }
 GLOBAL_BY_QUEUE_TYPE = {
     "messages_delivered": ("messages_delivered", "Messages delivered to consumers"),
-    "messages_delivered_consume_auto_ack": ("messages_delivered_auto_ack", "Delivered, automatic acknowledgement"),
-    "messages_delivered_consume_manual_ack": ("messages_delivered_manual_ack", "Delivered, manual acknowledgement"),
-    "messages_delivered_get_auto_ack": ("messages_get_auto_ack", "Got by basic.get, automatic acknowledgement"),
-    "messages_delivered_get_manual_ack": ("messages_get_manual_ack", "Got by basic.get, manual acknowledgement"),
+    "messages_delivered_consume_auto_ack": (
+        "messages_delivered_auto_ack",
+        "Delivered, automatic acknowledgement",
+    ),
+    "messages_delivered_consume_manual_ack": (
+        "messages_delivered_manual_ack",
+        "Delivered, manual acknowledgement",
+    ),
+    "messages_delivered_get_auto_ack": (
+        "messages_get_auto_ack",
+        "Got by basic.get, automatic acknowledgement",
+    ),
+    "messages_delivered_get_manual_ack": (
+        "messages_get_manual_ack",
+        "Got by basic.get, manual acknowledgement",
+    ),
     "messages_get_empty": ("messages_get_empty", "basic.get on an empty queue"),
     "messages_redelivered": ("messages_redelivered", "Messages redelivered"),
     "messages_acknowledged": ("messages_acknowledged", "Messages acknowledged by consumers"),
 }
 GLOBAL_DEAD_LETTERED = {
-    "messages_dead_lettered_maxlen": ("dead_lettered_maxlen", "Dead-lettered because a queue was full"),
-    "messages_dead_lettered_expired": ("dead_lettered_expired", "Dead-lettered because they expired"),
-    "messages_dead_lettered_rejected": ("dead_lettered_rejected", "Dead-lettered because they were rejected"),
+    "messages_dead_lettered_maxlen": (
+        "dead_lettered_maxlen",
+        "Dead-lettered because a queue was full",
+    ),
+    "messages_dead_lettered_expired": (
+        "dead_lettered_expired",
+        "Dead-lettered because they expired",
+    ),
+    "messages_dead_lettered_rejected": (
+        "dead_lettered_rejected",
+        "Dead-lettered because they were rejected",
+    ),
 }

@@ -22,7 +22,9 @@ def create_app(node: Any) -> web.Application:
     app = web.Application()
     app[NODE] = node
     path = settings.metrics_path(node.config)
-    app.router.add_get(path, _per_object if settings.metrics_per_object(node.config) else _aggregated)
+    app.router.add_get(
+        path, _per_object if settings.metrics_per_object(node.config) else _aggregated
+    )
     app.router.add_get(f"{path}/per-object", _per_object)
     app.router.add_get(f"{path}/detailed", _detailed)
     return app
@@ -46,7 +48,9 @@ async def _detailed(request: web.Request) -> web.Response:
     exposition = await _exposition()
     wanted = set(request.query.getall("family", []))
     vhosts = set(request.query.getall("vhost", [])) or None
-    return await _page(request, exposition, await exposition.detailed(request.app[NODE], wanted, vhosts))
+    return await _page(
+        request, exposition, await exposition.detailed(request.app[NODE], wanted, vhosts)
+    )
 
 
 async def _page(request: web.Request, exposition: Any, families: list[Any]) -> web.Response:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from broker import inspect
+from broker.auth import LoginRefused
 from management import access, commands, prometheus, settings, ui
 from management.aio import web
 from management.api import ROUTES
@@ -86,10 +87,10 @@ def _caller(request: web.Request) -> access.Caller:
 def _authenticate(request: web.Request, name: str, password: str) -> Any:
     """The user object, or None when the broker refuses."""
     try:
-        return commands.authenticate(request.app[NODE], name, password, is_loopback=access.peer_is_loopback(request))
-    except Exception as error:
-        if refusal_of(error) is None:
-            raise
+        return commands.authenticate(
+            request.app[NODE], name, password, is_loopback=access.peer_is_loopback(request)
+        )
+    except LoginRefused:
         return None
 
 
@@ -100,12 +101,14 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except ApiError as error:
         response = reply(error.body(), error.status)
     except web.HTTPMethodNotAllowed as error:
-        response = web.Response(status=405, headers={"Allow": ", ".join(sorted(error.allowed_methods))})
+        response = web.Response(
+            status=405, headers={"Allow": ", ".join(sorted(error.allowed_methods))}
+        )
     except web.HTTPNotFound:
         response = reply({"error": "Object Not Found", "reason": "Not Found"}, 404)
     except web.HTTPException:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the one place: a bug must answer, not hang the client
         response = _answer_broker(request, error)
     response.headers.setdefault("Cache-Control", "no-cache")
     response.headers.setdefault("Vary", "Origin")
@@ -117,7 +120,7 @@ def _answer_broker(request: web.Request, error: Exception) -> web.Response:
     refusal = refusal_of(error)
     if refusal is not None:
         return reply(refusal.body(), refusal.status)
-    LOGGER.exception("request_failed %s %s", request.method, request.path)
+    LOGGER.error("request_failed %s %s", request.method, request.path, exc_info=error)
     return web.Response(
         status=500,
         body=dump({"error": "internal_error", "reason": "see the log"}),
@@ -145,26 +148,36 @@ class Management:
         self._sampler = asyncio.get_running_loop().create_task(self._sample_for_ever())
 
     async def _open_listeners(self) -> None:
-        node = self._node
         if self._socket_path:
-            runner = await self._runner(create_app(node, trusted=True, rates=self._rates))
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._socket_path)  # left by a node that was killed; the data directory is locked by us
-            # The socket is made under the umask: nobody else can connect between bind and chmod.
-            before = os.umask(0o177)
-            try:
-                await web.UnixSite(runner, self._socket_path).start()
-            finally:
-                os.umask(before)
+            await self._open_control_socket()
         for open_app, addresses in (
-            (lambda: create_app(node, trusted=False, rates=self._rates), settings.management_addresses(node.config)),
-            (lambda: prometheus.create_app(node), settings.prometheus_addresses(node.config)),
+            (self._api, settings.management_addresses(self._node.config)),
+            (
+                lambda: prometheus.create_app(self._node),
+                settings.prometheus_addresses(self._node.config),
+            ),
         ):
-            if not addresses:
-                continue
-            runner = await self._runner(open_app())
-            for host, port in addresses:
-                await _listen(runner, host, port)
+            if addresses:
+                runner = await self._runner(open_app())
+                for host, port in addresses:
+                    await _listen(runner, host, port)
+
+    def _api(self) -> web.Application:
+        return create_app(self._node, trusted=False, rates=self._rates)
+
+    async def _open_control_socket(self) -> None:
+        """Burrowctl's door: a socket in the data directory that only its owner can open."""
+        runner = await self._runner(create_app(self._node, trusted=True, rates=self._rates))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(
+                self._socket_path
+            )  # left by a node that was killed; the data directory is locked by us
+        # The socket is made under the umask: nobody else can connect between bind and chmod.
+        before = os.umask(0o177)
+        try:
+            await web.UnixSite(runner, self._socket_path).start()
+        finally:
+            os.umask(before)
 
     async def _runner(self, app: web.Application) -> web.AppRunner:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -200,7 +213,10 @@ class Management:
             stats = inspect.message_stats(queue.metrics)
             if stats:
                 stats["messages"] = queue.ready_count + queue.unacked_count
-                stats["messages_ready"], stats["messages_unacknowledged"] = queue.ready_count, queue.unacked_count
+                stats["messages_ready"], stats["messages_unacknowledged"] = (
+                    queue.ready_count,
+                    queue.unacked_count,
+                )
                 rates.add((vhost.name, queue.name), now_s, stats)
             if count % 200 == 199:
                 await asyncio.sleep(0)

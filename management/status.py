@@ -66,12 +66,22 @@ def listeners(node: Any) -> list[Document]:
     for addresses, protocol, purpose in (
         (settings.amqp_addresses(config), "amqp", "AMQP 0-9-1"),
         (settings.management_addresses(config), "http", "HTTP API"),
-        (settings.prometheus_addresses(config), "http/prometheus", "Prometheus exporter API over HTTP"),
+        (
+            settings.prometheus_addresses(config),
+            "http/prometheus",
+            "Prometheus exporter API over HTTP",
+        ),
     ):
         for host, port in addresses:
             interface = f"[{host or '::'}]" if ":" in host or not host else host
             rows.append(
-                {"interface": interface, "node": node.name, "port": port, "protocol": protocol, "purpose": purpose}
+                {
+                    "interface": interface,
+                    "node": node.name,
+                    "port": port,
+                    "protocol": protocol,
+                    "purpose": purpose,
+                }
             )
     return rows
 
@@ -105,7 +115,10 @@ def document(node: Any) -> Document:
         "node": node.name,
         "os": f"{platform.system()} {platform.release()}",
         "pid": os.getpid(),
-        "processes": {"limit": 1048576, "used": totals["connections"] + totals["channels"] + totals["queues"]},
+        "processes": {
+            "limit": 1048576,
+            "used": totals["connections"] + totals["channels"] + totals["queues"],
+        },
         "product_name": "BurrowMQ",
         "product_version": burrowmq_version(),
         "rabbitmq_version": RABBITMQ_VERSION,
@@ -121,5 +134,9 @@ def document(node: Any) -> Document:
         "vm_memory_calculation_strategy": "rss",
         "vm_memory_high_watermark_limit": limit,
         "vm_memory_high_watermark_setting": settings.memory_watermark_setting(config),
-        "burrowmq": {"version": burrowmq_version(), "codec": str(node.codec_name), "confirm": str(config.store.confirm)},
+        "burrowmq": {
+            "version": burrowmq_version(),
+            "codec": str(node.codec_name),
+            "confirm": str(config.store.confirm),
+        },
     }

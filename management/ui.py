@@ -5,6 +5,8 @@ Owns no state. No framework, no remote files; the policy below lets the page loa
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from management.aio import web
 
 POLICY = "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
@@ -44,12 +46,18 @@ setInterval(refresh, 5000);
 
 def add_routes(app: web.Application) -> None:
     """Serve the page and its two files. They hold nothing secret; the data behind them needs a login."""
-    for path, body, kind in (("/", PAGE, "text/html"), ("/ui.js", SCRIPT, "text/javascript"), ("/ui.css", STYLE, "text/css")):
+    for path, body, kind in (
+        ("/", PAGE, "text/html"),
+        ("/ui.js", SCRIPT, "text/javascript"),
+        ("/ui.css", STYLE, "text/css"),
+    ):
         app.router.add_get(path, _static(body, kind))
 
 
-def _static(body: str, kind: str):  # type: ignore[no-untyped-def]
+def _static(body: str, kind: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handler(request: web.Request) -> web.Response:
-        return web.Response(text=body, content_type=kind, headers={"Content-Security-Policy": POLICY})
+        return web.Response(
+            text=body, content_type=kind, headers={"Content-Security-Policy": POLICY}
+        )
 
     return handler

@@ -27,12 +27,15 @@ def _between(call: Call) -> list[dict[str, Any]]:
     source = "" if call.path("source") == "amq.default" else call.path("source")
     destination = call.path("destination")
     owner = call.node.vhosts[vhost]
-    if source not in owner.exchanges or destination not in (owner.queues if kind == "queue" else owner.exchanges):
+    if source not in owner.exchanges or destination not in (
+        owner.queues if kind == "queue" else owner.exchanges
+    ):
         raise not_found()
     return [
         row
         for row in inspect.bindings(call.node, vhost)
-        if (row["source"], row["destination_type"], row["destination"]) == (source, kind, destination)
+        if (row["source"], row["destination_type"], row["destination"])
+        == (source, kind, destination)
     ]
 
 

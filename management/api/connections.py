@@ -37,7 +37,11 @@ async def connections(call: Call) -> web.Response:
 
 async def connections_of_user(call: Call) -> web.Response:
     """One user's connections."""
-    rows = [row for row in _own(call, inspect.connections(call.node)) if row["user"] == call.path("user")]
+    rows = [
+        row
+        for row in _own(call, inspect.connections(call.node))
+        if row["user"] == call.path("user")
+    ]
     return await reply_list(call, rows, sort=("name",))
 
 
@@ -54,7 +58,9 @@ def _sessions(call: Call) -> list[Any]:
     sessions = commands.sessions_named(call.node, call.path("name"))
     if not sessions:
         raise not_found()
-    if not call.caller.may("monitoring") and any(inspect.user_name(s) != call.caller.name for s in sessions):
+    if not call.caller.may("monitoring") and any(
+        inspect.user_name(s) != call.caller.name for s in sessions
+    ):
         raise unauthorised("User not authorised to access object")
     return sessions
 

@@ -44,7 +44,9 @@ def document(node: Any, vhost: str | None = None) -> Row:
         _pick(row, BINDING_KEYS)
         for row in inspect.bindings(node, vhost)
         if row["source"]
-        and not (row["destination_type"] == "queue" and (row["vhost"], row["destination"]) in exclusive)
+        and not (
+            row["destination_type"] == "queue" and (row["vhost"], row["destination"]) in exclusive
+        )
     ]
     shared: Row = {
         "rabbit_version": status.RABBITMQ_VERSION,
@@ -60,7 +62,9 @@ def document(node: Any, vhost: str | None = None) -> Row:
     return {
         **shared,
         "users": inspect.users(node),
-        "vhosts": [{"name": row["name"], "metadata": row["metadata"]} for row in inspect.vhosts(node)],
+        "vhosts": [
+            {"name": row["name"], "metadata": row["metadata"]} for row in inspect.vhosts(node)
+        ],
         "permissions": inspect.permissions(node),
         "topic_permissions": [],
         "parameters": [],

@@ -69,7 +69,11 @@ async def declare(call: Call) -> web.Response:
         vhost,
         name,
         str(body.get("type", "direct")),
-        (flag_of(body, "durable", True), flag_of(body, "auto_delete", False), flag_of(body, "internal", False)),
+        (
+            flag_of(body, "durable", True),
+            flag_of(body, "auto_delete", False),
+            flag_of(body, "internal", False),
+        ),
         arguments,
     )
     return created() if is_new else no_content()
@@ -92,7 +96,11 @@ async def bindings_of(call: Call) -> web.Response:
     if side == "source":
         rows = [row for row in rows if row["source"] == name]
     else:
-        rows = [row for row in rows if row["destination_type"] == "exchange" and row["destination"] == name]
+        rows = [
+            row
+            for row in rows
+            if row["destination_type"] == "exchange" and row["destination"] == name
+        ]
     return await reply_list(call, rows, sort=("source", "destination"))
 
 
@@ -106,7 +114,9 @@ async def publish(call: Call) -> web.Response:
     if not isinstance(properties, dict):
         raise bad_request("properties must be an object")
     commands.require(call, vhost, "write", "exchange", name)
-    routed = messages.publish(call.node, vhost, name, str(body["routing_key"]), properties, _payload(body))
+    routed = messages.publish(
+        call.node, vhost, name, str(body["routing_key"]), properties, _payload(body)
+    )
     return reply({"routed": routed})
 
 
@@ -128,6 +138,8 @@ ROUTES = (
     Route("GET", "/api/exchanges/{vhost}/{exchange}", exchange),
     Route("PUT", "/api/exchanges/{vhost}/{exchange}", declare),
     Route("DELETE", "/api/exchanges/{vhost}/{exchange}", delete),
-    Route("GET", "/api/exchanges/{vhost}/{exchange}/bindings/{side:source|destination}", bindings_of),
+    Route(
+        "GET", "/api/exchanges/{vhost}/{exchange}/bindings/{side:source|destination}", bindings_of
+    ),
     Route("POST", "/api/exchanges/{vhost}/{exchange}/publish", publish),
 )

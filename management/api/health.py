@@ -57,7 +57,9 @@ async def port_listener(call: Call) -> web.Response:
 
 async def protocol_listener(call: Call) -> web.Response:
     """Whether a protocol is served."""
-    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(call.path("protocol"), call.path("protocol"))
+    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(
+        call.path("protocol"), call.path("protocol")
+    )
     protocols = sorted({row["protocol"] for row in status.listeners(call.node)})
     if wanted in protocols:
         return _ok(protocol=call.path("protocol"))

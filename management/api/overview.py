@@ -87,7 +87,9 @@ async def overview(call: Call) -> web.Response:
         "management_version": status.RABBITMQ_VERSION,
         "rates_mode": "basic",
         "sample_retention_policies": {"global": [600], "basic": [600], "detailed": [600]},
-        "exchange_types": [{"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES],
+        "exchange_types": [
+            {"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES
+        ],
         "product_version": status.RABBITMQ_VERSION,
         "product_name": status.PRODUCT_NAME,
         "rabbitmq_version": status.RABBITMQ_VERSION,
@@ -158,12 +160,20 @@ def node_row(call: Call) -> dict[str, Any]:
         "queue_index_read_count": int(stats.get("read", 0)),
         "queue_index_write_count": int(stats.get("written", 0)),
         **_renamed(call, CHURN, counters),
-        "exchange_types": [{"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES],
+        "exchange_types": [
+            {"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES
+        ],
         "auth_mechanisms": [
-            {"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": True},
+            {
+                "name": "PLAIN",
+                "description": "SASL PLAIN authentication mechanism",
+                "enabled": True,
+            },
             {"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": True},
         ],
-        "applications": [{"name": "rabbit", "description": "BurrowMQ", "version": status.RABBITMQ_VERSION}],
+        "applications": [
+            {"name": "rabbit", "description": "BurrowMQ", "version": status.RABBITMQ_VERSION}
+        ],
         "contexts": _contexts(call),
         "log_files": settings.log_files(node.config),
         "db_dir": os.path.abspath(node.config.data_dir),
@@ -202,7 +212,9 @@ async def node_memory(call: Call) -> web.Response:
 
 async def whoami(call: Call) -> web.Response:
     """The caller."""
-    return reply({"name": call.caller.name, "tags": list(call.caller.tags), "is_internal_user": True})
+    return reply(
+        {"name": call.caller.name, "tags": list(call.caller.tags), "is_internal_user": True}
+    )
 
 
 async def cluster_name(call: Call) -> web.Response:

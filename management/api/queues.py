@@ -32,7 +32,11 @@ ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "re
 
 def _columns(call: Call) -> tuple[str, ...]:
     """Only the attributes that the reply needs: a monitoring script's two columns cost two."""
-    asked = [name.split(".")[0].removesuffix("_details") for name in call.query("columns").split(",") if name]
+    asked = [
+        name.split(".")[0].removesuffix("_details")
+        for name in call.query("columns").split(",")
+        if name
+    ]
     if not asked:
         return inspect.REDUCED_QUEUE_COLUMNS
     needed = ["vhost", "name", call.query("sort").split(".")[0], *asked]
@@ -90,7 +94,12 @@ async def declare(call: Call) -> web.Response:
         raise bad_request("arguments must be an object")
     commands.require(call, vhost, "configure", "queue", name)
     is_new = commands.declare_queue(
-        call.node, vhost, name, flag_of(body, "durable", True), flag_of(body, "auto_delete", False), arguments
+        call.node,
+        vhost,
+        name,
+        flag_of(body, "durable", True),
+        flag_of(body, "auto_delete", False),
+        arguments,
     )
     return created() if is_new else no_content()
 

@@ -113,7 +113,9 @@ async def put_permission(call: Call) -> web.Response:
     if name not in {row["name"] for row in inspect.users(call.node)}:
         raise bad_request("user_not_found")
     is_new = not inspect.permissions(call.node, vhost, name)
-    commands.put_permission(call.node, vhost, name, [str(body[key]) for key in ("configure", "write", "read")])
+    commands.put_permission(
+        call.node, vhost, name, [str(body[key]) for key in ("configure", "write", "read")]
+    )
     return created() if is_new else no_content()
 
 

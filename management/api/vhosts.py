@@ -23,7 +23,9 @@ def _with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
 async def vhosts(call: Call) -> web.Response:
     """Those that are open to the caller."""
     rows = [
-        _with_rates(call, row) for row in inspect.vhosts(call.node) if call.caller.may_see(call.node, row["name"])
+        _with_rates(call, row)
+        for row in inspect.vhosts(call.node)
+        if call.caller.may_see(call.node, row["name"])
     ]
     return await reply_list(call, rows, sort=("name",))
 

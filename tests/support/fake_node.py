@@ -283,7 +283,10 @@ class FakeNode:
     def make_vhost(self, name: str) -> Vhost:
         """A real vhost over fake queues."""
         return Vhost(
-            name, cast("StagingEngine", self.engine), cast("Any", make_queue), cast("Entropy", FakeEntropy())
+            name,
+            cast("StagingEngine", self.engine),
+            cast("Any", make_queue),
+            cast("Entropy", FakeEntropy()),
         )
 
     def request_stop(self) -> None:
@@ -303,7 +306,9 @@ def make_queue(vhost: Vhost, declaration: QueueDeclaration, settings: Settings) 
     )
 
 
-def add_queue(node: FakeNode, name: str, *, vhost: str = "/", durable: bool = True, **more: Any) -> FakeQueue:
+def add_queue(
+    node: FakeNode, name: str, *, vhost: str = "/", durable: bool = True, **more: Any
+) -> FakeQueue:
     """Declare a queue and set what the test wants to see."""
     declaration = QueueDeclaration(name=name, durable=durable, arguments=more.pop("arguments", {}))
     queue = cast("FakeQueue", node.vhosts[vhost].declare_queue(declaration))
@@ -327,7 +332,10 @@ def small_world() -> FakeNode:
     )  # fmt: skip
     properties = {"product": "pika", "capabilities": {"basic.nack": True}}
     session = FakeSession(
-        "127.0.0.1:40000 -> 127.0.0.1:5672", node.auth.users["guest"], vhost, FakeConnection(properties)
+        "127.0.0.1:40000 -> 127.0.0.1:5672",
+        node.auth.users["guest"],
+        vhost,
+        FakeConnection(properties),
     )
     channel = FakeChannel(1, session, unacked=FakeUnacked(1), prefetch_count=10)
     consumer = FakeConsumer("ctag1", channel, prefetch_count=10)

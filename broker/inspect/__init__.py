@@ -1,0 +1,111 @@
+"""Read-only rows about everything in the node, with RabbitMQ's field names.
+
+Owns no state. The HTTP API, Prometheus and (through the API) burrowctl ask it for lists of dicts; it is the only
+package outside the broker's core that touches the attributes of queues, channels, sessions and exchanges, so that a
+rename there is one edit here. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
+
+Invariants: nothing here changes the broker, nothing here waits, and a row costs O(columns asked for). A value that
+RabbitMQ has and this broker has not (mirrors, Erlang processes) is the value that RabbitMQ shows on a single node.
+
+Source: the info keys of rabbit_amqqueue, rabbit_exchange, rabbit_channel, rabbit_reader and rabbit_binding (3.13).
+"""
+
+from __future__ import annotations
+
+from broker.inspect.connections import (
+    alarms,
+    channel_details,
+    channel_row,
+    channels,
+    connection_row,
+    connections,
+    each_session,
+    session_state,
+    user_name,
+    vhost_name,
+)
+from broker.inspect.node import (
+    TOTALS,
+    counters,
+    object_totals,
+    permissions,
+    publisher_count,
+    store_stats,
+    totals,
+    users,
+    vhost_row,
+    vhosts,
+)
+from broker.inspect.queues import (
+    CTL_QUEUE_COLUMNS,
+    DETAILED_QUEUE_COLUMNS,
+    QUEUE_COLUMNS,
+    REDUCED_QUEUE_COLUMNS,
+    consumer_row,
+    consumers,
+    each_queue,
+    each_vhost,
+    iter_queues,
+    queue,
+    queues,
+)
+from broker.inspect.topology import (
+    bindings,
+    exchange_row,
+    exchanges,
+    find_binding,
+    properties_key,
+)
+from broker.inspect.values import (
+    DELIVERED,
+    DISK,
+    message_stats,
+    pid,
+    plain,
+    typed,
+)
+
+__all__ = [
+    "CTL_QUEUE_COLUMNS",
+    "DELIVERED",
+    "DETAILED_QUEUE_COLUMNS",
+    "DISK",
+    "QUEUE_COLUMNS",
+    "REDUCED_QUEUE_COLUMNS",
+    "TOTALS",
+    "alarms",
+    "bindings",
+    "channel_details",
+    "channel_row",
+    "channels",
+    "connection_row",
+    "connections",
+    "consumer_row",
+    "consumers",
+    "counters",
+    "each_queue",
+    "each_session",
+    "each_vhost",
+    "exchange_row",
+    "exchanges",
+    "find_binding",
+    "iter_queues",
+    "message_stats",
+    "object_totals",
+    "permissions",
+    "pid",
+    "plain",
+    "properties_key",
+    "publisher_count",
+    "queue",
+    "queues",
+    "session_state",
+    "store_stats",
+    "totals",
+    "typed",
+    "user_name",
+    "users",
+    "vhost_name",
+    "vhost_row",
+    "vhosts",
+]

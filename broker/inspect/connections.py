@@ -1,0 +1,150 @@
+"""Connections and channels as rows, and the alarms that block them.
+
+Owns no state. Source: rabbit_reader's and rabbit_channel's info keys (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.inspect.values import Row, Table, message_stats, pid, plain
+
+
+def alarms(node: Any) -> list[Row]:
+    """Resource alarms in effect: `{"node", "resource"}` with resource memory or disk."""
+    return [{"node": node.name, "resource": name} for name in sorted(_alarm_names(node))]
+
+
+def _alarm_names(node: Any) -> set[str]:
+    """Memory and disk; a store that is full or broken is a disk alarm."""
+    return {"disk" if name == "store" else str(name) for name in node.alarms.active}
+
+
+def channel_details(node: Any, channel: Any) -> Row:
+    """Where a consumer sits."""
+    session = channel.session
+    return {
+        "connection_name": session.name,
+        "name": f"{session.name} ({channel.number})",
+        "node": node.name,
+        "number": channel.number,
+        "peer_host": session.peer.host,
+        "peer_port": session.peer.port,
+        "user": user_name(session),
+    }
+
+
+def user_name(session: Any) -> str:
+    """The name that a session logged in with, empty before it did."""
+    return str(session.user.name)
+
+
+def vhost_name(session: Any) -> str:
+    """The vhost that a session opened, empty before it did."""
+    return "" if session.vhost is None else str(session.vhost.name)
+
+
+def session_state(node: Any, session: Any) -> str:
+    """RabbitMQ's word for what a connection is doing."""
+    if session.is_blocked:
+        return "blocked"
+    state = str(session.connection.state)
+    return "blocking" if state == "running" and _alarm_names(node) else state
+
+
+def connection_row(node: Any, session: Any, table: Table = plain) -> Row:
+    """One connection."""
+    connection, peer, wire = session.connection, session.peer, session.wire
+    properties = connection.client_properties or {}
+    return {
+        "pid": pid(node, session),
+        "name": session.name,
+        "vhost": vhost_name(session),
+        "user": user_name(session),
+        "user_who_performed_action": user_name(session),
+        "user_provided_name": plain(properties.get("connection_name")),
+        "node": node.name,
+        "type": "network",
+        "protocol": "AMQP 0-9-1",
+        "auth_mechanism": session.auth_mechanism,
+        "state": session_state(node, session),
+        "channels": len(session.channels),
+        "channel_max": connection.channel_max,
+        "frame_max": connection.frame_max,
+        "timeout": connection.heartbeat_s,
+        "host": peer.local_host,
+        "port": peer.local_port,
+        "peer_host": peer.host,
+        "peer_port": peer.port,
+        "ssl": False, "ssl_protocol": None, "ssl_cipher": None, "ssl_hash": None, "ssl_key_exchange": None,
+        "peer_cert_subject": None, "peer_cert_issuer": None, "peer_cert_validity": None,
+        "connected_at": int(session.connected_at_ms),
+        "client_properties": table(properties),
+        "recv_oct": int(getattr(wire, "bytes_received", 0)),
+        "send_oct": int(getattr(wire, "bytes_sent", 0)),
+        # Reads and writes of the socket: RabbitMQ counts packets the same way.
+        "recv_cnt": int(getattr(wire, "reads", 0)),
+        "send_cnt": int(getattr(wire, "writes", 0)),
+        "send_pend": 0,
+    }  # fmt: skip
+
+
+def each_session(node: Any, vhost: str | None = None) -> list[Any]:
+    """Sessions by name; a session that has not opened a vhost yet belongs to none."""
+    found = [s for s in list(node.sessions) if vhost is None or vhost_name(s) == vhost]
+    return sorted(found, key=lambda session: str(session.name))
+
+
+def connections(node: Any, vhost: str | None = None, table: Table = plain) -> list[Row]:
+    """Every connection."""
+    return [connection_row(node, session, table) for session in each_session(node, vhost)]
+
+
+def _uncommitted(channel: Any) -> tuple[int, int]:
+    """(messages, settlements) waiting for tx.commit."""
+    transaction = channel.transaction
+    if transaction is None:
+        return 0, 0
+    return (
+        sum(len(messages) for _, messages, *_ in transaction.publishes),
+        sum(len(pieces) for _, pieces in transaction.settlements),
+    )
+
+
+def channel_row(node: Any, channel: Any) -> Row:
+    """One channel."""
+    session = channel.session
+    return {
+        "pid": pid(node, channel),
+        "connection": pid(node, session),
+        "name": f"{session.name} ({channel.number})",
+        "number": channel.number,
+        "vhost": vhost_name(session),
+        "user": user_name(session),
+        "user_who_performed_action": user_name(session),
+        "node": node.name,
+        "state": "running",
+        "connection_details": {
+            "name": session.name, "peer_host": session.peer.host, "peer_port": session.peer.port,
+        },
+        "transactional": channel.transaction is not None,
+        "confirm": channel.confirms is not None,
+        "consumer_count": len(channel.consumers),
+        "messages_unacknowledged": channel.unacked.count,
+        "messages_uncommitted": _uncommitted(channel)[0],
+        "acks_uncommitted": _uncommitted(channel)[1],
+        "messages_unconfirmed": 0 if channel.confirms is None else channel.confirms.unconfirmed_count,
+        "prefetch_count": channel.prefetch_count,
+        "global_prefetch_count": channel.global_prefetch_count,
+        "pending_raft_commands": 0,
+        "message_stats": message_stats(channel.metrics),
+    }  # fmt: skip
+
+
+def channels(node: Any, vhost: str | None = None) -> list[Row]:
+    """Every channel, by connection and number."""
+    return [
+        channel_row(node, session.channels[number])
+        for session in each_session(node, vhost)
+        for number in sorted(session.channels)
+    ]

@@ -1,0 +1,110 @@
+"""Vhosts, users, permissions, and the node's own totals.
+
+Owns no state. Sums over queues are O(queues) with a few attribute reads each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.inspect.queues import each_vhost
+from broker.inspect.values import Row
+
+TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
+
+
+def totals(node: Any, vhost: str | None = None) -> Row:
+    """Sums over queues, for overview and vhosts; O(queues)."""
+    ready = unacked = 0
+    for owner in each_vhost(node, vhost):
+        for each in owner.queues.values():
+            ready += each.ready_count
+            unacked += each.unacked_count
+    return {
+        "messages": ready + unacked,
+        "messages_ready": ready,
+        "messages_unacknowledged": unacked,
+    }
+
+
+def object_totals(node: Any) -> Row:
+    """How many of each thing there are."""
+    return {
+        "channels": sum(len(session.channels) for session in node.sessions),
+        "connections": len(node.sessions),
+        "consumers": sum(
+            len(each.consumers) for owner in node.vhosts.values() for each in owner.queues.values()
+        ),
+        "exchanges": sum(len(owner.exchanges) for owner in node.vhosts.values()),
+        "queues": sum(len(owner.queues) for owner in node.vhosts.values()),
+    }
+
+
+def vhost_row(node: Any, vhost: Any) -> Row:
+    """One vhost with the sums of its queues."""
+    metadata = {
+        "description": vhost.description,
+        "tags": list(vhost.tags),
+    }
+    return {
+        "name": vhost.name,
+        **metadata,
+        "default_queue_type": "undefined",
+        "metadata": dict(metadata),
+        "tracing": False,
+        "cluster_state": {node.name: "running"},
+        **totals(node, vhost.name),
+    }
+
+
+def vhosts(node: Any) -> list[Row]:
+    """Every vhost, by name."""
+    return [vhost_row(node, owner) for owner in each_vhost(node, None)]
+
+
+def users(node: Any) -> list[Row]:
+    """Every user with its password hash, as definitions carry it."""
+    rows = [
+        {
+            "name": user.name,
+            "password_hash": user.password_hash,
+            "hashing_algorithm": user.hashing_algorithm,
+            "tags": list(user.tags),
+            "limits": {},
+        }
+        for user in node.auth.users.values()
+    ]
+    return sorted(rows, key=lambda row: str(row["name"]))
+
+
+def permissions(node: Any, vhost: str | None = None, user: str | None = None) -> list[Row]:
+    """Who may configure, write and read what, by vhost and user."""
+    rows = []
+    for (owner, name), granted in node.auth.permissions.items():
+        if vhost in (None, owner) and user in (None, name):
+            rows.append(
+                {
+                    "user": name,
+                    "vhost": owner,
+                    "configure": granted.configure,
+                    "write": granted.write,
+                    "read": granted.read,
+                }
+            )
+    return sorted(rows, key=lambda row: (row["vhost"], row["user"]))
+
+
+def counters(node: Any) -> dict[str, int]:
+    """The node's totals since start, by the attribute names of `broker.metrics.NodeMetrics`."""
+    names = getattr(type(node.metrics), "__slots__", None) or vars(node.metrics)
+    return {name: int(getattr(node.metrics, name)) for name in names}
+
+
+def store_stats(node: Any) -> Row:
+    """What the storage engine counts about itself."""
+    return dict(node.engine.stats())
+
+
+def publisher_count(node: Any) -> int:
+    """Connections that have published."""
+    return sum(bool(session.is_publisher) for session in node.sessions)

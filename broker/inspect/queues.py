@@ -1,0 +1,242 @@
+"""Queues and consumers as rows; one function a column, so that a row costs what is asked for.
+
+Owns no state. Source: rabbit_amqqueue's and rabbit_amqqueue_process' info keys (3.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from broker.inspect.connections import channel_details
+from broker.inspect.values import Row, Table, message_stats, pid, plain
+
+Column = Callable[[Any, Any, Any], object]
+
+
+def _exclusive_consumer(queue: Any) -> Any:
+    return next((c for c in queue.consumers if c.exclusive), None)
+
+
+def _single_active_consumer(queue: Any) -> Any:
+    if not queue.settings.single_active_consumer:
+        return None
+    return next((c for c in queue.consumers if c.is_active), None)
+
+
+def _tag(consumer: Any) -> str:
+    tag = consumer.tag
+    return tag.decode("utf-8", "replace") if isinstance(tag, bytes) else str(tag)
+
+
+def _tag_or_none(consumer: Any) -> str | None:
+    return None if consumer is None else _tag(consumer)
+
+
+def _pid_or_none(node: Any, consumer: Any) -> str | None:
+    return None if consumer is None else pid(node, consumer.outlet)
+
+
+def _capacity(queue: Any) -> float:
+    """The share of time that consumers could take messages: all of it while nothing waits for them."""
+    if not queue.consumers:
+        return 0
+    known = getattr(queue, "consumer_capacity", None)
+    if known is not None:
+        return float(known)
+    return 1.0 if queue.ready_count == 0 else 0.0
+
+
+def _paged_out(queue: Any, size: bool) -> int:
+    """Transient messages that are on disk only."""
+    if size:
+        transient = queue.ready_bytes + queue.unacked_bytes - queue.persistent_bytes
+        in_ram = queue.ram_ready_bytes + queue.unacked_bytes
+    else:
+        transient = queue.ready_count + queue.unacked_count - queue.persistent_count
+        in_ram = queue.ram_ready_count + queue.unacked_count
+    return int(max(0, transient - in_ram))
+
+
+def _owner(queue: Any) -> Row | None:
+    owner = queue.exclusive_owner
+    if owner is None:
+        return None
+    return {"name": owner.name, "peer_host": owner.peer.host, "peer_port": owner.peer.port}
+
+
+def _backing_queue(queue: Any) -> Row:
+    in_ram = queue.ram_ready_count
+    on_disk = queue.ready_count - in_ram
+    first = getattr(queue, "next_seq", 0)
+    return {
+        "mode": queue.settings.mode,
+        "version": queue.settings.version,
+        "q1": 0, "q2": 0, "q3": in_ram, "q4": 0,
+        "delta": ["delta", first - on_disk if on_disk else "undefined", on_disk, 0, first if on_disk else "undefined"],
+        "len": queue.ready_count,
+        "target_ram_count": "infinity",
+        "next_seq_id": first,
+        "num_pending_acks": queue.unacked_count,
+        "num_unconfirmed": 0,
+        "avg_ingress_rate": 0.0, "avg_egress_rate": 0.0, "avg_ack_ingress_rate": 0.0, "avg_ack_egress_rate": 0.0,
+    }  # fmt: skip
+
+
+QUEUE_COLUMNS: dict[str, Column] = {
+    "name": lambda n, v, q: q.name,
+    "vhost": lambda n, v, q: v.name,
+    "durable": lambda n, v, q: q.durable,
+    "auto_delete": lambda n, v, q: q.auto_delete,
+    "arguments": lambda n, v, q: plain(q.arguments),
+    "policy": lambda n, v, q: v.effective_policy(q.name).policy,
+    "operator_policy": lambda n, v, q: v.effective_policy(q.name).operator_policy,
+    "effective_policy_definition": lambda n, v, q: plain(
+        dict(v.effective_policy(q.name).definition)
+    ),
+    "pid": lambda n, v, q: pid(n, q),
+    "owner_pid": lambda n, v, q: None if q.exclusive_owner is None else pid(n, q.exclusive_owner),
+    "owner_pid_details": lambda n, v, q: _owner(q),
+    "exclusive": lambda n, v, q: q.exclusive_owner is not None,
+    "exclusive_consumer_pid": lambda n, v, q: _pid_or_none(n, _exclusive_consumer(q)),
+    "exclusive_consumer_tag": lambda n, v, q: _tag_or_none(_exclusive_consumer(q)),
+    "single_active_consumer_pid": lambda n, v, q: _pid_or_none(n, _single_active_consumer(q)),
+    "single_active_consumer_tag": lambda n, v, q: _tag_or_none(_single_active_consumer(q)),
+    "messages": lambda n, v, q: q.ready_count + q.unacked_count,
+    "messages_ready": lambda n, v, q: q.ready_count,
+    "messages_unacknowledged": lambda n, v, q: q.unacked_count,
+    "messages_ready_ram": lambda n, v, q: q.ram_ready_count,
+    "messages_unacknowledged_ram": lambda n, v, q: q.unacked_count,
+    "messages_ram": lambda n, v, q: q.ram_ready_count + q.unacked_count,
+    "messages_persistent": lambda n, v, q: q.persistent_count,
+    "messages_paged_out": lambda n, v, q: _paged_out(q, size=False),
+    "message_bytes": lambda n, v, q: q.ready_bytes + q.unacked_bytes,
+    "message_bytes_ready": lambda n, v, q: q.ready_bytes,
+    "message_bytes_unacknowledged": lambda n, v, q: q.unacked_bytes,
+    "message_bytes_ram": lambda n, v, q: q.ram_ready_bytes + q.unacked_bytes,
+    "message_bytes_persistent": lambda n, v, q: q.persistent_bytes,
+    "message_bytes_paged_out": lambda n, v, q: _paged_out(q, size=True),
+    "head_message_timestamp": lambda n, v, q: getattr(q, "head_timestamp", None),
+    "disk_reads": lambda n, v, q: q.metrics.disk_reads,
+    "disk_writes": lambda n, v, q: q.metrics.disk_writes,
+    "consumers": lambda n, v, q: len(q.consumers),
+    "consumer_utilisation": lambda n, v, q: _capacity(q),
+    "consumer_capacity": lambda n, v, q: _capacity(q),
+    "memory": lambda n, v, q: q.memory_bytes,
+    "slave_pids": lambda n, v, q: None,
+    "synchronised_slave_pids": lambda n, v, q: None,
+    "mirror_pids": lambda n, v, q: None,
+    "synchronised_mirror_pids": lambda n, v, q: None,
+    "state": lambda n, v, q: str(getattr(q, "state", "running")),
+    "type": lambda n, v, q: "classic",
+    "leader": lambda n, v, q: n.name,
+    "members": lambda n, v, q: [n.name],
+    "online": lambda n, v, q: [n.name],
+    "node": lambda n, v, q: n.name,
+    "message_stats": lambda n, v, q: message_stats(q.metrics),
+    "storage_version": lambda n, v, q: q.settings.version,
+    "backing_queue_status": lambda n, v, q: _backing_queue(q),
+}
+
+# What rabbitmqctl takes; the other columns above are the HTTP API's own.
+CTL_QUEUE_COLUMNS = frozenset(QUEUE_COLUMNS) - {
+    "vhost", "owner_pid_details", "messages_paged_out", "message_bytes_paged_out", "node", "message_stats",
+    "storage_version", "backing_queue_status",
+}  # fmt: skip
+
+# The HTTP API's list without `columns`: RabbitMQ 3.13's reduced set, so that a page of queues stays cheap.
+REDUCED_QUEUE_COLUMNS = tuple(
+    name for name in QUEUE_COLUMNS
+    if name not in {
+        "pid", "owner_pid", "exclusive_consumer_pid", "single_active_consumer_pid", "disk_reads", "disk_writes",
+        "slave_pids", "synchronised_slave_pids", "mirror_pids", "synchronised_mirror_pids", "leader", "members", "online",
+        "backing_queue_status",
+    }
+)  # fmt: skip
+DETAILED_QUEUE_COLUMNS = (
+    *REDUCED_QUEUE_COLUMNS,
+    "disk_reads",
+    "disk_writes",
+    "backing_queue_status",
+)
+
+
+def each_queue(node: Any, vhost: str | None = None) -> Iterator[tuple[Any, Any]]:
+    """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
+    for owner in each_vhost(node, vhost):
+        for name in sorted(owner.queues):
+            found = owner.queues.get(name)
+            if found is not None:
+                yield owner, found
+
+
+def iter_queues(
+    node: Any, vhost: str | None = None, columns: Sequence[str] | None = None, table: Table = plain
+) -> Iterator[Row]:
+    """One row a queue, with the columns asked for (or the HTTP API's reduced set).
+
+    `table` renders arguments. The iterator may be left half-way and resumed after the broker has done other work:
+    a queue that was deleted meanwhile is left out.
+    """
+    getters = [(name, QUEUE_COLUMNS[name]) for name in columns or REDUCED_QUEUE_COLUMNS]
+    for owner, each in each_queue(node, vhost):
+        row = {name: get(node, owner, each) for name, get in getters}
+        if "arguments" in row and table is not plain:
+            row["arguments"] = table(each.arguments)
+        yield row
+
+
+def queues(node: Any, vhost: str | None = None, columns: Sequence[str] | None = None) -> list[Row]:
+    """The rows of `iter_queues` at once."""
+    return list(iter_queues(node, vhost, columns))
+
+
+def queue(node: Any, vhost: str, name: str) -> Row | None:
+    """Everything about one queue, its consumers included."""
+    owner = node.vhosts.get(vhost)
+    found = None if owner is None else owner.queues.get(name)
+    if owner is None or found is None:
+        return None
+    row: Row = {
+        column: QUEUE_COLUMNS[column](node, owner, found) for column in DETAILED_QUEUE_COLUMNS
+    }
+    row["consumer_details"] = [consumer_row(node, owner, found, c) for c in found.consumers]
+    row["deliveries"], row["incoming"] = [], []
+    return row
+
+
+def each_vhost(node: Any, vhost: str | None) -> Iterable[Any]:
+    """The vhost of that name if there is one, or all of them by name."""
+    if vhost is None:
+        return [node.vhosts[name] for name in sorted(node.vhosts)]
+    found = node.vhosts.get(vhost)
+    return [] if found is None else [found]
+
+
+def consumer_row(node: Any, vhost: Any, queue: Any, consumer: Any, table: Table = plain) -> Row:
+    """One consumer as `GET /api/consumers` shows it."""
+    channel = consumer.outlet
+    is_active = bool(consumer.is_active)
+    is_single = bool(queue.settings.single_active_consumer)
+    return {
+        "arguments": table(consumer.arguments or {}),
+        "ack_required": not consumer.no_ack,
+        "active": is_active,
+        "activity_status": ("single_active" if is_active else "waiting") if is_single else "up",
+        "consumer_tag": _tag(consumer),
+        "exclusive": consumer.exclusive,
+        "prefetch_count": consumer.prefetch_count,
+        "queue": {"name": queue.name, "vhost": vhost.name},
+        "channel_details": channel_details(node, channel),
+        "channel_pid": pid(node, channel),
+        "queue_name": queue.name,
+    }
+
+
+def consumers(node: Any, vhost: str | None = None, table: Table = plain) -> list[Row]:
+    """Every consumer, by queue."""
+    return [
+        consumer_row(node, owner, queue, consumer, table)
+        for owner, queue in each_queue(node, vhost)
+        for consumer in queue.consumers
+    ]

@@ -1,0 +1,69 @@
+"""Values of the broker as plain ones: AMQP tables, process ids, counters.
+
+Owns no state; used by every module of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from protocol import table as table_types
+
+Row = dict[str, Any]
+Table = Callable[[dict[str, Any]], Any]
+
+DISK = ("disk_reads", "disk_writes")
+DELIVERED = ("deliver", "deliver_no_ack", "get", "get_no_ack")
+
+
+def plain(value: Any) -> Any:
+    """An AMQP table value as JSON can say it; tables keep their order."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, table_types.DecimalValue):
+        return value.value / 10**value.scale
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "replace")
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return str(value)
+
+
+def typed(value: dict[str, Any]) -> Row:
+    """An AMQP table as `{"table": [[key, type, value], ...]}`: order and types kept, as Erlang terms show them."""
+    return {"table": _triples(value)}
+
+
+def _triples(value: dict[str, Any]) -> list[Any]:
+    return [
+        [str(key), table_types.type_name(item), _typed_value(item)] for key, item in value.items()
+    ]
+
+
+def _typed_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _triples(value)
+    if isinstance(value, list):
+        return [[table_types.type_name(item), _typed_value(item)] for item in value]
+    return plain(value)
+
+
+def pid(node: Any, thing: Any) -> str:
+    """A name in the shape of an Erlang process id; unique among the objects that are alive."""
+    return f"<{node.name}.{int(node.started_at)}.{(id(thing) >> 4) & 0xFFFFFFF}.0>"
+
+
+def message_stats(metrics: Any) -> Row:
+    """The counters of a queue or channel; empty until there was traffic, as RabbitMQ omits them."""
+    stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__ if name not in DISK}
+    if not any(stats.values()):
+        return {}
+    stats["deliver_get"] = sum(stats[name] for name in DELIVERED)
+    return stats
