@@ -53,7 +53,9 @@ class SqliteDefinitionStore:
 
     def load(self) -> list[DefinitionChange]:
         """All rows, by kind and key."""
-        rows = self._connection.execute("SELECT kind, key, value FROM definition ORDER BY kind, key")
+        rows = self._connection.execute(
+            "SELECT kind, key, value FROM definition ORDER BY kind, key"
+        )
         return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
 
     def commit(self, changes: list[DefinitionChange]) -> None:

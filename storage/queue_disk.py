@@ -20,7 +20,14 @@ from storage import record
 from storage.errors import ReadFailed
 from storage.file_cache import FileCache, write_error
 from storage.filesystem import File
-from storage.queue_index import FLAG_PERSISTENT, KIND_SHARED, KIND_STORE, QueueIndex, Segment, slots_of
+from storage.queue_index import (
+    FLAG_PERSISTENT,
+    KIND_SHARED,
+    KIND_STORE,
+    QueueIndex,
+    Segment,
+    slots_of,
+)
 from storage.queue_store import QueueStore
 from storage.record import ENTRY_PRESENT, EntryColumns
 from storage.types import PERSISTENT, StoredMessage
@@ -337,8 +344,7 @@ class QueueDisk:
                 plan.next_seq = base + first
                 if taken < len(slots) or len(plan.seqs) >= max_count:
                     return plan
-        ends = (numbers[-1] * entry_count + self.index.segments[numbers[-1]].used) if numbers else 0
-        plan.next_seq = max(plan.next_seq, min(limit_seq, ends))
+        plan.next_seq = max(plan.next_seq, limit_seq)
         return plan
 
     def _plan_slots(

@@ -268,9 +268,7 @@ class QueueIndex:
         self.adopt(segment)
         return segment
 
-    def write(
-        self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool
-    ) -> None:
+    def write(self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool) -> None:
         """Write entries at the places first.. and count them. Raises WriteFailed, then nothing is counted."""
         data = record.pack_index_entries(columns, self._seed)
         path = self.path(segment.number)

@@ -15,10 +15,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
-from storage.batch import Ack, AckMany, Append, Batch, Command, Delete, Discard, ReadRequest
+from storage.batch import Ack, AckMany, Append, Command, Delete, Discard, ReadRequest
 from storage.types import NO_EXPIRY, LoadedMessage, OnRead, RecoveredQueue, StoredMessage
 
-_NO_LIMIT = 1 << 62
 # What a QueueLog and its disk-side twin weigh without any run or segment (measured with tracemalloc).
 _BASE_BYTES = 1_500
 # A run in memory: tuple and list besides the message itself; the broker counts messages it shares with us.
@@ -178,7 +177,8 @@ class QueueLog:
             return self._from_memory(place, first_seq, max_count, max_bytes)
         if place == len(runs) and first_seq >= self._applied_seq:
             return [], first_seq
-        limit_seq = runs[place].first_seq if place < len(runs) else _NO_LIMIT
+        # Nothing on disk lies at or beyond either of these, so that a read that ends there is complete.
+        limit_seq = runs[place].first_seq if place < len(runs) else self._applied_seq
 
         def on_loaded(loaded: list[LoadedMessage], next_seq: int) -> None:
             if not self._deleted:

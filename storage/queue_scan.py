@@ -100,14 +100,14 @@ def scan_queue(
     indexes: list[int] = []
     for name in files:
         path = f"{queue.directory}/{name}"
-        number, _, suffix = name.partition(".")
+        digits, _, suffix = name.partition(".")
         if name.endswith(".tmp"):
             filesystem.unlink(path)
-        elif suffix == "qi" and number.isdecimal():
-            indexes.append(int(number))
-        elif name.endswith(".qs") and number.isdecimal():
+        elif suffix == "qi" and digits.isdecimal():
+            indexes.append(int(digits))
+        elif name.endswith(".qs") and digits.isdecimal():
             generation = suffix[1:].partition(".")[0] if suffix != "qs" else "0"
-            stores.setdefault(int(number), []).append(int(generation))
+            stores.setdefault(int(digits), []).append(int(generation))
     highest = max([*indexes, *stores], default=-1)
     scan.found.next_seq = (highest + 1) * queue.index.entry_count
     for number in sorted(indexes):
@@ -115,8 +115,8 @@ def scan_queue(
         used = _scan_segment(filesystem, scan, number, generations, tally, observer)
         stores[number] = [generation for generation in generations if generation != used]
     for number, generations in stores.items():
-        for generation in generations:
-            filesystem.unlink(f"{queue.directory}/{file_name(number, generation)}")
+        for unused in generations:
+            filesystem.unlink(f"{queue.directory}/{file_name(number, unused)}")
 
 
 def _scan_segment(
@@ -182,7 +182,11 @@ def _bad_bodies(
     if size >= synced_end and max(columns.locations) < synced_end:
         return 0
     bad = 0
-    slots = [slot for slot in slots_of(wanted) if columns.locations[slot] >= synced_end or size < synced_end]
+    slots = [
+        slot
+        for slot in slots_of(wanted)
+        if columns.locations[slot] >= synced_end or size < synced_end
+    ]
     file = queue.store.open(segment.number, segment.generation)
     for at in range(0, len(slots), _CHECK_STEP):
         step = slots[at : at + _CHECK_STEP]
@@ -224,4 +228,3 @@ def drop_handles(
             segment.remove_bits(gone)
             segment.shared -= gone.bit_count()
             scan.changed.add(number)
-

@@ -20,11 +20,11 @@ from storage.definition_store import DefinitionStore, SqliteDefinitionStore
 from storage.errors import StorageError, SyncFailed
 from storage.file_cache import FileCache
 from storage.filesystem import FileSystem
-from storage.message_store import StoreRecovery
 from storage.queue_disk import NAME_FILE, QueueDisk, parse_names
-from storage.queue_scan import QueueScan, drop_handles, scan_queue
 from storage.queue_index import Segment
+from storage.queue_scan import QueueScan, drop_handles, scan_queue
 from storage.references import ReferenceTally
+from storage.segment_recovery import StoreRecovery
 from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name
 from storage.terms import (
     dump_json,
@@ -35,6 +35,7 @@ from storage.terms import (
     write_terms,
 )
 from storage.types import (
+    JsonValue,
     LoadMessage,
     RecoveredQueue,
     RecoveryReport,
@@ -115,8 +116,8 @@ def _begin_vhost(context: StoreContext, vhost: str) -> VhostStore:
     return context.build_vhost(vhost)
 
 
-def _segment_row(segment: Segment) -> list[object]:
-    bits: list[object] = []
+def _segment_row(segment: Segment) -> list[JsonValue]:
+    bits: list[JsonValue] = []
     if segment.live_bits is not None:
         bits = [f"{segment.live_bits:x}", f"{segment.acked_bits:x}"]
     return [
@@ -154,7 +155,7 @@ def save_clean(
 
     Recovered queues that nobody opened are kept as they are. Raises StorageError; the stop is then not clean.
     """
-    rows: list[list[object]] = []
+    rows: list[JsonValue] = []
     unclaimed = [
         (queue, found.next_seq, found.next_deliver_seq)
         for queue, found in context.recovered.values()
@@ -171,8 +172,7 @@ def save_clean(
     if failed:
         raise SyncFailed(failed[0])
     vhosts = context.vhosts()
-    head = {"vhosts": [[store.vhost] for store in vhosts], "queues": rows}
-    parts = [dump_json(cast("dict[str, None]", head))]
+    parts = [dump_json({"vhosts": [[store.vhost] for store in vhosts], "queues": rows})]
     parts += [store.persistent.snapshot_terms() for store in vhosts]
     try:
         write_terms(context.filesystem, context.data_dir, parts)
@@ -182,7 +182,7 @@ def save_clean(
 
 def _queue_row(
     context: StoreContext, queue: QueueDisk, next_seq: int, next_deliver_seq: int
-) -> list[object]:
+) -> list[JsonValue]:
     """Look at a queue's index once more: transient messages end here, the rest is counted."""
     found = RecoveredQueue(queue.vhost, queue.name)
     dropped: list[int] = []
@@ -196,7 +196,7 @@ def _queue_row(
     if numbers:
         tail = queue.index.segments[numbers[-1]]
         next_seq = max(next_seq, numbers[-1] * queue.index.entry_count + tail.used)
-    segments = [_segment_row(queue.index.segments[number]) for number in numbers]
+    segments: list[JsonValue] = [_segment_row(queue.index.segments[number]) for number in numbers]
     return [
         queue.vhost,
         queue.name,
@@ -295,10 +295,9 @@ def _rebuild_queue(
     """Walk one queue's index; a directory without one goes."""
     names = _queue_names(context, directory)
     files = context.filesystem.listdir(directory)
-    if not any(name.endswith((".qi", ".qs")) for name in files):
-        if names is None:
-            context.filesystem.rmtree(directory)
-            return None
+    if names is None and not any(name.endswith((".qi", ".qs")) for name in files):
+        context.filesystem.rmtree(directory)
+        return None
     queue = context.queue_at(names or (vhost, ""), directory)
     queue.is_made = names is not None
     found = RecoveredQueue(queue.vhost, queue.name)
@@ -308,9 +307,7 @@ def _rebuild_queue(
     return scan
 
 
-def _drop_missing(
-    context: StoreContext, scans: list[QueueScan], recovery: StoreRecovery
-) -> None:
+def _drop_missing(context: StoreContext, scans: list[QueueScan], recovery: StoreRecovery) -> None:
     """Take the entries out whose message the shared store has not."""
     missing = recovery.gone | recovery.torn | recovery.lost
     if not missing:

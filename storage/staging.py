@@ -25,6 +25,9 @@ from storage.batch import (
 from storage.types import StoredMessage
 
 
+Control = Open | Delete | DeleteVhost | DropUnclaimed
+
+
 class PendingRun:
     """A run to write."""
 
@@ -129,7 +132,7 @@ class _Joined(list[StoredMessage]):
 class Staged:
     """A batch, sorted: control commands in order, and what is left for each queue."""
 
-    control: list[Open | Delete | DeleteVhost | DropUnclaimed] = field(default_factory=list)
+    control: list[Control] = field(default_factory=list)
     queues: dict[int, PendingQueue] = field(default_factory=dict)
 
 

@@ -73,6 +73,10 @@ class StoreContext:
             self._vhosts[vhost] = store
         return store
 
+    def has_vhost(self, vhost: str) -> bool:
+        """Tell whether a vhost's stores are in use."""
+        return vhost in self._vhosts
+
     def build_vhost(self, vhost: str) -> VhostStore:
         """Give a vhost's stores, the persistent one not opened yet."""
         directory = self.vhost_dir(vhost)

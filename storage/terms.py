@@ -127,7 +127,11 @@ def take_terms(filesystem: FileSystem, data_dir: str) -> list[bytes] | None:
         data = b""
     filesystem.unlink(clean)
     filesystem.fsync_dir(data_dir)
-    if data[:4] != _MAGIC or data[-4:] != mark or zlib.crc32(data[:-4]).to_bytes(4, "little") != mark:
+    if (
+        data[:4] != _MAGIC
+        or data[-4:] != mark
+        or zlib.crc32(data[:-4]).to_bytes(4, "little") != mark
+    ):
         return None
     parts: list[bytes] = []
     at = 8

@@ -23,9 +23,7 @@ ON_DISK = 1 << 20
 NO_HANDLE = -1  # the message has no copy in the shared store
 NO_EXPIRY = 0
 
-JsonValue: TypeAlias = (
-    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-)
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 class StoredMessage(Protocol):

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from storage.batch import Batch, Delete, DeleteVhost, DropUnclaimed, Open, ReadRequest
+from storage.batch import Batch, Delete, DropUnclaimed, Open, ReadRequest
 from storage.errors import ReadFailed, SyncFailed
 from storage.queue_disk import QueueDisk, ReadPlan
 from storage.queue_store import read_records
-from storage.staging import PendingQueue, PendingRun, Staged, stage
+from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
 from storage.types import ON_DISK, LoadedMessage, RecoveredQueue, StoredMessage
 from storage.vhost_store import VhostStore
@@ -73,13 +73,36 @@ class Writer:
         """Take a batch in; `advance` writes it."""
         assert not self._steps, "a batch is being written"
         staged = stage(batch)
+        early = self._redeclared(staged)
+        self._steps.extend(partial(self._control, command) for command in early)
         if batch.definitions:
             self._steps.append(partial(self.context.definitions.commit, batch.definitions))
-        self._steps.extend(partial(self._control, command) for command in staged.control)
-        if staged.queues:
+        self._steps.extend(
+            partial(self._control, command) for command in staged.control if command not in early
+        )
+        if batch.commands:
             self._steps.append(partial(self._plan, staged))
         self.unsynced_bytes += batch.size
         self.counters.batches += 1
+
+    def _redeclared(self, staged: Staged) -> list[Control]:
+        """Deletions of queues that the same batch declares again.
+
+        They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
+        others go after, so that a queue whose deletion was not committed still has its messages.
+        """
+        opened = {
+            (command.vhost, command.name) for command in staged.control if isinstance(command, Open)
+        }
+        deleted = [command for command in staged.control if isinstance(command, Delete)]
+        if not opened or not deleted:
+            return []
+        return [
+            command
+            for command in deleted
+            if (queue := self._queues.get(command.queue_id)) is not None
+            and (queue.vhost, queue.name) in opened
+        ]
 
     def advance(self) -> None:
         """Go on writing the batch. Raises DiskFull (call it again later) or another StorageError."""
@@ -88,7 +111,7 @@ class Writer:
             steps[0]()
             steps.popleft()
 
-    def _control(self, command: Open | Delete | DeleteVhost | DropUnclaimed) -> None:
+    def _control(self, command: Control) -> None:
         if isinstance(command, Open):
             names = (command.vhost, command.name)
             if command.queue_id not in self._queues:
@@ -112,19 +135,16 @@ class Writer:
         self.context.remove_queue(queue)
         if handles:
             self._work_of(queue).dropped += handles
-            self._steps.append(partial(self._drop_refs, queue.vhost))
 
     def _plan(self, staged: Staged) -> None:
         """Now that the queues exist, add the steps that write their messages and acks."""
         puts: list[Callable[[], None]] = []
         acks: list[Callable[[], None]] = []
-        vhosts: dict[str, None] = {}
         for queue_id, pending in staged.queues.items():
             queue = self._queues.get(queue_id)
             if queue is None:
                 continue
             self.counters.elided += pending.elided
-            vhosts[queue.vhost] = None
             for run in pending.runs:
                 self._share(queue, run.messages)
                 puts += self._put_steps(queue, run)
@@ -132,13 +152,12 @@ class Writer:
                 acks.append(partial(self._ack, queue_id, queue, pending))
                 self._unsettled[queue_id] = None
                 acks.append(partial(self._settle, queue_id, queue))
-        for vhost in vhosts:
-            if vhost in self._work:
-                self._steps.append(partial(self._append_shared, vhost))
-                self._steps.append(partial(self._add_refs, vhost))
+        for vhost in self._work:
+            self._steps.append(partial(self._append_shared, vhost))
+            self._steps.append(partial(self._add_refs, vhost))
         self._steps += puts
         self._steps += acks
-        self._steps.extend(partial(self._drop_refs, vhost) for vhost in vhosts)
+        self._steps.append(self._drop_refs)
 
     def _share(self, queue: QueueDisk, messages: Sequence[StoredMessage]) -> None:
         """Choose what of a run goes to the shared store: bodies, or bodies with properties, that are large."""
@@ -205,10 +224,11 @@ class Writer:
             return
         self._unsettled[queue_id] = None
 
-    def _drop_refs(self, vhost: str) -> None:
-        work = self._work.pop(vhost, None)
-        if work is not None and work.dropped:
-            self.context.vhost(vhost).drop_refs(work.dropped)
+    def _drop_refs(self) -> None:
+        while self._work:
+            vhost, work = self._work.popitem()
+            if work.dropped and self.context.has_vhost(vhost):
+                self.context.vhost(vhost).drop_refs(work.dropped)
 
     # -- durability -----------------------------------------------------------------------------------------------
 
@@ -342,5 +362,3 @@ def _is_shared(message: StoredMessage, below: int) -> bool:
         return True
     properties = int.from_bytes(message.raw[3:7], "big") - _BARE_HEADER
     return message.size + properties >= below
-
-

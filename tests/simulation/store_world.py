@@ -1,0 +1,432 @@
+"""One simulated node's store under a random workload, and what must hold after a power cut.
+
+State: the simulated disk, the engine on it, and the model: for each queue what was published, what was acked, and from
+which epoch on either is durable. `run` applies seeded operations; `crash` cuts the power and recovers; `check` compares.
+The limits are tiny (16 entries a segment, 3 KB segment files) so that a few dozen operations roll, empty and compact.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from storage.engine import Engine
+from storage.queue_log import QueueLog
+from storage.types import PERSISTENT, StoreOptions
+from storage.vhost_store import TRANSIENT_SEGMENTS
+from tests.support.sim_filesystem import PowerCut, SimFileSystem
+from tests.support.stored_message import FakeMessage
+
+VHOST = "/"
+OPTIONS = StoreOptions(
+    segment_size_limit=3000, segment_entry_count=16, embed_below=120, open_files=6, rewrite_above=600
+)
+SIZES = (1, 20, 60, 130, 400, 900)
+_HEADER = b"\x02\x00\x01\x00\x00\x00\x0e\x00\x3c\x00\x00"
+
+
+class SilentObserver:
+    """Counts events."""
+
+    def __init__(self) -> None:
+        self.events: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def note(*_: object) -> None:
+            self.events[name] += 1
+
+        return note
+
+
+class SimDefinitions:
+    """The definition store's twin: rows that outlive the power cut once `commit` returned."""
+
+    def __init__(self, filesystem: SimFileSystem, rows: dict[tuple[str, str], object]) -> None:
+        self._filesystem = filesystem
+        self._rows = rows
+
+    def load(self) -> list[tuple[str, str, object]]:
+        return [(*key, value) for key, value in sorted(self._rows.items(), key=lambda row: row[0])]
+
+    def commit(self, changes: list[tuple[str, str, object]]) -> None:
+        self._filesystem.begin_simple("commit", "definitions.db")
+        for kind, key, value in changes:
+            if value is None:
+                self._rows.pop((kind, key), None)
+            else:
+                self._rows[kind, key] = value
+
+    def close(self) -> None:
+        pass
+
+
+def make_message(number: int, size: int, persistent: bool) -> FakeMessage:
+    """A message whose body says which it is."""
+    body = (b"%08d" % number * (size // 8 + 1))[: max(size, 8)]
+    raw = _HEADER + len(body).to_bytes(8, "big") + b"\x00\x00\xce" + body + b"\xce"
+    return FakeMessage(b"\x00\x03key", raw, len(body), PERSISTENT if persistent else 0)
+
+
+@dataclass
+class Entry:
+    """One message in one queue."""
+
+    message: FakeMessage
+    raw: bytes
+    expiry: int
+    epoch: int
+    ack_epoch: int | None = None
+    is_ack_durable: bool = False
+
+    @property
+    def persistent(self) -> bool:
+        return bool(self.message.flags & PERSISTENT)
+
+
+@dataclass
+class ModelQueue:
+    """What is known about a queue."""
+
+    name: str
+    durable: bool
+    epoch: int  # of its declaration
+    log: QueueLog
+    entries: dict[int, Entry] = field(default_factory=dict)
+    next_seq: int = 0
+    identity: int = 0  # in the definition row: tells a queue from an earlier one of the same name
+    is_replaced: bool = False  # deleted and declared again in one batch: may come back empty
+    delete_epoch: int | None = None
+
+    def live(self) -> list[int]:
+        return [seq for seq, entry in self.entries.items() if entry.ack_epoch is None]
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+class World:
+    """See the module."""
+
+    def __init__(self, seed: int, *, strict: bool, options: StoreOptions = OPTIONS) -> None:
+        self.rng = random.Random(seed)
+        self.options = options
+        self.filesystem = SimFileSystem(strict=strict)
+        self.rows: dict[tuple[str, str], object] = {}
+        self.queues: dict[str, ModelQueue] = {}
+        self.durable_epoch = 0
+        self.synced: set[int] = set()
+        self.number = 0
+        self.deleted: list[ModelQueue] = []  # since the last start
+        self.handles: dict[int, bytes] = {}
+        self.observer = SilentObserver()
+        self.engine = self._open()
+
+    def _open(self) -> Engine:
+        filesystem, rows = self.filesystem, self.rows
+        engine = Engine(
+            "/data",
+            filesystem,
+            self.options,
+            self.observer,
+            FakeMessage,
+            lambda _: SimDefinitions(filesystem, rows),
+        )
+        engine.on_committed = self._committed
+        self.report = engine.recover()
+        self.durable_epoch = 0
+        self.synced = set()
+        engine.start_inline()
+        return engine
+
+    def _committed(self, epoch: int) -> None:
+        if epoch in self.synced:
+            self.durable_epoch = max(self.durable_epoch, epoch)
+
+    # -- operations -----------------------------------------------------------------------------------------------
+
+    def run(self, steps: int) -> None:
+        """Apply random operations."""
+        operations: list[tuple[Callable[[], None], int]] = [
+            (self.publish, 40),
+            (self.ack_front, 14),
+            (self.ack_random, 12),
+            (self.hand_over, 14),
+            (self.declare, 5),
+            (self.purge, 2),
+            (self.delete, 2),
+            (self.idle, 5),
+            (self.read_back, 4),
+            (self.restart, 1),
+        ]
+        calls, weights = zip(*operations, strict=True)
+        for call in self.rng.choices(calls, weights, k=steps):
+            call()
+
+    def hand_over(self) -> None:
+        if self.rng.random() < 0.6:
+            self.sync()
+        else:
+            self.engine.hand_over()
+
+    def sync(self) -> None:
+        self.engine.require_sync()
+        self.synced.add(self.engine.epoch)
+        self.engine.hand_over()
+
+    def declare(self) -> None:
+        name = f"q{self.rng.randrange(4)}"
+        if name in self.queues:
+            return
+        durable = self.rng.random() < 0.85
+        self.number += 1
+        if durable:
+            self.engine.definitions.put("queue", name, {"id": self.number})
+        for queue in self.deleted:
+            if queue.name == name and queue.delete_epoch == self.engine.epoch:
+                queue.is_replaced = True
+        log = self.engine.open_queue(VHOST, name, durable=durable)
+        assert log.recovered is None, f"{name} came back"
+        self.queues[name] = ModelQueue(
+            name, durable, self.engine.epoch, log, identity=self.number
+        )
+
+    def delete(self) -> None:
+        queue = self._some_queue()
+        if queue is None:
+            return
+        queue.log.delete()
+        if queue.durable:
+            self.engine.definitions.delete("queue", queue.name)
+            queue.delete_epoch = self.engine.epoch
+            self.deleted.append(queue)
+        del self.queues[queue.name]
+
+    def publish(self) -> None:
+        if not self.queues:
+            self.declare()
+            return
+        names = list(self.queues)
+        targets = self.rng.sample(names, min(len(names), self.rng.choice((1, 1, 2, 3))))
+        count = self.rng.choice((1, 2, 5, 12))
+        persistent = self.rng.random() < 0.85
+        messages: list[FakeMessage] = []
+        for _ in range(count):
+            self.number += 1
+            messages.append(make_message(self.number, self.rng.choice(SIZES), persistent))
+        expiry = self.rng.choice((0, 0, 77))
+        for name in targets:
+            queue = self.queues[name]
+            first = queue.next_seq
+            expiries = None if not expiry else [expiry + at for at in range(count)]
+            size = sum(message.size for message in messages)
+            queue.log.append(first, list(messages), expiries, size)
+            for at, message in enumerate(messages):
+                queue.entries[first + at] = Entry(
+                    message, message.raw, expiry and expiry + at, self.engine.epoch
+                )
+            queue.next_seq = first + count
+        if self.rng.random() < 0.5:
+            self.hand_over()
+
+    def _some_queue(self) -> ModelQueue | None:
+        return self.queues[self.rng.choice(list(self.queues))] if self.queues else None
+
+    def ack_front(self) -> None:
+        queue = self._some_queue()
+        live = queue.live() if queue else []
+        if queue is None or not live:
+            return
+        first = live[0]
+        last = first
+        for seq in live[1 : self.rng.randint(1, 24)]:
+            if seq != last + 1:
+                break
+            last = seq
+        given = self.rng.random() < 0.5
+        messages = [queue.entries[seq].message for seq in range(first, last + 1)] if given else None
+        queue.log.ack(first, last, messages)
+        for seq in range(first, last + 1):
+            queue.entries[seq].ack_epoch = self.engine.epoch
+
+    def ack_random(self) -> None:
+        queue = self._some_queue()
+        live = queue.live() if queue else []
+        if queue is None or not live:
+            return
+        seqs = self.rng.sample(live, self.rng.randint(1, len(live)))
+        queue.log.ack_many(seqs)
+        for seq in seqs:
+            queue.entries[seq].ack_epoch = self.engine.epoch
+
+    def purge(self) -> None:
+        queue = self._some_queue()
+        if queue is None:
+            return
+        below = self.rng.randint(0, queue.next_seq)
+        queue.log.discard_below(below)
+        for seq in queue.live():
+            if seq < below:
+                queue.entries[seq].ack_epoch = self.engine.epoch
+
+    def idle(self) -> None:
+        """After an idle moment everything, acks too, is durable."""
+        self.engine.hand_over()
+        self.engine.idle()
+        self._all_durable()
+
+    def _all_durable(self) -> None:
+        self.durable_epoch = self.engine.epoch - 1
+        for queue in self.queues.values():
+            for entry in queue.entries.values():
+                if entry.ack_epoch is not None:
+                    entry.is_ack_durable = True
+
+    def read_back(self) -> None:
+        """What is read while running is what is live, with its bytes and in order."""
+        queue = self._some_queue()
+        if queue is None:
+            return
+        found = read_all(queue.log, self.rng.choice((3, 50)))
+        live = {seq: entry for seq, entry in queue.entries.items() if entry.ack_epoch is None}
+        if [seq for seq, _, _ in found] != sorted(live):
+            raise Violation(f"{queue.name}: read {[s for s, _, _ in found]}, live {sorted(live)}")
+        for seq, message, expiry in found:
+            self._check_entry(queue, seq, message, expiry)
+
+    def restart(self) -> None:
+        """A clean stop loses nothing but transient messages and queues, and brings no acked message back."""
+        self.engine.close()
+        self._all_durable()
+        self.engine = self._open()
+        if not self.report.clean:
+            raise Violation("a clean stop was not found")
+        self._adopt(exact=True)
+
+    # -- power cuts -----------------------------------------------------------------------------------------------
+
+    def crash(self, *, is_power: bool = True) -> None:
+        """Lose power (or the process) now, recover, check."""
+        if is_power:
+            self.filesystem = self.filesystem.cut(self.rng)
+        else:
+            self.filesystem = self.filesystem.process_killed()
+        self.filesystem.strict = self.filesystem.strict
+        for _ in range(self.rng.choice((0, 0, 1))):  # once more, while recovering
+            self.filesystem.cut_before = self.filesystem.operations + self.rng.randint(0, 12)
+            try:
+                self._open()
+            except PowerCut:
+                pass
+            self.filesystem.cut_before = None
+            self.filesystem = self.filesystem.cut(self.rng)
+        durable_epoch = self.durable_epoch
+        self.engine = self._open()
+        self._adopt(exact=False, durable_epoch=durable_epoch)
+
+    def _adopt(self, *, exact: bool, durable_epoch: int = 0) -> None:
+        """Open what was recovered, compare it with the model, and go on from there."""
+        known = {queue.identity: queue for queue in [*self.deleted, *self.queues.values()]}
+        old, self.queues, self.deleted = self.queues, {}, []
+        for (_, name), row in list(self.rows.items()):
+            log = self.engine.open_queue(VHOST, name, durable=True)
+            assert isinstance(row, dict)
+            queue = known.get(row["id"])
+            is_gone = queue is None or not queue.durable
+            if is_gone or 0 < (queue.delete_epoch or 0) <= durable_epoch:
+                raise Violation(f"{name} is defined and should not be")
+            queue.log = log
+            self._compare(queue, exact=exact, durable_epoch=durable_epoch)
+            queue.delete_epoch = None
+            self.queues[name] = queue
+        for name, queue in old.items():
+            if queue.durable and queue.epoch <= durable_epoch and name not in self.queues:
+                raise Violation(f"{name} was declared durably and is gone")
+        self.engine.discard_unclaimed()
+        self.engine.hand_over()
+        self._check_references()
+
+    def _compare(self, queue: ModelQueue, *, exact: bool, durable_epoch: int) -> None:
+        found = read_all(queue.log, 50)
+        seqs = [seq for seq, _, _ in found]
+        if seqs != sorted(set(seqs)):
+            raise Violation(f"{queue.name}: order or duplicates: {seqs}")
+        for seq, message, expiry in found:
+            self._check_entry(queue, seq, message, expiry)
+            entry = queue.entries[seq]
+            if not entry.persistent:
+                raise Violation(f"{queue.name} {seq}: a transient message survived")
+            if entry.is_ack_durable or (exact and entry.ack_epoch is not None):
+                raise Violation(f"{queue.name} {seq}: came back after its ack was durable")
+        for seq, entry in queue.entries.items():
+            must = entry.persistent and entry.ack_epoch is None and not queue.is_replaced
+            if must and (exact or entry.epoch <= durable_epoch) and seq not in set(seqs):
+                raise Violation(f"{queue.name} {seq}: confirmed (epoch {entry.epoch}) and lost")
+        recovered = queue.log.recovered
+        count = recovered.count if recovered else 0
+        size = recovered.bytes if recovered else 0
+        if count != len(found) or size != sum(message.size for _, message, _ in found):
+            raise Violation(f"{queue.name}: reported {count}/{size}, found {len(found)}")
+        queue.entries = {seq: queue.entries[seq] for seq in seqs}
+        for seq, message, _ in found:
+            entry = queue.entries[seq]
+            entry.message, entry.ack_epoch, entry.epoch = message, None, 0
+        queue.epoch = 0
+        queue.is_replaced = False
+        queue.next_seq = max(recovered.next_seq if recovered else 0, 0)
+
+    def _check_entry(self, queue: ModelQueue, seq: int, message: object, expiry: int) -> None:
+        entry = queue.entries.get(seq)
+        if entry is None:
+            raise Violation(f"{queue.name} {seq}: never published there")
+        assert isinstance(message, FakeMessage)
+        if message.raw != entry.raw or message.exrk != entry.message.exrk or expiry != entry.expiry:
+            raise Violation(f"{queue.name} {seq}: other bytes")
+        if 0 <= message.handle < TRANSIENT_SEGMENTS << 32 and self.handles.setdefault(message.handle, entry.raw) != entry.raw:
+            raise Violation(f"handle {message.handle:#x} was used for two messages")
+
+    def _check_references(self) -> None:
+        """The reference counts are what the indexes say."""
+        writer = self.engine._writer
+        assert writer is not None
+        wanted: Counter[int] = Counter()
+        for disk in writer.queues().values():
+            wanted.update(disk.all_handles())
+        for store in writer.context.vhosts():
+            for handle, count in wanted.items():
+                if store.store_of(handle).refs_of(handle) != count:
+                    raise Violation(f"handle {handle:#x}: {count} entries refer to it")
+            live = store.persistent.stats()["live_messages"]
+            if live != len(wanted):
+                raise Violation(f"{live} shared messages are live, {len(wanted)} are referred to")
+
+
+def read_all(log: QueueLog, step: int) -> list[tuple[int, object, int]]:
+    """Read a queue from its beginning to its end."""
+    found: list[tuple[int, object, int]] = []
+    seq = 0
+    while True:
+        answer = log.read(seq, step, 1 << 30, lambda *_: None)
+        assert answer is not None
+        loaded, next_seq = answer
+        found += loaded
+        if next_seq <= seq and not loaded:
+            return found
+        seq = next_seq
+
+
+def run_to_cut(seed: int, cut_at: int, *, strict: bool, options: StoreOptions = OPTIONS) -> World:
+    """Run a seeded workload until the cut, recover and check, then go on and do it again."""
+    world = World(seed, strict=strict, options=options)
+    for _ in range(2):
+        world.filesystem.cut_before = world.filesystem.operations + cut_at
+        try:
+            world.run(200)
+        except PowerCut:
+            pass
+        world.filesystem.cut_before = None
+        world.crash()
+    world.run(20)
+    return world
