@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
+LAYERS_STAMP := $(VENV)/.stamp-layers
 PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx)
 
 # Directories that are checked; a directory that does not exist yet is left out.
@@ -47,7 +48,7 @@ $(DEV_STAMP): $(RUN_STAMP) requirements-dev.lock
 	@touch $@
 
 .PHONY: setup
-setup: $(DEV_STAMP) ## make .venv: locked dependencies, tools, compiled modules
+setup: $(DEV_STAMP) $(LAYERS_STAMP) ## make .venv: locked dependencies, tools, compiled modules
 
 .PHONY: build
 build: $(RUN_STAMP) ## compile the two optional modules in place again
@@ -81,10 +82,17 @@ lint: $(DEV_STAMP) ## ruff, every rule but the justified exceptions
 types: $(DEV_STAMP) ## mypy --strict on every package
 	$(BIN)/mypy --no-error-summary
 
+# The layer check has an environment of its own: what it brings would be loaded into the broker (pyproject.toml).
+$(LAYERS_STAMP): $(PY) requirements-layers.lock
+	$(PYTHON) -m venv $(VENV)/layers
+	$(VENV)/layers/bin/python -m pip --disable-pip-version-check --quiet --no-input install \
+	  --require-hashes --requirement requirements-layers.lock
+	@touch $@
+
 .PHONY: layers
-layers: $(DEV_STAMP) ## import contracts between and inside the packages
-	@mkdir -p build; $(BIN)/lint-imports --no-cache >build/layers.log 2>&1 \
-	  || { sed -n '/^Contracts: /,$$p' build/layers.log; tail -n 3 build/layers.log; \
+layers: $(LAYERS_STAMP) ## import contracts between and inside the packages
+	@mkdir -p build; $(VENV)/layers/bin/lint-imports --no-cache >build/layers.log 2>&1 \
+	  || { sed -n '/^Contracts: /,$$p' build/layers.log; \
 	       echo "layers: move the import, or give a new module its place in [tool.importlinter] of pyproject.toml"; exit 1; }
 
 .PHONY: tidy

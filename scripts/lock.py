@@ -1,4 +1,4 @@
-"""Resolve pyproject.toml into requirements.lock (run-time and build) and requirements-dev.lock (all), with hashes.
+"""Resolve what is wanted into lock files with hashes: run-time and build, development, and the layer check.
 
 Needs pip-tools in the environment and says so. Called by `make lock` only.
 
@@ -11,21 +11,24 @@ import importlib.util
 import subprocess
 import sys
 
-LOCKS = {"requirements.lock": ("build",), "requirements-dev.lock": ("build", "dev")}
+LOCKS = {
+    "requirements.lock": ("pyproject.toml", "--extra=build"),
+    "requirements-dev.lock": ("pyproject.toml", "--extra=build", "--extra=dev"),
+    "requirements-layers.lock": ("requirements-layers.in",),
+}
 COMMAND = (
     *(sys.executable, "-m", "piptools", "compile", "--quiet", "--no-config", "--strip-extras"),
     *("--allow-unsafe", "--generate-hashes", "--no-emit-find-links", "--no-emit-index-url"),
-    *("--no-emit-trusted-host", "--upgrade", "pyproject.toml"),
+    *("--no-emit-trusted-host", "--upgrade"),
 )
 
 
 def main() -> None:
-    """Rewrite both lock files."""
+    """Rewrite the lock files."""
     if importlib.util.find_spec("piptools") is None:
         sys.exit("make lock needs pip-tools: .venv/bin/pip install pip-tools")
-    for name, extras in LOCKS.items():
-        chosen = [f"--extra={extra}" for extra in extras]
-        subprocess.run([*COMMAND, *chosen, f"--output-file={name}"], check=True)
+    for name, sources in LOCKS.items():
+        subprocess.run([*COMMAND, *sources, f"--output-file={name}"], check=True)
 
 
 if __name__ == "__main__":
