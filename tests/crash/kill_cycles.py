@@ -1,0 +1,219 @@
+"""Kills a loaded node again and again and compares what it confirmed with what it still has.
+
+State: none between cycles but the node's data directory; every cycle drains the queues afterwards.
+Callers: test_kill_cycles (3 short cycles) and, for the release figures,
+`python -m tests.crash.kill_cycles --cycles 20 --messages 5000`.
+Oracle: confirmed and not acked => present, bodies whole, once, in the publisher's order, flagged as
+redelivered; declared => there; deleted => gone. What was neither confirmed nor refused may be either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pika import spec
+
+from tests.crash.journal import QueueLedger, Verdict, judge
+from tests.crash.load import Client, Consumer, Declarer, Publisher, drain, stop_all
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire_client import WireClient
+
+SMALL = (14, 100, 100, 1000, 1000, 4000)
+MIXED = (14, 100, 1000, 4090, 4200, 9000, 20_000)
+LARGE = (14, 5000, 100_000, 400_000, 1_048_576)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One kind of cycle."""
+
+    confirm: str
+    mode: str
+    fan_out: int
+    sizes: tuple[int, ...]
+    disturbance: str  # steady | roll-over | compaction | declare
+
+    def __str__(self) -> str:
+        return (
+            f"confirm={self.confirm} mode={self.mode} fan-out={self.fan_out}"
+            f" bodies={min(self.sizes)}..{max(self.sizes)} during={self.disturbance}"
+        )
+
+
+SCENARIOS = tuple(
+    Scenario(confirm, mode, fan_out, sizes, disturbance)
+    for (sizes, disturbance), (confirm, mode, fan_out) in zip(
+        itertools.cycle([
+            (SMALL, "steady"), (MIXED, "compaction"), (LARGE, "roll-over"),
+            (SMALL, "declare"), (MIXED, "steady"),
+        ]),
+        list(itertools.product(("fsync", "written"), ("lazy", "default"), (1, 5))) * 5,
+        strict=False,
+    )
+)
+
+
+@dataclass
+class Report:
+    """Figures of all cycles."""
+
+    cycles: int = 0
+    confirmed: int = 0
+    verdict: Verdict = field(default_factory=Verdict)
+    missing_declarations: int = 0
+    undead_queues: int = 0
+    problems: list[str] = field(default_factory=list)
+    slowest_restart_s: float = 0.0
+
+    @property
+    def is_clean(self) -> bool:
+        """Say whether nothing went wrong in any cycle."""
+        wrong = self.missing_declarations + self.undead_queues + len(self.problems)
+        return self.verdict.is_clean and not wrong
+
+    def summary(self) -> str:
+        """Return the one line of figures."""
+        found = " ".join(f"{key}={value}" for key, value in vars(self.verdict).items())
+        return (
+            f"cycles={self.cycles} confirmed={self.confirmed} {found}"
+            f" declarations_lost={self.missing_declarations} undead={self.undead_queues}"
+            f" problems={len(self.problems)} slowest_restart={self.slowest_restart_s:.2f}s"
+        )
+
+
+class Cycle:
+    """One start, load, kill, restart and comparison on a data directory of its own."""
+
+    def __init__(self, directory: Path, scenario: Scenario, messages: int, seed: int) -> None:
+        self.scenario = scenario
+        self.messages = messages
+        self.random = random.Random(seed)
+        settings = {"confirm": scenario.confirm}
+        self.node = BrokerProcess(directory / "data", settings)
+        self.queues = [f"crash.{number}" for number in range(scenario.fan_out)]
+        self.ledgers = {queue: QueueLedger() for queue in self.queues}
+        self.publishers: list[Publisher] = []
+        self.declarer: Declarer | None = None
+
+    def run(self, report: Report) -> None:
+        """Do the cycle and add its figures to the report."""
+        try:
+            self.node.start()
+            self._declare()
+            report.problems += self._load_and_kill()
+            self.node.start()
+            report.slowest_restart_s = max(report.slowest_restart_s, self.node.ready_after_s)
+            self._compare(report)
+            assert self.node.stop() == 0
+            log = self.node.log_path.read_text()
+            if "Traceback" in log:
+                report.problems.append(log[log.index("Traceback") :][:2000])
+        except (AssertionError, RuntimeError, TimeoutError) as error:
+            report.problems.append(f"{self.scenario}: {error!r}")
+        finally:
+            self.node.kill()
+        report.cycles += 1
+
+    def _declare(self) -> None:
+        with WireClient("127.0.0.1", self.node.amqp_port) as client:
+            client.open().channel(1)
+            client.send_method(1, spec.Exchange.Declare(exchange="crash", type="fanout", durable=True))
+            client.expect(spec.Exchange.DeclareOk)
+            for queue in self.queues:
+                client.declare(1, queue, durable=True, arguments={"x-queue-mode": self.scenario.mode})
+                client.send_method(1, spec.Queue.Bind(queue=queue, exchange="crash", routing_key=""))
+                client.expect(spec.Queue.BindOk)
+            client.close()
+
+    def _load_and_kill(self) -> list[str]:
+        port = self.node.amqp_port
+        window = 20 if max(self.scenario.sizes) > 100_000 else 300
+        self.publishers = [
+            Publisher(port, number, "crash", self.scenario.sizes, window) for number in (1, 2)
+        ]
+        clients: list[Client] = list(self.publishers)
+        if self.scenario.disturbance in ("compaction", "declare"):
+            clients.append(Consumer(port, self.queues[0], self.ledgers[self.queues[0]]))
+        if self.scenario.disturbance == "declare":
+            self.declarer = Declarer(port, "churn")
+            clients.append(self.declarer)
+        for client in clients:
+            client.start()
+        deadline = time.monotonic() + 120
+        while sum(len(one.confirmed) for one in self.publishers) < self.messages:
+            if time.monotonic() > deadline or not any(one.is_alive() for one in clients):
+                break
+            time.sleep(0.02)
+        time.sleep(self.random.random() * 0.3)  # the moment of the kill is the random part
+        self.node.kill()
+        problems = stop_all(clients)
+        confirmed = sum(len(one.confirmed) for one in self.publishers)
+        if confirmed < self.messages:
+            problems.append(f"only {confirmed} of {self.messages} were confirmed before the kill")
+        return problems
+
+    def _compare(self, report: Report) -> None:
+        confirmed = set[tuple[int, int]]().union(*(one.confirmed for one in self.publishers))
+        report.confirmed += len(confirmed)
+        with WireClient("127.0.0.1", self.node.amqp_port) as client:
+            client.open().channel(1)
+            for queue in self.queues:
+                drained = drain(client, queue)
+                ledger = self.ledgers[queue]
+                report.verdict.add(judge(ledger, confirmed, drained, expect_redelivered=True))
+            if self.declarer is not None:
+                report.missing_declarations += sum(
+                    not _exists(client, queue) for queue in self.declarer.declared
+                )
+                report.undead_queues += sum(_exists(client, one) for one in self.declarer.deleted)
+            client.close()
+
+
+def _exists(client: WireClient, queue: str) -> bool:
+    client.send_method(1, spec.Queue.Declare(queue=queue, passive=True))
+    _, answer = client.read_method()
+    if isinstance(answer, spec.Queue.DeclareOk):
+        return True
+    client.send_method(1, spec.Channel.CloseOk())
+    client.channel(1)
+    return False
+
+
+def run(cycles: int, messages: int, seed: int, directory: Path) -> Report:
+    """Run that many cycles over the scenarios in turn."""
+    report = Report()
+    for number in range(cycles):
+        scenario = SCENARIOS[number % len(SCENARIOS)]
+        large = max(scenario.sizes) > 100_000
+        wanted = max(messages // 25, 100) if large else messages
+        cycle = Cycle(directory / f"cycle{number}", scenario, wanted, seed + number)
+        cycle.run(report)
+        sys.stderr.write(f"{number + 1}: {scenario}: {report.summary()}\n")
+    return report
+
+
+def main() -> int:
+    """Run from the command line; the last line has the figures, the status says clean or not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cycles", type=int, default=20)
+    parser.add_argument("--messages", type=int, default=6500, help="confirmed before each kill")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--directory", type=Path, default=None)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kill-", dir=options.directory) as place:
+        report = run(options.cycles, options.messages, options.seed, Path(place))
+    for problem in report.problems:
+        sys.stdout.write(f"PROBLEM {problem}\n")
+    sys.stdout.write(f"seed={options.seed} {report.summary()}\n")
+    return 0 if report.is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
