@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
+
+import pytest
 
 from config import example
 
@@ -42,3 +45,24 @@ def test_the_documents_name_targets_that_exist() -> None:
         for target in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))
     }
     assert named <= targets, f"no such targets: {sorted(named - targets)}"
+
+
+FORMATS = {
+    "record": "storage/record.py",
+    "segment": "storage/segment.py",
+    "queue_store": "storage/queue_store.py",
+    "index_v2": "storage/queue_index.py",
+    "terms": "storage/references.py",
+}
+
+
+@pytest.mark.parametrize("page", FORMATS)
+def test_the_format_pages_have_the_tables_of_the_modules(page: str) -> None:
+    docstring = ast.get_docstring(ast.parse((ROOT / FORMATS[page]).read_text(encoding="utf-8")))
+    written = [
+        line.split() for line in (ROOT / "docs" / "formats" / f"{page}.md").read_text().splitlines()
+    ]
+    tables = [line for line in (docstring or "").splitlines() if line.startswith("    ")]
+    missing = [line for line in tables if line.split() not in written]
+    assert tables
+    assert not missing, f"docs/formats/{page}.md lacks these lines of the table: {missing}"

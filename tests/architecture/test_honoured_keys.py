@@ -18,7 +18,9 @@ def fields() -> set[str]:
 
 
 def test_every_field_is_read_somewhere() -> None:
-    sources = [path for package in ("broker", "management") for path in (ROOT / package).rglob("*.py")]
+    sources = [
+        path for package in ("broker", "management") for path in (ROOT / package).rglob("*.py")
+    ]
     words = {word for path in sources for word in re.findall(r"\.(\w+)", path.read_text())}
     forgotten = sorted(fields() - words)
     assert not forgotten, (
