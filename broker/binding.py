@@ -10,7 +10,7 @@ Source: behaviour of RabbitMQ's rabbit_binding; AMQP 0-9-1 queue.bind, exchange.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from protocol import table
 from protocol.table import FieldTable
@@ -76,3 +76,13 @@ class Binding:
             f"Binding({self.source.name!r} -> {self.destination_kind} {self.destination.name!r},"
             f" {self.routing_key!r})"
         )
+
+
+class Edge(NamedTuple):
+    """A binding as asked for, by names."""
+
+    source: str
+    kind: DestinationKind
+    destination: str
+    routing_key: bytes
+    arguments: FieldTable

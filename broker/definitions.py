@@ -182,7 +182,7 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
         name, exchange_type = _text(row, "name"), _text(row, "type")
         if exchange_type not in TYPES or name in vhost.exchanges:
             raise ValueError(f"cannot make exchange {name!r} of type {exchange_type!r}")
-        vhost.restore_exchange(
+        vhost.graph.restore(
             ExchangeDeclaration(
                 name=name,
                 type=exchange_type,

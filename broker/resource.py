@@ -2,8 +2,8 @@
 
 RabbitMQ writes `queue 'NAME' in vhost 'VHOST'` in every text; it is formatted here and nowhere else. A durable
 thing is one row (kind, key, value): the key is a JSON array, so that no name can be mistaken for two, and AMQP
-arguments keep their exact types as the base64 text of the encoded table. Owns no state; called by auth, vhost,
-definitions and the method handlers.
+arguments keep their exact types as the base64 text of the encoded table. Called by auth, vhost, exchange.graph,
+definitions and the method handlers. `Rows` is a vhost's pen: the only state here is how many rows it staged, and when.
 """
 
 from __future__ import annotations
@@ -43,6 +43,47 @@ class DefinitionLog(Protocol):
     def delete(self, kind: str, key: str) -> None:
         """Remove a row; harmless when there is none."""
         ...
+
+
+class StagingEngine(Protocol):
+    """The part of the storage engine that a vhost uses."""
+
+    @property
+    def epoch(self) -> int:
+        """The batch being collected."""
+        ...
+
+    @property
+    def definitions(self) -> DefinitionLog:
+        """Where durable definitions are staged."""
+        ...
+
+
+class Rows:
+    """Writes a vhost's rows, and remembers what a reply has to know: was something staged, is it on disk."""
+
+    def __init__(self, engine: StagingEngine) -> None:
+        self.engine = engine
+        self.staged = 0
+        self.durable_epoch = -1
+
+    def put(self, kind: RowKind, key: str, value: Row) -> None:
+        """Write or replace a row."""
+        self.engine.definitions.put(kind, key, value)
+        self._count()
+
+    def delete(self, kind: RowKind, key: str) -> None:
+        """Remove a row; harmless when there is none."""
+        self.engine.definitions.delete(kind, key)
+        self._count()
+
+    def is_unsynced(self) -> bool:
+        """Whether some row may not be on disk yet: it is in the batch being collected or the one in flight."""
+        return self.durable_epoch >= self.engine.epoch - 1
+
+    def _count(self) -> None:
+        self.staged += 1
+        self.durable_epoch = self.engine.epoch
 
 
 def describe(kind: ResourceKind, name: str, vhost: str) -> str:

@@ -1,14 +1,12 @@
 """A virtual host: the names of exchanges and queues, the bindings between them, and the routes that follow.
 
-Owns the exchanges, the queues, the index from a destination to the bindings leading to it, the policies and the
-cache of routes. Everything that changes the topology goes through here: the channel's method handlers, deletion by
+Owns the queues, the policies, the cache of routes, and the graph of exchanges and bindings. Everything that changes the topology goes through here: the channel's method handlers, deletion by
 auto-delete, expiry or the end of a connection, policies, definitions import and the restoring of rows at start.
 Errors are AmqpErrors with RabbitMQ's texts. Permissions are not checked here, with one exception of order: between a
 caller's look at an existing queue and the making of a new one, so `declare_queue` comes in two halves.
 
 A durable thing (and a binding between two of them) is one row of the definition store, staged in the epoch that is
-being collected. `staged` counts rows staged and `durable_epoch` names the epoch of the last one: from them a handler
-knows whether its reply has to wait for the disk.
+being collected; `rows` tells a handler whether its reply has to wait for the disk.
 
 Invariants: any change of topology or policy clears the route cache and raises `generation`, so a route remembered
 elsewhere is good while `generation` stays the same; the cache holds at most ROUTE_CACHE_MAX routes and is cleared when
@@ -19,16 +17,17 @@ Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from broker import router
-from broker.binding import Binding, DestinationKind, binding_identity
+from broker.binding import Edge
 from broker.exchange import TYPES
 from broker.exchange.direct import DefaultExchange
+from broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from broker.policy import EffectivePolicy, PolicySet
 from broker.queue import settings as queue_settings
-from broker.resource import describe, not_found, pack_arguments, row_key
+from broker.resource import Rows, StagingEngine, describe, not_found, pack_arguments, row_key
 from broker.router import Route
 from protocol import table
 from protocol.codec import split_exrk
@@ -37,62 +36,18 @@ from protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker.binding import Destination
+    from broker.binding import Binding, Destination, DestinationKind
     from broker.clock import Entropy
     from broker.exchange.base import Exchange
     from broker.queue.queue import Queue
     from broker.queue.settings import QueueDeclaration, Settings
-    from broker.resource import DefinitionLog
     from protocol.table import FieldTable
+
+# What callers need to speak with a vhost comes from here, wherever it is defined.
+__all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
 ROUTE_CACHE_MAX = 4096
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
-
-# name, type, internal; all durable, none auto-delete.
-PREDECLARED = (
-    ("amq.direct", "direct", False),
-    ("amq.fanout", "fanout", False),
-    ("amq.topic", "topic", False),
-    ("amq.headers", "headers", False),
-    ("amq.match", "headers", False),
-    ("amq.rabbitmq.trace", "topic", True),
-)
-
-
-class StagingEngine(Protocol):
-    """The part of the storage engine that a vhost uses."""
-
-    @property
-    def epoch(self) -> int:
-        """The batch being collected."""
-        ...
-
-    @property
-    def definitions(self) -> DefinitionLog:
-        """Where durable definitions are staged."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeDeclaration:
-    """An exchange as asked for."""
-
-    name: str
-    type: str = "direct"
-    durable: bool = False
-    auto_delete: bool = False
-    internal: bool = False
-    arguments: FieldTable = field(default_factory=dict)
-
-
-class Edge(NamedTuple):
-    """A binding as asked for, by names."""
-
-    source: str
-    kind: DestinationKind
-    destination: str
-    routing_key: bytes
-    arguments: FieldTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,21 +75,20 @@ class Vhost:
         self.options = options or VhostOptions()
         self.description = ""
         self.tags: list[str] = []
-        self.exchanges: dict[str, Exchange] = {}
         self.queues: dict[str, Queue] = {}
         self.policies = PolicySet()
         self.route_cache: dict[bytes, Route] = {}
         self.generation = 0
-        self.staged = 0
-        self.durable_epoch = -1
+        self.rows = Rows(engine)
+        self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
+        self.exchanges = self.graph.exchanges
         # Given by whoever keeps the reply consumers: the target that such a key names, or None.
         self.direct_reply: Callable[[bytes], Destination | None] | None = None
         self._queue_factory = queue_factory
-        self._incoming: dict[tuple[DestinationKind, str], dict[Binding, None]] = {}
         self._owned: dict[object, dict[Queue, None]] = {}
-        self._install_exchange(DefaultExchange(self._lookup))
+        self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
-            self._install_exchange(TYPES[kind](exchange_name, durable=True, internal=internal))
+            self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
 
     def __repr__(self) -> str:
         return f"Vhost({self.name!r})"
@@ -194,10 +148,7 @@ class Vhost:
 
         Raises: NotFound.
         """
-        exchange = self.exchanges.get(name)
-        if exchange is None:
-            raise not_found("exchange", name, self.name)
-        return exchange
+        return self.graph.exchange(name)
 
     def check_equivalent_exchange(
         self, exchange: Exchange, declaration: ExchangeDeclaration
@@ -206,56 +157,11 @@ class Vhost:
 
         Raises: PreconditionFailed.
         """
-        where = describe("exchange", exchange.name, self.name)
-        for key, received, current in (
-            ("type", declaration.type, exchange.type),
-            ("durable", declaration.durable, exchange.durable),
-            ("auto_delete", declaration.auto_delete, exchange.auto_delete),
-            ("internal", declaration.internal, exchange.internal),
-        ):
-            if received != current:
-                raise PreconditionFailed(
-                    f"inequivalent arg '{key}' for {where}:"
-                    f" received '{table.value_text(received)}'"
-                    f" but current is '{table.value_text(current)}'"
-                )
-        key = "alternate-exchange"
-        mine, theirs = exchange.arguments.get(key), declaration.arguments.get(key)
-        if not table.equivalent(mine, theirs):
-            raise PreconditionFailed(
-                f"inequivalent arg '{key}' for {where}: {table.inequivalent_text(mine, theirs)}"
-            )
+        self.graph.check_equivalent(exchange, declaration)
 
     def create_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
         """Make an exchange that does not exist; its arguments were checked by the caller."""
-        exchange = self.restore_exchange(declaration)
-        if exchange.durable:
-            self._put(
-                "exchange",
-                row_key(self.name, exchange.name),
-                {
-                    "vhost": self.name,
-                    "name": exchange.name,
-                    "type": exchange.type,
-                    "auto_delete": exchange.auto_delete,
-                    "internal": exchange.internal,
-                    "arguments": pack_arguments(exchange.arguments),
-                },
-            )
-        return exchange
-
-    def restore_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
-        """Make an exchange without writing a row: it came from one, or is not durable."""
-        assert declaration.name not in self.exchanges, "checked by the caller"
-        exchange = TYPES[declaration.type](
-            declaration.name,
-            durable=declaration.durable,
-            auto_delete=declaration.auto_delete,
-            internal=declaration.internal,
-            arguments=declaration.arguments,
-        )
-        self._install_exchange(exchange)
-        return exchange
+        return self.graph.create(declaration)
 
     def declare_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
         """Make an exchange or check that the existing one is the same; for callers without permission checks.
@@ -273,25 +179,7 @@ class Vhost:
 
         Raises: PreconditionFailed when in use.
         """
-        if if_unused and exchange.bindings:
-            raise PreconditionFailed(f"{describe('exchange', exchange.name, self.name)} in use")
-        waiting = [exchange]
-        while waiting:
-            current = waiting.pop()
-            if self.exchanges.get(current.name) is not current:
-                continue
-            del self.exchanges[current.name]
-            if current.durable:
-                self._delete("exchange", row_key(self.name, current.name))
-            for binding in list(current.bindings):
-                self._remove_binding(current, binding)
-            waiting.extend(self._remove_bindings_to("exchange", current.name))
-        self._changed()
-
-    def _install_exchange(self, exchange: Exchange) -> None:
-        self.exchanges[exchange.name] = exchange
-        self._apply_exchange_policy(exchange)
-        self._changed()
+        self.graph.delete(exchange, if_unused=if_unused)
 
     def _apply_exchange_policy(self, exchange: Exchange) -> None:
         effective = self.policies.effective("exchange", exchange.name)
@@ -361,7 +249,7 @@ class Vhost:
             )
         queue = self.restore_queue(declaration)
         if queue.durable:
-            self._put(
+            self.rows.put(
                 "queue",
                 row_key(self.name, name),
                 {
@@ -406,11 +294,11 @@ class Vhost:
         del self.queues[queue.name]
         self._disown(queue)
         if queue.durable:
-            self._delete("queue", row_key(self.name, queue.name))
-        unused = self._remove_bindings_to("queue", queue.name)
+            self.rows.delete("queue", row_key(self.name, queue.name))
+        unused = self.graph.remove_bindings_to("queue", queue.name)
         self._changed()
         for exchange in unused:
-            self.delete_exchange(exchange)
+            self.graph.delete(exchange)
         queue.delete()
         return ready_count
 
@@ -467,126 +355,37 @@ class Vhost:
 
         Raises: NotFound (source before destination), PreconditionFailed, ResourceLocked.
         """
-        source = self.exchange(edge.source)
+        source = self.graph.exchange(edge.source)
         destination = self._destination(edge)
         if destination is None:
             raise not_found(edge.kind, edge.destination, self.name)
         source.validate(edge.arguments)
         if edge.kind == "queue":
             self.check_access(self.queues[edge.destination], session)
-        binding = Binding(source, destination, edge.kind, edge.routing_key, edge.arguments)
-        if self._add_binding(source, binding) and self._is_durable(source, binding):
-            self._put(
-                "binding",
-                self._binding_key(binding),
-                {
-                    "vhost": self.name,
-                    "source": edge.source,
-                    "kind": edge.kind,
-                    "destination": edge.destination,
-                    "routing_key": edge.routing_key.decode("utf-8", "surrogateescape"),
-                    "arguments": pack_arguments(edge.arguments),
-                },
-            )
+        self.graph.bind(edge, destination)
 
     def restore_binding(self, edge: Edge) -> bool:
         """Add a binding without writing a row; False when an end of it is missing."""
-        source = self.exchanges.get(edge.source)
         destination = self._destination(edge)
-        if source is None or destination is None:
-            return False
-        return self._add_binding(
-            source, Binding(source, destination, edge.kind, edge.routing_key, edge.arguments)
-        )
+        return destination is not None and self.graph.restore_binding(edge, destination)
 
     def unbind(self, edge: Edge, session: object = None) -> None:
         """Remove a binding; harmless when there is none like it.
 
         Raises: ResourceLocked.
         """
-        source = self.exchanges.get(edge.source)
-        if source is None:
-            return
-        binding = source.find(
-            binding_identity(edge.kind, edge.destination, edge.routing_key, edge.arguments)
-        )
+        binding = self.graph.find(edge)
         if binding is None:
             return
         if edge.kind == "queue":
             self.check_access(self.queues[edge.destination], session)
-        self._remove_binding(source, binding)
-        self._changed()
-        if source.auto_delete and not source.bindings:
-            self.delete_exchange(source)
+        self.graph.unbind(binding)
 
     def bindings_to(self, kind: DestinationKind, name: str) -> Iterator[Binding]:
         """The bindings that lead to a queue or exchange."""
-        return iter(self._incoming.get((kind, name), ()))
+        return self.graph.bindings_to(kind, name)
 
     def _destination(self, edge: Edge) -> Destination | None:
         if edge.kind == "queue":
             return self.queues.get(edge.destination)
         return self.exchanges.get(edge.destination)
-
-    def _add_binding(self, source: Exchange, binding: Binding) -> bool:
-        if not source.bind(binding):
-            return False
-        target = (binding.destination_kind, binding.destination.name)
-        self._incoming.setdefault(target, {})[binding] = None
-        self._changed()
-        return True
-
-    def _remove_binding(self, source: Exchange, binding: Binding) -> None:
-        source.unbind(binding)
-        target = (binding.destination_kind, binding.destination.name)
-        incoming = self._incoming.get(target)
-        if incoming is not None:
-            incoming.pop(binding, None)
-            if not incoming:
-                del self._incoming[target]
-        if self._is_durable(source, binding):
-            self._delete("binding", self._binding_key(binding))
-
-    def _remove_bindings_to(self, kind: DestinationKind, name: str) -> list[Exchange]:
-        """Remove what leads to a thing being deleted; returns auto-delete exchanges left without bindings."""
-        unused: dict[Exchange, None] = {}
-        for binding in list(self._incoming.get((kind, name), ())):
-            source = self.exchanges.get(binding.source.name)
-            if source is None:
-                continue
-            self._remove_binding(source, binding)
-            if source.auto_delete and not source.bindings:
-                unused[source] = None
-        self._incoming.pop((kind, name), None)
-        return list(unused)
-
-    def _is_durable(self, source: Exchange, binding: Binding) -> bool:
-        destination = binding.destination
-        return source.durable and bool(getattr(destination, "durable", False))
-
-    def _binding_key(self, binding: Binding) -> str:
-        kind, destination, routing_key, arguments = binding.identity
-        return row_key(
-            self.name,
-            binding.source.name,
-            kind,
-            destination,
-            routing_key.decode("utf-8", "surrogateescape"),
-            arguments.hex(),
-        )
-
-    # -- rows ---------------------------------------------------------------------------------------------------
-
-    def is_unsynced(self) -> bool:
-        """Whether some row may not be on disk yet: it is in the batch being collected or the one in flight."""
-        return self.durable_epoch >= self.engine.epoch - 1
-
-    def _put(self, kind: str, key: str, value: dict[str, object]) -> None:
-        self.engine.definitions.put(kind, key, value)
-        self.staged += 1
-        self.durable_epoch = self.engine.epoch
-
-    def _delete(self, kind: str, key: str) -> None:
-        self.engine.definitions.delete(kind, key)
-        self.staged += 1
-        self.durable_epoch = self.engine.epoch

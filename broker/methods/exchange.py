@@ -26,7 +26,7 @@ RESERVED_PREFIX = "amq."
 def declare(channel: Channel, method: Any) -> None:
     """exchange.declare; passive only asks whether it exists."""
     vhost = channel.vhost
-    staged = vhost.staged
+    staged = vhost.rows.staged
     if method.passive:
         name = clean_name(method.exchange)
         refuse_default_exchange(name)
@@ -81,7 +81,7 @@ def _check_new(channel: Channel, declaration: ExchangeDeclaration) -> None:
 def delete(channel: Channel, method: Any) -> None:
     """exchange.delete; an exchange that does not exist is deleted well enough."""
     vhost = channel.vhost
-    staged = vhost.staged
+    staged = vhost.rows.staged
     name = clean_name(method.exchange)
     refuse_default_exchange(name)
     if name.startswith(RESERVED_PREFIX):
@@ -97,7 +97,7 @@ def delete(channel: Channel, method: Any) -> None:
 
 def bind(channel: Channel, method: Any) -> None:
     """exchange.bind: from source to destination."""
-    staged = channel.vhost.staged
+    staged = channel.vhost.rows.staged
     edge = _edge(method)
     check_binding(channel, edge)
     channel.vhost.bind(edge, channel.session)
@@ -106,7 +106,7 @@ def bind(channel: Channel, method: Any) -> None:
 
 def unbind(channel: Channel, method: Any) -> None:
     """exchange.unbind; a binding that does not exist is removed well enough."""
-    staged = channel.vhost.staged
+    staged = channel.vhost.rows.staged
     edge = _edge(method)
     check_binding(channel, edge)
     channel.vhost.unbind(edge, channel.session)

@@ -41,7 +41,7 @@ def declare(channel: Channel, method: Any) -> None:
 def _declare_active(channel: Channel, name: str, method: Any) -> None:
     vhost = channel.vhost
     session = channel.session
-    staged = vhost.staged
+    staged = vhost.rows.staged
     if name.startswith(RESERVED_PREFIX):
         raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
     if not name:
@@ -82,7 +82,7 @@ def _declare_passive(channel: Channel, name: str, *, nowait: bool) -> None:
     if not nowait:
         queue.touch()
     reply = Methods.DeclareOk(name, queue.ready_count, queue.consumer_count)
-    answer(channel, reply, nowait=nowait, staged=vhost.staged, is_durable=queue.durable)
+    answer(channel, reply, nowait=nowait, staged=vhost.rows.staged, is_durable=queue.durable)
 
 
 def _declare_reply_queue(channel: Channel, name: str, *, nowait: bool) -> None:
@@ -93,12 +93,12 @@ def _declare_reply_queue(channel: Channel, name: str, *, nowait: bool) -> None:
         if find is None or find(name.encode("utf-8", "surrogateescape")) is None:
             raise not_found("queue", name, vhost.name)
     channel.last_queue_name = name
-    answer(channel, Methods.DeclareOk(name, 0, 1), nowait=nowait, staged=vhost.staged)
+    answer(channel, Methods.DeclareOk(name, 0, 1), nowait=nowait, staged=vhost.rows.staged)
 
 
 def bind(channel: Channel, method: Any) -> None:
     """queue.bind."""
-    staged = channel.vhost.staged
+    staged = channel.vhost.rows.staged
     edge = _edge(channel, method)
     check_binding(channel, edge)
     channel.vhost.bind(edge, channel.session)
@@ -107,7 +107,7 @@ def bind(channel: Channel, method: Any) -> None:
 
 def unbind(channel: Channel, method: Any) -> None:
     """queue.unbind, which has no nowait; a binding that does not exist is removed well enough."""
-    staged = channel.vhost.staged
+    staged = channel.vhost.rows.staged
     edge = _edge(channel, method)
     check_binding(channel, edge)
     channel.vhost.unbind(edge, channel.session)
@@ -122,13 +122,13 @@ def purge(channel: Channel, method: Any) -> None:
     queue = vhost.queue(name)
     vhost.check_access(queue, channel.session)
     count = queue.purge()
-    answer(channel, Methods.PurgeOk(count), nowait=method.nowait, staged=vhost.staged)
+    answer(channel, Methods.PurgeOk(count), nowait=method.nowait, staged=vhost.rows.staged)
 
 
 def delete(channel: Channel, method: Any) -> None:
     """queue.delete; a queue that does not exist is deleted well enough."""
     vhost = channel.vhost
-    staged = vhost.staged
+    staged = vhost.rows.staged
     name = _known_name(channel, clean_name(method.queue))
     channel.session.check("configure", "queue", name)
     queue = vhost.queues.get(name)

@@ -53,7 +53,7 @@ def answer(
     if nowait:
         return
     vhost = channel.vhost
-    if vhost.staged != staged or (is_durable and vhost.is_unsynced()):
+    if vhost.rows.staged != staged or (is_durable and vhost.rows.is_unsynced()):
         channel.reply_durable(reply)
     else:
         channel.reply(reply)

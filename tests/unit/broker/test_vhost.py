@@ -168,7 +168,7 @@ def test_deleting_an_exchange_takes_its_bindings_both_ways() -> None:
     assert "x" not in vhost.exchanges
     assert not vhost.exchange("amq.fanout").bindings
     assert not list(vhost.bindings_to("queue", "q"))
-    assert not vhost._incoming
+    assert not vhost.graph._incoming
 
 
 def test_if_unused_looks_at_bindings_from_it_only() -> None:
@@ -207,7 +207,7 @@ def test_auto_delete_cascades_upstream() -> None:
     vhost.bind(edge("c", "q"))
     vhost.delete_queue(found)
     assert not {"a", "b", "c"} & set(vhost.exchanges)
-    assert not vhost._incoming
+    assert not vhost.graph._incoming
 
 
 def test_a_loop_of_auto_delete_exchanges_is_deleted_once() -> None:
@@ -219,7 +219,7 @@ def test_a_loop_of_auto_delete_exchanges_is_deleted_once() -> None:
     vhost.bind(edge("a", "a", kind="exchange"))
     vhost.delete_exchange(vhost.exchange("a"))
     assert not {"a", "b"} & set(vhost.exchanges)
-    assert not vhost._incoming
+    assert not vhost.graph._incoming
 
 
 # -- queues -----------------------------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def test_durable_things_are_rows_and_others_are_not() -> None:
     vhost.bind(edge("amq.fanout", "t"))
     exchange(vhost, "d", durable=True)
     vhost.bind(edge("d", "t"))
-    assert vhost.staged == 1
+    assert vhost.rows.staged == 1
     queue(vhost, "d", durable=True)
     vhost.bind(edge("t", "d"))
     vhost.bind(edge("d", "d"))
@@ -385,10 +385,10 @@ def test_durable_things_are_rows_and_others_are_not() -> None:
 def test_a_row_is_unsynced_until_two_epochs_later() -> None:
     engine = KeptEngine()
     vhost = make_vhost(engine=engine)
-    assert not vhost.is_unsynced()
+    assert not vhost.rows.is_unsynced()
     queue(vhost, durable=True)
-    assert vhost.is_unsynced()
+    assert vhost.rows.is_unsynced()
     engine.epoch += 1
-    assert vhost.is_unsynced()
+    assert vhost.rows.is_unsynced()
     engine.epoch += 1
-    assert not vhost.is_unsynced()
+    assert not vhost.rows.is_unsynced()

@@ -28,7 +28,7 @@ def test_a_reply_waits_for_what_it_promises(
 ) -> None:
     channel: Any = FakeChannel(FakeSession(make_vhost()))
     vhost = channel.vhost
-    vhost.staged, vhost.durable_epoch = 1, vhost.engine.epoch
+    vhost.rows.staged, vhost.rows.durable_epoch = 1, vhost.engine.epoch
     vhost.engine.epoch += epochs_later
     reply = Methods.BindOk()
     answer(channel, reply, nowait=False, staged=staged_before, is_durable=is_durable)

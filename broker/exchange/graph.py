@@ -1,0 +1,266 @@
+"""The exchanges of a vhost and the bindings among them and to queues.
+
+Owns the exchanges by name, and the index from a destination to the bindings that lead to it (`Exchange` itself holds
+those that lead away). Queues are only destinations here: who looks them up and may use them is `broker.vhost`'
+business, which is the only caller, has looked at permissions and locks, and hears of every change through
+`on_changed`. Durable exchanges, and bindings between two durable things, are rows.
+
+Invariants: an exchange or queue that is gone has no binding left in either direction; an auto-delete exchange goes with
+the last binding that has it as source, never before it had one, and may take others with it, each once.
+
+Sources: RabbitMQ's rabbit_exchange (assert_equivalence, delete), rabbit_binding (add, remove, auto-delete).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from broker.binding import Binding, binding_identity
+from broker.exchange import TYPES
+from broker.resource import describe, not_found, pack_arguments, row_key
+from protocol import table
+from protocol.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from broker.binding import Destination, DestinationKind, Edge
+    from broker.exchange.base import Exchange
+    from broker.resource import Rows
+    from protocol.table import FieldTable
+
+# name, type, internal; all durable, none auto-delete.
+PREDECLARED = (
+    ("amq.direct", "direct", False),
+    ("amq.fanout", "fanout", False),
+    ("amq.topic", "topic", False),
+    ("amq.headers", "headers", False),
+    ("amq.match", "headers", False),
+    ("amq.rabbitmq.trace", "topic", True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeDeclaration:
+    """An exchange as asked for."""
+
+    name: str
+    type: str = "direct"
+    durable: bool = False
+    auto_delete: bool = False
+    internal: bool = False
+    arguments: FieldTable = field(default_factory=dict)
+
+
+class ExchangeGraph:
+    """Exchanges and bindings of one vhost."""
+
+    def __init__(
+        self,
+        vhost_name: str,
+        rows: Rows,
+        on_installed: Callable[[Exchange], None],
+        on_changed: Callable[[], None],
+    ) -> None:
+        self.vhost_name = vhost_name
+        self.exchanges: dict[str, Exchange] = {}
+        self._rows = rows
+        self._on_installed = on_installed
+        self._on_changed = on_changed
+        self._incoming: dict[tuple[DestinationKind, str], dict[Binding, None]] = {}
+
+    # -- exchanges ----------------------------------------------------------------------------------------------
+
+    def exchange(self, name: str) -> Exchange:
+        """The exchange of that name.
+
+        Raises: NotFound.
+        """
+        exchange = self.exchanges.get(name)
+        if exchange is None:
+            raise not_found("exchange", name, self.vhost_name)
+        return exchange
+
+    def install(self, exchange: Exchange) -> None:
+        """Take in an exchange that was made elsewhere: a predeclared one."""
+        self.exchanges[exchange.name] = exchange
+        self._on_installed(exchange)
+        self._on_changed()
+
+    def check_equivalent(self, exchange: Exchange, declaration: ExchangeDeclaration) -> None:
+        """Refuse a redeclaration that means another exchange.
+
+        Raises: PreconditionFailed.
+        """
+        where = describe("exchange", exchange.name, self.vhost_name)
+        for key, received, current in (
+            ("type", declaration.type, exchange.type),
+            ("durable", declaration.durable, exchange.durable),
+            ("auto_delete", declaration.auto_delete, exchange.auto_delete),
+            ("internal", declaration.internal, exchange.internal),
+        ):
+            if received != current:
+                raise PreconditionFailed(
+                    f"inequivalent arg '{key}' for {where}:"
+                    f" received '{table.value_text(received)}'"
+                    f" but current is '{table.value_text(current)}'"
+                )
+        key = "alternate-exchange"
+        mine, theirs = exchange.arguments.get(key), declaration.arguments.get(key)
+        if not table.equivalent(mine, theirs):
+            raise PreconditionFailed(
+                f"inequivalent arg '{key}' for {where}: {table.inequivalent_text(mine, theirs)}"
+            )
+
+    def create(self, declaration: ExchangeDeclaration) -> Exchange:
+        """Make an exchange that does not exist; its arguments were checked by the caller."""
+        exchange = self.restore(declaration)
+        if exchange.durable:
+            self._rows.put(
+                "exchange",
+                row_key(self.vhost_name, exchange.name),
+                {
+                    "vhost": self.vhost_name,
+                    "name": exchange.name,
+                    "type": exchange.type,
+                    "auto_delete": exchange.auto_delete,
+                    "internal": exchange.internal,
+                    "arguments": pack_arguments(exchange.arguments),
+                },
+            )
+        return exchange
+
+    def restore(self, declaration: ExchangeDeclaration) -> Exchange:
+        """Make an exchange without writing a row: it came from one, or is not durable."""
+        assert declaration.name not in self.exchanges, "checked by the caller"
+        exchange = TYPES[declaration.type](
+            declaration.name,
+            durable=declaration.durable,
+            auto_delete=declaration.auto_delete,
+            internal=declaration.internal,
+            arguments=declaration.arguments,
+        )
+        self.install(exchange)
+        return exchange
+
+    def delete(self, exchange: Exchange, *, if_unused: bool = False) -> None:
+        """Delete an exchange with its bindings; auto-delete exchanges that lead to it may follow.
+
+        Raises: PreconditionFailed when in use.
+        """
+        if if_unused and exchange.bindings:
+            raise PreconditionFailed(
+                f"{describe('exchange', exchange.name, self.vhost_name)} in use"
+            )
+        waiting = [exchange]
+        while waiting:
+            current = waiting.pop()
+            if self.exchanges.get(current.name) is not current:
+                continue
+            del self.exchanges[current.name]
+            if current.durable:
+                self._rows.delete("exchange", row_key(self.vhost_name, current.name))
+            for binding in list(current.bindings):
+                self._remove_binding(current, binding)
+            waiting.extend(self.remove_bindings_to("exchange", current.name))
+        self._on_changed()
+
+    # -- bindings -----------------------------------------------------------------------------------------------
+
+    def bind(self, edge: Edge, destination: Destination) -> None:
+        """Add a binding, and its row if both ends are durable; the same one again is a no-op.
+
+        Raises: NotFound, PreconditionFailed.
+        """
+        source = self.exchange(edge.source)
+        source.validate(edge.arguments)
+        binding = Binding(source, destination, edge.kind, edge.routing_key, edge.arguments)
+        if self._add_binding(source, binding) and self._is_durable(source, binding):
+            self._rows.put(
+                "binding",
+                self._binding_key(binding),
+                {
+                    "vhost": self.vhost_name,
+                    "source": edge.source,
+                    "kind": edge.kind,
+                    "destination": edge.destination,
+                    "routing_key": edge.routing_key.decode("utf-8", "surrogateescape"),
+                    "arguments": pack_arguments(edge.arguments),
+                },
+            )
+
+    def restore_binding(self, edge: Edge, destination: Destination) -> bool:
+        """Add a binding without writing a row; False when its source is missing."""
+        source = self.exchanges.get(edge.source)
+        return source is not None and self._add_binding(
+            source, Binding(source, destination, edge.kind, edge.routing_key, edge.arguments)
+        )
+
+    def find(self, edge: Edge) -> Binding | None:
+        """The binding described, if there is one."""
+        source = self.exchanges.get(edge.source)
+        if source is None:
+            return None
+        return source.find(
+            binding_identity(edge.kind, edge.destination, edge.routing_key, edge.arguments)
+        )
+
+    def unbind(self, binding: Binding) -> None:
+        """Remove a binding; its source follows if it is auto-delete and this was the last."""
+        source = self.exchange(binding.source.name)
+        self._remove_binding(source, binding)
+        self._on_changed()
+        if source.auto_delete and not source.bindings:
+            self.delete(source)
+
+    def bindings_to(self, kind: DestinationKind, name: str) -> Iterator[Binding]:
+        """The bindings that lead to a queue or exchange."""
+        return iter(self._incoming.get((kind, name), ()))
+
+    def _add_binding(self, source: Exchange, binding: Binding) -> bool:
+        if not source.bind(binding):
+            return False
+        target = (binding.destination_kind, binding.destination.name)
+        self._incoming.setdefault(target, {})[binding] = None
+        self._on_changed()
+        return True
+
+    def _remove_binding(self, source: Exchange, binding: Binding) -> None:
+        source.unbind(binding)
+        target = (binding.destination_kind, binding.destination.name)
+        incoming = self._incoming.get(target)
+        if incoming is not None:
+            incoming.pop(binding, None)
+            if not incoming:
+                del self._incoming[target]
+        if self._is_durable(source, binding):
+            self._rows.delete("binding", self._binding_key(binding))
+
+    def remove_bindings_to(self, kind: DestinationKind, name: str) -> list[Exchange]:
+        """Remove what leads to a thing being deleted; returns auto-delete exchanges left without bindings."""
+        unused: dict[Exchange, None] = {}
+        for binding in list(self._incoming.get((kind, name), ())):
+            source = self.exchanges.get(binding.source.name)
+            if source is None:
+                continue
+            self._remove_binding(source, binding)
+            if source.auto_delete and not source.bindings:
+                unused[source] = None
+        self._incoming.pop((kind, name), None)
+        return list(unused)
+
+    def _is_durable(self, source: Exchange, binding: Binding) -> bool:
+        destination = binding.destination
+        return source.durable and bool(getattr(destination, "durable", False))
+
+    def _binding_key(self, binding: Binding) -> str:
+        kind, destination, routing_key, arguments = binding.identity
+        return row_key(
+            self.vhost_name,
+            binding.source.name,
+            kind,
+            destination,
+            routing_key.decode("utf-8", "surrogateescape"),
+            arguments.hex(),
+        )
