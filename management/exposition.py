@@ -9,13 +9,19 @@ Source: the rabbitmq_prometheus plugin (3.13); the text is written by prometheus
 from __future__ import annotations
 
 import asyncio
+import math
 import platform
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    UnknownMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 from broker import inspect
@@ -183,6 +189,12 @@ def _node_families(node: Any) -> Iterator[Family]:
         family = CounterMetricFamily(f"rabbitmq_auth_attempts{name}", "Logins", labels=["protocol"])
         family.add_metric(["amqp091"], value)
         yield family
+    stalls = inspect.loop_stalls(node)
+    if stalls:
+        buckets = [("+Inf" if math.isinf(edge) else str(edge), count) for edge, count in stalls]
+        yield HistogramMetricFamily(
+            "burrowmq_loop_stall_seconds", "How late the event loop ran its timers", buckets, None
+        )
 
 
 def _global_families(node: Any) -> Iterator[Family]:

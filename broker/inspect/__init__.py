@@ -27,6 +27,7 @@ from broker.inspect.connections import (
 from broker.inspect.node import (
     TOTALS,
     counters,
+    loop_stalls,
     object_totals,
     permissions,
     publisher_count,
@@ -90,6 +91,7 @@ __all__ = [
     "exchanges",
     "find_binding",
     "iter_queues",
+    "loop_stalls",
     "message_stats",
     "object_totals",
     "permissions",

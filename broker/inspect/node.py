@@ -5,10 +5,13 @@ Owns no state. Sums over queues are O(queues) with a few attribute reads each.
 
 from __future__ import annotations
 
+import math
+from itertools import accumulate
 from typing import Any
 
 from broker.inspect.queues import each_vhost
 from broker.inspect.values import Row
+from broker.loop import LAG_BUCKETS_S
 
 TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
 
@@ -103,6 +106,12 @@ def counters(node: Any) -> dict[str, int]:
 def store_stats(node: Any) -> Row:
     """What the storage engine counts about itself."""
     return dict(node.engine.stats())
+
+
+def loop_stalls(node: Any) -> list[tuple[float, int]]:
+    """How late the event loop ran its timers: edges in seconds (infinity last) and counts up to each."""
+    counts = getattr(node.turn, "lag_counts", ())
+    return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(counts), strict=False))
 
 
 def publisher_count(node: Any) -> int:
