@@ -1,0 +1,131 @@
+"""Half of a gigabyte of messages goes at random; the disk must follow within ten seconds.
+
+State: a node of its own. Callers: test_volume (scaled down) and
+`python -m tests.crash.compaction [--megabytes 1000]`. Messages of 5 KB lie interleaved at random for
+two queues in the shared store; draining one queue leaves every segment half garbage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.crash.volume import connect, drain_in_order, fill, ping
+from tests.support.broker_process import BrokerProcess
+
+KEPT, REMOVED = "kept", "removed"
+BODY_BYTES = 5000
+SEGMENT_BYTES = 16 << 20
+DEADLINE_S = 10.0
+
+
+@dataclass
+class Shrinking:
+    """What was measured."""
+
+    live_bytes: int
+    full_bytes: int
+    disk_bytes: int = 0
+    seconds: float = 0.0
+    lag_p999_s: float = 0.0
+    kept: int = 0
+    expected: int = 0
+
+    @property
+    def bound_bytes(self) -> int:
+        """Return twice the live bytes and three segments."""
+        return 2 * self.live_bytes + 3 * SEGMENT_BYTES
+
+    @property
+    def holds(self) -> bool:
+        """Say whether the disk followed and nothing was lost."""
+        return self.disk_bytes <= self.bound_bytes and self.kept == self.expected
+
+
+class LagProbe(threading.Thread):
+    """Makes a round trip every few milliseconds and keeps how long each took."""
+
+    def __init__(self, node: BrokerProcess) -> None:
+        super().__init__(daemon=True)
+        self.node = node
+        self.ending = threading.Event()
+        self.seconds: list[float] = []
+
+    def run(self) -> None:
+        with connect(self.node) as client:
+            while not self.ending.wait(0.003):
+                began = time.monotonic()
+                ping(client)
+                self.seconds.append(time.monotonic() - began)
+
+    def p999_s(self) -> float:
+        """Return the 99.9th percentile."""
+        ordered = sorted(self.seconds)
+        return ordered[int(len(ordered) * 0.999)] if ordered else 0.0
+
+
+def measure(directory: Path, megabytes: int, seed: int = 1) -> Shrinking:
+    """Run the scenario on a fresh node."""
+    count = megabytes * 1_000_000 // BODY_BYTES
+    source = random.Random(seed)
+    place = [source.choice((KEPT, REMOVED)) for _ in range(count)]
+    kept = [number for number in range(1, count + 1) if place[number - 1] == KEPT]
+    removed = [number for number in range(1, count + 1) if place[number - 1] == REMOVED]
+    node = BrokerProcess(directory / "data")
+    try:
+        node.start()
+        with connect(node) as client:
+            for queue in (KEPT, REMOVED):
+                client.declare(1, queue, durable=True, arguments={"x-queue-mode": "lazy"})
+            fill(client, count, BODY_BYTES, lambda number: place[number - 1])
+            client.close()
+        found = Shrinking(len(kept) * BODY_BYTES, node.disk_bytes(), expected=len(kept))
+        probe = LagProbe(node)
+        probe.start()
+        with connect(node) as client:
+            drain_in_order(client, REMOVED, iter(removed))
+            client.close()
+        began = time.monotonic()
+        while time.monotonic() < began + DEADLINE_S:
+            found.disk_bytes, found.seconds = node.disk_bytes(), time.monotonic() - began
+            if found.disk_bytes <= found.bound_bytes:
+                break
+            time.sleep(0.05)
+        probe.ending.set()
+        probe.join()
+        found.lag_p999_s = probe.p999_s()
+        with connect(node) as client:
+            found.kept = drain_in_order(client, KEPT, iter(kept))
+            client.close()
+        assert node.stop() == 0
+        assert "Traceback" not in node.log_of_this_start(), node.log_of_this_start()[-3000:]
+    finally:
+        node.kill()
+    return found
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--directory", type=Path, default=None)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="compaction-", dir=options.directory) as place:
+        found = measure(Path(place), options.megabytes)
+    sys.stdout.write(
+        f"full {found.full_bytes / 1e6:.0f} MB, live {found.live_bytes / 1e6:.0f} MB, after"
+        f" {found.seconds:.2f} s {found.disk_bytes / 1e6:.0f} MB (bound"
+        f" {found.bound_bytes / 1e6:.0f}), round trip p99.9 {found.lag_p999_s * 1000:.1f} ms,"
+        f" kept {found.kept} of {found.expected}: {'holds' if found.holds else 'MISSED'}\n"
+    )
+    return 0 if found.holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
