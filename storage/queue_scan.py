@@ -175,7 +175,8 @@ def _bad_bodies(
         scan.dropped += wanted.bit_count()
         return wanted
     path = queue.store.path(segment.number, segment.generation)
-    size = segment.store_end = queue.cache.filesystem.file_size(path)
+    size = queue.cache.filesystem.file_size(path)
+    segment.store_end = max(size, HEADER_SIZE)  # never 0: the file is there and has to go one day
     if not wanted:
         return 0
     synced_end = max(segment.synced_end, HEADER_SIZE)

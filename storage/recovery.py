@@ -161,6 +161,8 @@ def save_clean(
         for queue, found in context.recovered.values()
     ]
     for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:
+        if queue.durable and not queue.is_made and queue.index.numbers:
+            queue.make()  # the file that names it was damaged
         if queue.durable and queue.is_made:
             rows.append(_queue_row(context, queue, next_seq, next_deliver_seq))
         elif not queue.durable:

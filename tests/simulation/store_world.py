@@ -309,11 +309,8 @@ class World:
 
     def crash(self, *, is_power: bool = True) -> None:
         """Lose power (or the process) now, recover, check."""
-        if is_power:
-            self.filesystem = self.filesystem.cut(self.rng)
-        else:
-            self.filesystem = self.filesystem.process_killed()
-        self.filesystem.strict = self.filesystem.strict
+        durable_epoch = self.durable_epoch
+        self._stop(is_power)
         for _ in range(self.rng.choice((0, 0, 1))):  # once more, while recovering
             self.filesystem.cut_before = self.filesystem.operations + self.rng.randint(0, 12)
             try:
@@ -321,10 +318,15 @@ class World:
             except PowerCut:
                 pass
             self.filesystem.cut_before = None
-            self.filesystem = self.filesystem.cut(self.rng)
-        durable_epoch = self.durable_epoch
+            self._stop(is_power)
         self.engine = self._open()
         self._adopt(exact=False, durable_epoch=durable_epoch)
+
+    def _stop(self, is_power: bool) -> None:
+        if is_power:
+            self.filesystem = self.filesystem.cut(self.rng)
+        else:
+            self.filesystem = self.filesystem.process_killed()
 
     def _adopt(self, *, exact: bool, durable_epoch: int = 0) -> None:
         """Open what was recovered, compare it with the model, and go on from there."""
