@@ -51,6 +51,7 @@ class Stage:
         native.run(node.port, messages=WARM_UP_MESSAGES, consumers=1, name="warm-up", timeout=60)
         native.run(node.port, mode="delete", name="warm-up")
         procfs.wait_idle(node.pid)
+        node.metrics_when_warm = node.metrics_page()
         return node
 
     def running(self) -> list[Node]:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,7 @@ class Node:
     pid: int = 0
     ready_s: float = 0.0
     started_at: float = 0.0
+    metrics_when_warm: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -162,6 +164,14 @@ class Node:
                 f"{self.launch.control[0]} {' '.join(arguments)}: {done.stderr[-400:]}"
             )
         return done.stdout
+
+    def metrics_page(self) -> str:
+        """The node's Prometheus page, '' when it has none."""
+        if self.launch.metrics_port is None:
+            return ""
+        url = f"http://127.0.0.1:{self.launch.metrics_port}/metrics"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return str(answer.read().decode())
 
 
 class Peer(Protocol):

@@ -5,7 +5,6 @@ Owns no state. Loop stalls are read from the nodes' own Prometheus page after th
 
 import re
 import time
-import urllib.request
 
 from bench import native, procfs
 from bench.peers import Node, Setting
@@ -14,6 +13,7 @@ from bench.stage import Stage
 
 _STARTS = 3
 _COMMANDS = 5
+_ENOUGH = 1000  # observations: a p99.9 of fewer is a maximum
 _STALL = re.compile(
     r"^(\w*loop\w*(?:stall|lag)\w*)_bucket\{[^}]*le=\"([^\"]+)\"[^}]*\}\s+(\S+)$", re.MULTILINE
 )
@@ -72,30 +72,29 @@ def _idle(stage: Stage, peer: str) -> Outcome:
     return Outcome(values, f"{count} connections, one channel each, no heartbeats")
 
 
-def stall_quantile_s(page: str, quantile: float) -> float | None:
-    """Upper bound of the bucket that holds the quantile in a Prometheus histogram of loop stalls."""
-    buckets = sorted((float(edge), float(count)) for _, edge, count in _STALL.findall(page))
-    if not buckets or buckets[-1][1] == 0:
+def stall_counts(page: str) -> dict[float, float]:
+    """Upper edge of a bucket → observations up to it, from a Prometheus page."""
+    return {float(edge): float(count) for _, edge, count in _STALL.findall(page)}
+
+
+def stall_quantile_s(before: dict[float, float], after: dict[float, float]) -> float | None:
+    """Edge of the bucket that holds p99.9 of what was observed in between; None for too few observations."""
+    counts = {edge: count - before.get(edge, 0.0) for edge, count in sorted(after.items())}
+    total = max(counts.values(), default=0.0)
+    if total < _ENOUGH:
         return None
-    wanted = buckets[-1][1] * quantile
-    return next(edge for edge, count in buckets if count >= wanted)
-
-
-def _metrics(node: Node) -> str:
-    url = f"http://127.0.0.1:{node.launch.metrics_port}/metrics"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return str(answer.read().decode())
+    return next(edge for edge, count in counts.items() if count >= total * 0.999)
 
 
 def _stalls(stage: Stage, peer: str) -> Outcome:
-    stage.pooled(peer, Setting())
     found = [
-        stall_quantile_s(_metrics(node), 0.999)
+        stall_quantile_s(stall_counts(node.metrics_when_warm), stall_counts(node.metrics_page()))
         for node in stage.running()
-        if node.peer == peer and node.launch.metrics_port is not None
+        if node.peer == peer
     ]
     known = [value for value in found if value is not None]
-    return Outcome({"p999_s": max(known)} if known else {}, "all rows of this run before it")
+    mode = "since warm-up, all rows of this run on pooled nodes"
+    return Outcome({"p999_s": max(known)} if known else {}, mode)
 
 
 SCENARIOS = (

@@ -5,7 +5,7 @@ import pytest
 from bench.peers import PEERS
 from bench.scenarios import FIGURES, SCENARIOS
 from bench.scenarios.base import who_was_the_limit
-from bench.scenarios.footprint import stall_quantile_s
+from bench.scenarios.footprint import stall_counts, stall_quantile_s
 from bench.scenarios.headline import queue_columns
 
 
@@ -22,14 +22,21 @@ def test_queue_columns_are_numbers_of_the_named_queue() -> None:
     assert queue_columns(output, "other") == {}
 
 
-def test_stall_quantile_is_the_bucket_that_holds_it() -> None:
-    page = "\n".join(
+def _page(counts: dict[str, int]) -> str:
+    return "\n".join(
         f'burrowmq_loop_stall_seconds_bucket{{le="{edge}"}} {count}'
-        for edge, count in (("0.01", 9990), ("0.05", 9995), ("+Inf", 10000))
+        for edge, count in counts.items()
     )
-    assert stall_quantile_s(page, 0.999) == 0.01
-    assert stall_quantile_s(page, 0.9994) == 0.05
-    assert stall_quantile_s("nothing 1", 0.999) is None
+
+
+def test_stalls_before_the_measurement_do_not_count() -> None:
+    before = stall_counts(_page({"0.01": 10, "0.05": 10, "+Inf": 15}))
+    quiet = stall_counts(_page({"0.01": 2010, "0.05": 2010, "+Inf": 2015}))
+    stalled = stall_counts(_page({"0.01": 2000, "0.05": 2010, "+Inf": 2015}))
+    assert stall_quantile_s(before, quiet) == 0.01
+    assert stall_quantile_s(before, stalled) == 0.05
+    assert stall_quantile_s(quiet, quiet) is None
+    assert stall_counts("nothing 1") == {}
 
 
 @pytest.mark.parametrize(
