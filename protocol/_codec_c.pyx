@@ -43,6 +43,7 @@ cdef enum:
     RUN_FLAGS = (1 << 16) | (1 << 17) | (1 << 18)
     WAIT_BODY_MAX = 32 * 1024
     WAIT_BUFFER_MAX = 64 * 1024
+    WAIT_FRAMES_MAX = 8
     TABLE_DEPTH_MAX = 16
     TABLE_FIELDS_MAX = 1024
     TABLE_SIZE_MAX = 128 * 1024
@@ -64,6 +65,7 @@ CONSTANTS = {
     "MAYBE_CC": MAYBE_CC,
     "WAIT_BODY_MAX": WAIT_BODY_MAX,
     "WAIT_BUFFER_MAX": WAIT_BUFFER_MAX,
+    "WAIT_FRAMES_MAX": WAIT_FRAMES_MAX,
     "TABLE_DEPTH_MAX": TABLE_DEPTH_MAX,
     "TABLE_FIELDS_MAX": TABLE_FIELDS_MAX,
     "TABLE_SIZE_MAX": TABLE_SIZE_MAX,
@@ -213,6 +215,7 @@ cdef class HotCodec:
     cdef AckRun _acks
     cdef bytes _exrk
     cdef uint16_t _channel
+    cdef uint16_t _slow_channel
 
     def __init__(self, uint32_t frame_max):
         self.frame_max = frame_max
@@ -221,6 +224,8 @@ cdef class HotCodec:
         self._is_broken = False
         self._exrk = b""
         self._channel = 0
+        # The channel of the last publish that went out as Frames, until one makes a run there again.
+        self._slow_channel = 0
 
     @property
     def buffered(self):
@@ -287,8 +292,11 @@ cdef class HotCodec:
                     if after > 0:
                         pos = after
                         continue
-                    if after == WAIT:
+                    # Behind a content that is being assembled elsewhere this one may be an error that
+                    # the peer waits to hear of.
+                    if after == WAIT and channel != self._slow_channel:
                         return pos
+                    self._slow_channel = channel
                 elif ids == (60 << 16 | 80) and length == 13:
                     self._acknowledge(u64(data + pos + 11), data[pos + 19], channel, events)
                     pos = end
@@ -346,6 +354,7 @@ cdef class HotCodec:
         cdef Py_ssize_t body, at, end
         cdef uint32_t length, largest, frame_length, flags
         cdef uint64_t body_size, left
+        cdef int count = 0
         cdef int64_t walked
         cdef uint16_t channel
         cdef uint8_t bits
@@ -404,13 +413,18 @@ cdef class HotCodec:
                     return SLOW
                 end = at + 8 + <Py_ssize_t>frame_length
             if end > size:
-                return SLOW if body_size > WAIT_BODY_MAX else self._wait(end - pos)
+                if body_size > WAIT_BODY_MAX or count > WAIT_FRAMES_MAX:
+                    return SLOW
+                return self._wait(end - pos)
             if data[end - 1] != FRAME_END:
                 return SLOW
             if frame_length + 8 > largest:
                 largest = frame_length + 8
             left -= frame_length
+            count += 1
             at = end
+        if channel == self._slow_channel:
+            self._slow_channel = 0
         message = Message.__new__(Message)
         run = self._run
         if run is None or not same_exrk or channel != self._channel:

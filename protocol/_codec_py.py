@@ -49,6 +49,7 @@ from protocol.constants import (
     PROP_UNKNOWN,
     WAIT_BODY_MAX,
     WAIT_BUFFER_MAX,
+    WAIT_FRAMES_MAX,
 )
 from protocol.table import MalformedTable, decode_table_at
 
@@ -157,6 +158,8 @@ class HotCodec:
         self._is_broken = False
         self._run: PublishRun | None = None
         self._acks: AckRun | None = None
+        # The channel of the last publish that went out as Frames, until one makes a run there again.
+        self._slow_channel = 0
         # The last publish, and what its successor is compared with.
         self._method = b""
         self._exrk = b""
@@ -223,8 +226,11 @@ class HotCodec:
                     if after > 0:
                         pos = after
                         continue
-                    if after == _WAIT:
+                    # Behind a content that is being assembled elsewhere this one may be an error that
+                    # the peer waits to hear of.
+                    if after == _WAIT and channel != self._slow_channel:
                         return pos
+                    self._slow_channel = channel
                 elif ids == _ACK_IDS and length == 13 and channel:
                     self._acknowledge(data, pos + 11, channel, events)
                     pos = end
@@ -329,6 +335,8 @@ class HotCodec:
         self, messages: list[Message], size: int, flags: int, events: list[CodecEvent]
     ) -> None:
         """Add messages like the last one to its run, or begin a run with them."""
+        if self._channel == self._slow_channel:
+            self._slow_channel = 0
         run = self._run
         if run is None:
             self._acks = None
@@ -410,25 +418,27 @@ class HotCodec:
     def _body(self, data: bytes, pos: int, left: int, channel: int) -> tuple[int, int]:
         """Step over the body frames; return the offset after them and the largest frame's size.
 
-        (_WAIT, offset wanted) when they are not all there, (_SLOW, 0) when they are not as they should be.
+        (_WAIT, offset wanted) when they are not all there, (_SLOW, 0) when they are not as they should be
+        or too many to be walked again.
         """
         size = len(data)
-        largest = 0
+        largest = count = length = 0
         while left > 0:
-            if size - pos < 7:
-                return _WAIT, pos + 7
-            frame_type, frame_channel, length = _FRAME.unpack_from(data, pos)
-            if frame_type != 3 or frame_channel != channel:
-                return _SLOW, 0
-            if not 0 < length <= min(left, self.frame_max):
-                return _SLOW, 0
-            end = pos + 8 + length
+            end = pos + 7
+            if end <= size:
+                frame_type, frame_channel, length = _FRAME.unpack_from(data, pos)
+                if frame_type != 3 or frame_channel != channel:
+                    return _SLOW, 0
+                if not 0 < length <= min(left, self.frame_max):
+                    return _SLOW, 0
+                end = pos + 8 + length
             if end > size:
-                return _WAIT, end
+                return (_WAIT, end) if count <= WAIT_FRAMES_MAX else (_SLOW, 0)
             if data[end - 1] != FRAME_END:
                 return _SLOW, 0
             largest = max(largest, length + 8)
             left -= length
+            count += 1
             pos = end
         return pos, largest
 

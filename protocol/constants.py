@@ -70,6 +70,8 @@ WAIT_BODY_MAX: Final = 32 * 1024
 """Largest body for which a codec waits, instead of handing out the frames as they come."""
 WAIT_BUFFER_MAX: Final = 64 * 1024
 """Octets a codec keeps for a publish that it waits for (a body may come in many tiny frames)."""
+WAIT_FRAMES_MAX: Final = 8
+"""Body frames that a codec walks again at each read while it waits for the rest of a body."""
 
 
 class ReplyCode(IntEnum):

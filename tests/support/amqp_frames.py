@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 from pamqp import body, commands, frame, header
 
 from protocol import _codec_py
+from protocol.connection import ProtocolOptions, ServerConnection
 
 try:
     from protocol import _codec_c
@@ -69,7 +72,7 @@ def publish(
 def chunks(data: bytes, cuts: Iterable[int]) -> list[bytes]:
     """Data cut at the given places (taken modulo its length)."""
     places = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
-    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(places)]
 
 
 def message_fields(message: object) -> tuple[object, ...]:
@@ -111,4 +114,41 @@ def flat(events: Iterable[object]) -> list[tuple[object, ...]]:
             ]
         else:
             result.append((kind, repr(event)))
+    return result
+
+
+def start_ok(mechanism: str = "PLAIN", *, closes: bool = True) -> bytes:
+    """connection.start-ok of guest, with or without the capability that a refusal is told by."""
+    known = {"capabilities": {"authentication_failure_close": closes}, "product": "test"}
+    return method(0, commands.Connection.StartOk(known, mechanism, "\0guest\0guest"))
+
+
+def tune_ok(channel_max: int = 2047, frame_max: int = 131072, heartbeat: int = 60) -> bytes:
+    """connection.tune-ok."""
+    return method(0, commands.Connection.TuneOk(channel_max, frame_max, heartbeat))
+
+
+def running(*channels: int, **options: object) -> ServerConnection:
+    """A connection that runs, with channels open and nothing left to send."""
+    connection = ServerConnection(ProtocolOptions(**options))  # type: ignore[arg-type]
+    connection.receive_data(PROTOCOL_HEADER + start_ok())
+    connection.accept_login()
+    limits = {"channel_max": connection.channel_max, "frame_max": 131072}
+    limits.update({name: value for name, value in options.items() if name in limits})  # type: ignore[misc]
+    connection.receive_data(tune_ok(**limits) + method(0, commands.Connection.Open()))
+    connection.accept_open()
+    for channel in channels:
+        connection.receive_data(method(channel, commands.Channel.Open()))
+    connection.take_out()
+    return connection
+
+
+def sent(connection: ServerConnection) -> list[Any]:
+    """What the connection has to send, decoded by pamqp."""
+    octets = connection.take_out()
+    result = []
+    while octets:
+        size, _, value = frame.unmarshal(octets)
+        result.append(value)
+        octets = octets[size:]
     return result

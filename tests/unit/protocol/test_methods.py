@@ -19,6 +19,7 @@ def test_every_method_of_pamqp_is_there() -> None:
     assert set(commands.INDEX_MAPPING) <= set(methods.METHODS)
 
 
+@pytest.mark.filterwarnings("ignore:This command is deprecated")
 @pytest.mark.parametrize("index", sorted(commands.INDEX_MAPPING))
 def test_pamqp_agrees_about_each_method(index: int) -> None:
     theirs = commands.INDEX_MAPPING[index]()
