@@ -72,7 +72,7 @@ fmt: $(DEV_STAMP) ## format the code and apply the safe fixes
 
 .PHONY: fmt-check
 fmt-check: $(DEV_STAMP) ## is the code formatted? (`make fmt` does it)
-	@$(BIN)/ruff format --check --quiet $(LINTED) || { echo "fmt-check: run 'make fmt'"; exit 1; }
+	@$(BIN)/ruff format --check --quiet --output-format concise $(LINTED) || { echo "fmt-check: run 'make fmt'"; exit 1; }
 
 .PHONY: lint
 lint: $(DEV_STAMP) ## ruff, every rule but the justified exceptions
