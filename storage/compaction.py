@@ -56,7 +56,7 @@ def choose_victims(
     files: Iterable[SegmentFile], size_limit: int, merge_above_files: int
 ) -> list[SegmentFile]:
     """Choose what to compact next: the emptiest candidates that fit one file, or dwarfs."""
-    usable = [file for file in files if not file.is_locked]
+    usable = [file for file in files if not (file.is_locked or file.is_unreadable)]
     candidates = [file for file in usable if is_candidate(file)]
     candidates.sort(key=lambda file: file.live_bytes / max(1, record_bytes(file)))
     victims: list[SegmentFile] = []
@@ -227,8 +227,10 @@ class CompactionPlan:
         try:
             data = memoryview(file.file().pread(end - start, start))
         except OSError as error:
+            file.is_unreadable = True
             raise ReadFailed(f"{file.path}: {error}") from error
         if len(data) != end - start:
+            file.is_unreadable = True
             raise ReadFailed(f"{file.path}: shorter than its table")
         return [data[at - start : past - start] for at, past in group]
 

@@ -220,9 +220,11 @@ class MessageStore:
             raise StoreClosed(self.options.directory)
         table = self._current
         if table is not None:
-            is_full = table.file.end >= self.options.segment_size_limit
-            # A large record gets a segment of its own, so that its copying is bounded.
-            if is_full or (raw_size >= record.LARGE_RECORD and len(table)):
+            end = table.file.end
+            is_full = end >= self.options.segment_size_limit
+            # A large record gets a segment of its own: it goes when its record does, without copying.
+            has_large = len(table) == 1 and end >= record.LARGE_RECORD
+            if is_full or has_large or (raw_size >= record.LARGE_RECORD and len(table)):
                 self.roll()
                 table = None
         return self._begin_segment() if table is None else table

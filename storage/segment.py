@@ -214,6 +214,7 @@ class SegmentFile:
         "generation",
         "is_locked",
         "is_sealed",
+        "is_unreadable",
         "last_used",
         "path",
         "segment_no",
@@ -232,6 +233,7 @@ class SegmentFile:
         self.tables: list[SlotTable] = []
         self.is_sealed = False
         self.is_locked = False  # being compacted
+        self.is_unreadable = False  # a compaction failed to read it: not tried again
         self.last_used = 0
 
     @property
@@ -320,10 +322,8 @@ class SlotTable:
         return index if self.offsets[index + 1] > self.offsets[index] else -1
 
     def is_beyond(self, slot: int) -> bool:
-        """Tell whether a slot lies behind the last one that this table ever had."""
-        if self.slots is None:
-            return slot >= len(self.refs)
-        return not self.slots or slot > self.slots[-1]
+        """Tell whether a slot was never in this table; a sparse one forgets its removed slots."""
+        return self.slots is None and slot >= len(self.refs)
 
     def _bounds(self, first: int, last: int) -> tuple[int, int]:
         """Give the range of indexes whose slots are first..last."""
@@ -387,15 +387,17 @@ class SlotTable:
         return self.overflow[index] if refs == _REF_OVERFLOW else refs
 
     def restore(self, refs: bytes, large: Mapping[int, int]) -> None:
-        """Set the reference counts of a fresh table, by index; `large` has those of 255 and more."""
+        """Set all counts anew, by index; `large` has those of 255 and more."""
         assert len(refs) == len(self.refs)
         self.refs[:] = refs
         self.overflow = dict(large)
         self.recount()
 
     def restore_slots(self, refs: bytearray, large: Mapping[int, int]) -> list[int]:
-        """Set the counts of a fresh table, by slot; gives the slots that have no record here."""
+        """Set all counts anew, by slot; gives the slots that have no record here."""
         missing: list[int] = []
+        self.refs[:] = bytes(len(self.refs))
+        self.overflow = {}
         offsets = self.offsets
         is_whole = self.slots is None and not any(map(int.__eq__, offsets, offsets[1:]))
         if is_whole and len(refs) <= len(self.refs):

@@ -114,7 +114,6 @@ class SegmentSet:
             slots = [handle & _SLOT_MASK for handle in group]
             found += self._read_segment(segment_no, slots)
         self._reads += 1
-        self.trim_files()
         return found
 
     def _read_segment(self, segment_no: int, slots: list[int]) -> list[record.Record | None]:
@@ -123,6 +122,8 @@ class SegmentSet:
             table = self.tables.get(segment_no)
             if table is None:
                 break
+            if not table.file.is_open:
+                self.trim_files()
             try:
                 file = table.file.file()
             except FileNotFoundError:

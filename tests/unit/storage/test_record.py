@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zlib
 from array import array
+from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -189,7 +190,7 @@ def test_ranges_of_is_the_naive_one(handles: list[int]) -> None:
             ranges = packer.ranges_of(form)
             back = [handle for first, last in ranges for handle in range(first, last + 1)]
             assert back == handles
-            assert all(a[1] + 1 != b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+            assert all(a[1] + 1 != b[0] for a, b in pairwise(ranges))
 
 
 def entry_columns(count: int, rng: random.Random) -> record.EntryColumns:
