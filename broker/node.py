@@ -237,7 +237,6 @@ class Node:
         return targets
 
     def _make_queue(self, vhost: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
-        self.metrics.queues_created += 1
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self.turn,

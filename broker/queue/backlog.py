@@ -65,8 +65,11 @@ class Batch:
 class Backlog:
     """One level's ready messages. Created by its queue, used by nobody else."""
 
-    def __init__(self, open_log: Callable[[], QueueLog], on_loaded: Callable[[], None]) -> None:
+    def __init__(
+        self, open_log: Callable[[], QueueLog], on_loaded: Callable[[], None], *, is_durable: bool
+    ) -> None:
         self._open_log = open_log
+        self._persistent_flag = PERSISTENT if is_durable else 0
         self._on_loaded = on_loaded
         self._log: QueueLog | None = None
         self.next_seq = 0
@@ -329,6 +332,9 @@ class Backlog:
         moving = len(self.ram) - keep
         if moving <= 0:
             return 0
+        # A read in flight starts behind what now goes to disk: its answer would leave a gap.
+        self._generation += 1
+        self.is_loading = False
         seq = self.ram_first + keep
         skip = keep
         position = 0
@@ -427,7 +433,7 @@ class Backlog:
             assert not self.ram, "a gap can only be filled when nothing later is in RAM"
             self.give_back(
                 [
-                    (seq, message, expiry, kind_of(message), seq < self.redelivered_below)
+                    (seq, message, expiry, self._kind_of(message), seq < self.redelivered_below)
                     for seq, message, expiry in loaded
                 ]
             )
@@ -460,9 +466,8 @@ class Backlog:
         self.ram.extend([entry[1] for entry in loaded])
         self.ram_bytes += size
         for _, message, _ in loaded:
-            self._add_kind(1, kind_of(message))
+            self._add_kind(1, self._kind_of(message))
 
-
-def kind_of(message: Message) -> int:
-    """Kind of a message that is in the store."""
-    return LOGGED | DURABLE if message.flags & PERSISTENT else LOGGED
+    def _kind_of(self, message: Message) -> int:
+        """Kind of a message that is in the store."""
+        return LOGGED | DURABLE if message.flags & self._persistent_flag else LOGGED

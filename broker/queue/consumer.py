@@ -125,6 +125,8 @@ class Consumers:
         if ring is not None and consumer in ring:
             ring.remove(consumer)
             self.open_count -= 1
+        # A cancelled consumer may still settle deliveries; it must not come back into the ring by that.
+        consumer.is_blocked = False
         if self._is_single_active and consumer is self.active:
             self.active = None
             self._elect()

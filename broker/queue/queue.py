@@ -126,7 +126,7 @@ class Queue:
         self.apply_settings(settings)
 
     def _make_level(self, level: int) -> Backlog:
-        return Backlog(lambda: self._open_log(level), self._on_loaded)
+        return Backlog(lambda: self._open_log(level), self._on_loaded, is_durable=self.durable)
 
     def _open_log(self, level: int) -> QueueLog:
         context = self.context
@@ -134,7 +134,7 @@ class Queue:
             context.vhost_name,
             self._log_name(level),
             durable=self.durable,
-            version=self.settings.queue_version,
+            version=self.settings.version,
         )
 
     def _log_name(self, level: int) -> str:
@@ -466,7 +466,7 @@ class Queue:
     def apply_settings(self, settings: Settings) -> None:
         """Put new effective settings (arguments and policy) in force, on what is queued too where RabbitMQ does."""
         self.settings = settings
-        self._is_lazy = settings.queue_mode == "lazy"
+        self._is_lazy = settings.mode == "lazy"
         self._is_cached = self.context.options.default_mode == "cached"
         self._is_plain = not (
             settings.max_length is not None

@@ -1,0 +1,83 @@
+"""A Scheduler without a loop: time moves when told, the end of a turn comes when told."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+
+from broker.clock import Confirming, Flushable, Pumpable
+
+
+class FakeTimer:
+    """A pending call."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Forget the call."""
+        self.callback = None
+
+
+class FakeScheduler:
+    """Implements broker.clock.Scheduler; wall and monotonic time are one clock."""
+
+    def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
+        self.now_ms = wall_ms
+        self.queues: list[Pumpable] = []
+        self.channels: list[Confirming] = []
+        self.outputs: list[Flushable] = []
+        self._timers: list[tuple[float, int, FakeTimer]] = []
+        self._count = itertools.count()
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self.now_ms / 1000
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> FakeTimer:
+        """Run `callback` when `advance` passes its time."""
+        timer = FakeTimer(callback)
+        heapq.heappush(self._timers, (self.now_ms + delay_s * 1000, next(self._count), timer))
+        return timer
+
+    def queue_dirty(self, queue: Pumpable) -> None:
+        """Pump at the end of the turn."""
+        if not queue.is_dirty:
+            queue.is_dirty = True
+            self.queues.append(queue)
+
+    def confirms_dirty(self, channel: Confirming) -> None:
+        """Emit confirms at the end of the turn."""
+        if not channel.is_confirm_dirty:
+            channel.is_confirm_dirty = True
+            self.channels.append(channel)
+
+    def output_dirty(self, output: Flushable) -> None:
+        """Flush at the end of the turn."""
+        if not output.is_dirty:
+            output.is_dirty = True
+            self.outputs.append(output)
+
+    def end_turn(self) -> None:
+        """Run the pump stage until nothing is dirty."""
+        while self.queues:
+            queues, self.queues = self.queues, []
+            for queue in queues:
+                queue.is_dirty = False
+                queue.pump()
+
+    def advance(self, delta_ms: int) -> None:
+        """Let time pass, running timers in order."""
+        until = self.now_ms + delta_ms
+        while self._timers and self._timers[0][0] <= until:
+            due, _, timer = heapq.heappop(self._timers)
+            self.now_ms = max(self.now_ms, int(due))
+            if timer.callback is not None:
+                timer.callback()
+        self.now_ms = until
+        self.end_turn()

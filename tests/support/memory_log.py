@@ -1,0 +1,109 @@
+"""The store's surface for one queue, kept in a dict: what the broker's queue needs of storage.engine, at once.
+
+`MemoryEngine(answers_later=True)` answers reads only when `answer_reads` is called, as the reader thread would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from protocol.codec import Message, load_message
+from protocol.constants import ON_DISK
+
+Loaded = tuple[int, Message, int]
+
+
+class MemoryLog:
+    """One queue's log."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self.entries: dict[int, tuple[Message, int]] = {}
+        self.recovered = None
+        self.memory_bytes = 0
+        self.is_deleted = False
+        self.next_deliver_seq = 0
+        self.end_seq = 0
+
+    def append(
+        self, first_seq: int, messages: Sequence[Message], expiries: Sequence[int] | None, size: int
+    ) -> None:
+        """Store a run."""
+        assert size == sum(m.size for m in messages)
+        for index, message in enumerate(messages):
+            assert first_seq + index not in self.entries
+            self.entries[first_seq + index] = (message, expiries[index] if expiries else 0)
+        self.end_seq = max(self.end_seq, first_seq + len(messages))
+
+    def ack(self, first_seq: int, last_seq: int, messages: Sequence[Message] | None = None) -> None:
+        """Forget a range."""
+        if messages is not None:
+            assert len(messages) == last_seq - first_seq + 1
+        for seq in range(first_seq, last_seq + 1):
+            self.entries.pop(seq, None)
+
+    def ack_many(self, seqs: Sequence[int]) -> None:
+        """Forget single ones."""
+        for seq in seqs:
+            del self.entries[seq]
+
+    def set_delivered(self, next_deliver_seq: int) -> None:
+        """Remember."""
+        self.next_deliver_seq = next_deliver_seq
+
+    def delete(self) -> None:
+        """Forget all."""
+        self.is_deleted = True
+        self.entries.clear()
+
+    def read(
+        self,
+        first_seq: int,
+        max_count: int,
+        max_bytes: int,
+        on_read: Callable[[list[Loaded], int], None],
+    ) -> tuple[list[Loaded], int] | None:
+        """Entries from first_seq on."""
+
+        def answer() -> tuple[list[Loaded], int]:
+            loaded: list[Loaded] = []
+            size = 0
+            for seq in sorted(seq for seq in self.entries if seq >= first_seq):
+                if len(loaded) >= max_count or (loaded and size >= max_bytes):
+                    return loaded, seq
+                message, due = self.entries[seq]
+                copy = load_message(
+                    message.exrk, message.raw, message.size, message.flags | ON_DISK, -1
+                )
+                loaded.append((seq, copy, due))
+                size += message.size
+            return loaded, self.end_seq
+
+        if not self._engine.answers_later:
+            return answer()
+        self._engine.reads.append(lambda: on_read(*answer()))
+        return None
+
+
+class MemoryEngine:
+    """Hands out logs."""
+
+    def __init__(self, *, answers_later: bool = False) -> None:
+        self.answers_later = answers_later
+        self.reads: list[Callable[[], None]] = []
+        self.logs: dict[str, MemoryLog] = {}
+        self.epoch = 1
+        self.sync_required = 0
+
+    def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> MemoryLog:
+        """A new log, or the one of that name."""
+        return self.logs.setdefault(name, MemoryLog(self))
+
+    def require_sync(self) -> None:
+        """Count who waits."""
+        self.sync_required += 1
+
+    def answer_reads(self) -> None:
+        """Answer what was asked, in order."""
+        while self.reads:
+            self.reads.pop(0)()

@@ -1,0 +1,124 @@
+"""A broker queue on fakes, with consumers that write down what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from protocol.codec import Message
+
+from broker.metrics import NodeMetrics
+from broker.queue.backlog import Backlog, Batch
+from broker.queue.consumer import UNLIMITED, Consumer
+from broker.queue.queue import Queue, QueueContext, QueueOptions
+from broker.queue.settings import QueueMode, Settings
+from tests.support.fake_scheduler import FakeScheduler
+from tests.support.memory_log import MemoryEngine
+from tests.support.messages import body_of
+
+
+class Inbox:
+    """A channel's end: remembers deliveries, settles them on request."""
+
+    def __init__(self, limit: int = UNLIMITED) -> None:
+        self.limit = limit
+        self.got: list[tuple[Consumer, Backlog, int, Message, int, bool]] = []
+        self.bodies: list[bytes] = []
+        self.cancelled: list[str] = []
+
+    def credit(self) -> int:
+        """The channel's own limit."""
+        return self.limit
+
+    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
+        """Write a batch down."""
+        for seq, message in zip(batch.seqs, batch.messages, strict=True):
+            self.got.append((consumer, backlog, seq, message, batch.kind, batch.redelivered))
+            self.bodies.append(body_of(message.raw))
+
+    def consumer_cancelled(self, consumer: Consumer) -> None:
+        """Write a cancel down."""
+        self.cancelled.append(consumer.tag)
+
+    def ack(self, index: int = 0) -> None:
+        """Settle one delivery."""
+        consumer, backlog, seq, message, kind, _ = self.got.pop(index)
+        consumer.unacked_count -= 1
+        consumer.queue.settle(backlog, (seq,), [message], kind, message.size)
+        consumer.queue.consumer_unblocked(consumer)
+
+    def requeue(self, index: int = 0) -> None:
+        """Give one delivery back."""
+        consumer, backlog, seq, message, kind, _ = self.got.pop(index)
+        consumer.unacked_count -= 1
+        consumer.queue.requeue(backlog, [(seq, message, 0, kind, True)])
+        consumer.queue.consumer_unblocked(consumer)
+
+
+class QueueBench:
+    """One queue and its world."""
+
+    def __init__(
+        self,
+        *,
+        durable: bool = True,
+        mode: str = "bounded",
+        queue_mode: QueueMode = "default",
+        answers_later: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.scheduler = FakeScheduler()
+        self.engine = MemoryEngine(answers_later=answers_later)
+        self.dead: list[tuple[str, bytes]] = []
+        self.unused: list[Queue] = []
+        self.context = QueueContext(
+            vhost_name="/",
+            scheduler=self.scheduler,
+            engine=cast("Any", self.engine),
+            metrics=NodeMetrics(),
+            options=QueueOptions(default_mode=mode),
+            republish=self._republish,
+            on_unused=self.unused.append,
+        )
+        self.queue = Queue("q", Settings(mode=queue_mode, **settings), self.context, durable=durable)
+
+    def _republish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
+        self.dead.extend((reason, body_of(message.raw)) for message in messages)
+
+    def publish(self, *messages: Message) -> object:
+        """Publish messages of one delivery mode as one run."""
+        flags = 0
+        for each in messages:
+            flags |= each.flags
+        return self.queue.publish(list(messages), flags, sum(m.size for m in messages))
+
+    def consume(self, inbox: Inbox | None = None, *, tag: str = "c", **options: Any) -> Inbox:
+        """Add a consumer."""
+        inbox = inbox or Inbox()
+        self.queue.add_consumer(Consumer(tag, self.queue, inbox, **options))
+        self.settle()
+        return inbox
+
+    def settle(self) -> None:
+        """Run turns and answer reads until nothing moves."""
+        while self.scheduler.queues or self.engine.reads:
+            self.scheduler.end_turn()
+            self.engine.answer_reads()
+
+    def get(self) -> bytes | None:
+        """basic.get with no_ack: the body, or None."""
+        found: list[tuple[Backlog | None, Batch | None]] = []
+        self.queue.get(lambda backlog, batch: found.append((backlog, batch)))
+        self.settle()
+        backlog, batch = found[0]
+        if backlog is None or batch is None:
+            return None
+        self.queue.delivered(True, backlog, batch)
+        return body_of(batch.messages[0].raw)
+
+    def drain(self) -> list[bytes]:
+        """Everything that is ready, in order."""
+        bodies = []
+        while (body := self.get()) is not None:
+            bodies.append(body)
+        return bodies
