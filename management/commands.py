@@ -2,11 +2,12 @@
 
 Owns no state; called by API handlers after they have checked the caller's tags. The only module of management that
 calls the broker's methods: a rename there is one edit here. Refusals of the broker become `ApiError` with its own
-words. Changes of durable things are staged in the batch being collected; the reply does not wait for the disk.
+words. Changes of durable things are staged in the batch being collected; `durable` waits for it, before the reply.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from broker import inspect
@@ -17,6 +18,8 @@ from broker.queue.settings import QueueDeclaration
 from broker.resource import row_key
 from broker.vhost import Edge, ExchangeDeclaration
 from management.reply import ApiError, Call, bad_request, not_found
+
+COMMIT_TIMEOUT_S = 10.0
 
 
 def refusal_of(error: Exception) -> ApiError | None:
@@ -51,6 +54,25 @@ def require(call: Call, vhost: str, access: str, kind: str, name: str) -> None:
 def _staged(node: Any) -> None:
     """Something may have been staged in the store, or become deliverable: let the turn end see to it."""
     node.turn.touch()
+
+
+async def durable(node: Any) -> None:
+    """Return when everything staged so far is on disk. Raises: ApiError 503 when the store does not answer."""
+    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_committed() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    node.engine.require_sync()
+    node.turn.when_committed(node.engine.epoch, on_committed)
+    node.turn.touch()
+    try:
+        await asyncio.wait_for(waiter, COMMIT_TIMEOUT_S)
+    except TimeoutError as error:
+        raise ApiError(
+            503, "store_failed", "the change was not written to disk; see the log"
+        ) from error
 
 
 # -- queues, exchanges, bindings ---------------------------------------------------------------------------------

@@ -38,6 +38,10 @@ class ApiError(Exception):
         return {"error": self.error, "reason": self.reason}
 
 
+class LoginRequired(Exception):
+    """No credentials came: 401 with an empty body, so that a browser asks for them."""
+
+
 def not_found() -> ApiError:
     """The 404 that every missing object gets."""
     return ApiError(404, "Object Not Found", "Not Found")

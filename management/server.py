@@ -23,7 +23,7 @@ from management.aio import web
 from management.api import ROUTES
 from management.commands import refusal_of
 from management.rates import INTERVAL_S, Rates
-from management.reply import ApiError, Call, Route, dump, reply, unauthorised
+from management.reply import ApiError, Call, LoginRequired, Route, dump, reply, unauthorised
 
 LOGGER = logging.getLogger("management")
 REALM = 'Basic realm="RabbitMQ Management"'
@@ -58,6 +58,8 @@ def _endpoint(route: Route) -> Handler:
             raise unauthorised(access.REFUSALS[route.level])
         call = Call(request, request.app[NODE], caller, request.app[RATES])
         response: web.StreamResponse = await route.handler(call)
+        if route.method != "GET":
+            await commands.durable(call.node)
         return response
 
     return endpoint
@@ -66,7 +68,7 @@ def _endpoint(route: Route) -> Handler:
 def _caller(request: web.Request) -> access.Caller:
     """Who this is.
 
-    Raises: ApiError or HTTPUnauthorized.
+    Raises: ApiError, LoginRequired.
     """
     if request.app[IS_TRUSTED]:
         if access.peer_is_owner(request):
@@ -76,7 +78,7 @@ def _caller(request: web.Request) -> access.Caller:
         return access.Caller("", ())
     credentials = access.basic_credentials(request)
     if credentials is None:
-        raise web.HTTPUnauthorized(headers={"WWW-Authenticate": REALM}, body=b"")
+        raise LoginRequired
     name, password = credentials
     user = _authenticate(request, name, password)
     if user is None:
@@ -98,6 +100,8 @@ def _authenticate(request: web.Request, name: str, password: str) -> Any:
 async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await handler(request)
+    except LoginRequired:
+        response = web.Response(status=401, headers={"WWW-Authenticate": REALM})
     except ApiError as error:
         response = reply(error.body(), error.status)
     except web.HTTPMethodNotAllowed as error:
@@ -168,16 +172,17 @@ class Management:
     async def _open_control_socket(self) -> None:
         """Burrowctl's door: a socket in the data directory that only its owner can open."""
         runner = await self._runner(create_app(self._node, trusted=True, rates=self._rates))
+        # What is there was left by a node that was killed: the data directory is locked by us.
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(
-                self._socket_path
-            )  # left by a node that was killed; the data directory is locked by us
+            os.unlink(self._socket_path)
+        directory = os.open(os.path.dirname(self._socket_path), os.O_RDONLY)
         # The socket is made under the umask: nobody else can connect between bind and chmod.
         before = os.umask(0o177)
         try:
-            await web.UnixSite(runner, self._socket_path).start()
+            await web.UnixSite(runner, settings.bindable(self._socket_path, directory)).start()
         finally:
             os.umask(before)
+            os.close(directory)
 
     async def _runner(self, app: web.Application) -> web.AppRunner:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

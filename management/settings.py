@@ -34,14 +34,15 @@ def _addresses(endpoints: Any) -> list[Address]:
 
 
 def control_socket(config: Any) -> str:
-    """The path of burrowctl's socket; a path too long for a socket is shortened through the working directory."""
-    if not config.data_dir:
-        return ""
-    path = os.path.join(config.data_dir, "control.sock")
-    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
-        relative = os.path.relpath(path)
-        return relative if len(os.fsencode(relative)) <= SOCKET_PATH_LIMIT else ""
-    return path
+    """The absolute path of burrowctl's socket; empty for a node without a data directory."""
+    return os.path.abspath(os.path.join(config.data_dir, "control.sock")) if config.data_dir else ""
+
+
+def bindable(path: str, directory: int) -> str:
+    """The path, or one through its open directory when it is too long for a socket address."""
+    if len(os.fsencode(path)) <= SOCKET_PATH_LIMIT:
+        return path
+    return f"/proc/self/fd/{directory}/{os.path.basename(path)}"
 
 
 def memory_limit_bytes(config: Any, total_bytes: int) -> int:

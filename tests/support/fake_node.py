@@ -7,6 +7,7 @@ calls that the API makes (purge, delete, close, stop).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -179,6 +180,14 @@ class FakeEngine:
     def __init__(self) -> None:
         self.definitions = FakeDefinitions()
         self.epoch = 1
+        self.syncs = 0
+
+    def require_sync(self) -> None:
+        """Count."""
+        self.syncs += 1
+
+    def delete_vhost(self, vhost: str) -> None:
+        """Nothing is stored."""
 
     def stats(self) -> dict[str, int]:
         """No figures."""
@@ -258,6 +267,10 @@ class FakeTurn:
     def touch(self) -> None:
         """Count."""
         self.touches += 1
+
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+        """At once."""
+        callback()
 
 
 class FakeNode:

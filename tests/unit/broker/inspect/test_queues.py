@@ -1,0 +1,54 @@
+"""Queues and consumers as rows."""
+
+from __future__ import annotations
+
+from broker import inspect
+from broker.policy import Policy
+from tests.support.fake_node import small_world
+
+
+def test_counts_and_bytes() -> None:
+    row = inspect.queue(small_world(), "/", "orders")
+    assert row is not None
+    assert (row["messages"], row["messages_ready"], row["messages_unacknowledged"]) == (4, 3, 1)
+    assert (row["messages_ram"], row["message_bytes_ram"], row["message_bytes"]) == (4, 40, 40)
+    assert (row["messages_paged_out"], row["consumers"], row["exclusive"]) == (0, 1, False)
+    assert inspect.queue(small_world(), "/", "nosuch") is None
+    assert inspect.queue(small_world(), "nosuch", "orders") is None
+
+
+def test_every_column_of_an_exclusive_queue() -> None:
+    node = small_world()
+    queue = node.vhosts["/"].queues["orders"]
+    (queue.exclusive_owner,) = node.sessions
+    queue.consumers[0].exclusive = True
+    (row,) = [
+        row
+        for row in inspect.iter_queues(node, "/", list(inspect.QUEUE_COLUMNS))
+        if row["name"] == "orders"
+    ]
+    assert row["owner_pid_details"]["peer_port"] == 40000
+    assert row["exclusive_consumer_tag"] == "ctag1"
+    assert row["owner_pid"].startswith("<rabbit@test.")
+
+
+def test_policy_columns() -> None:
+    node = small_world()
+    node.vhosts["/"].policies.policies["p"] = Policy(
+        name="p", pattern="^lazy", definition={"max-length": 5}
+    )
+    row = inspect.queue(node, "/", "lazy")
+    assert row is not None
+    assert (row["policy"], row["operator_policy"], row["effective_policy_definition"]) == (
+        "p",
+        None,
+        {"max-length": 5},
+    )
+
+
+def test_a_queue_deleted_while_listing_is_left_out() -> None:
+    node = small_world()
+    rows = inspect.iter_queues(node, None, ["name"])
+    assert next(rows) == {"name": "lazy"}
+    del node.vhosts["/"].queues["orders"]
+    assert list(rows) == []

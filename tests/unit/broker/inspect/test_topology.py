@@ -1,0 +1,31 @@
+"""Exchanges and bindings as rows."""
+
+from __future__ import annotations
+
+from broker import inspect
+from tests.support.fake_node import small_world
+
+
+def test_implicit_bindings_come_first() -> None:
+    rows = inspect.bindings(small_world())
+    assert [(row["source"], row["destination"]) for row in rows] == [
+        ("", "lazy"),
+        ("", "orders"),
+        ("amq.topic", "orders"),
+    ]
+
+
+def test_find_binding() -> None:
+    node = small_world()
+    implicit, _, row = inspect.bindings(node)
+    found = inspect.find_binding(node, row)
+    assert found is not None
+    assert found.routing_key == b"a b/c"
+    assert inspect.find_binding(node, implicit) is None
+    assert inspect.find_binding(node, {**row, "properties_key": "other"}) is None
+
+
+def test_properties_key() -> None:
+    assert inspect.properties_key("", {}) == "~"
+    assert inspect.properties_key("a b/c", {}) == "a+b%2Fc"
+    assert inspect.properties_key("k", {"x": 1}) != inspect.properties_key("k", {"x": "1"})

@@ -1,0 +1,43 @@
+"""Plain values."""
+
+from __future__ import annotations
+
+from broker import inspect
+from protocol.table import DecimalValue, Long, Timestamp
+from tests.support.fake_node import FakeNode
+
+
+def test_plain() -> None:
+    given = {
+        "l": Long(5),
+        "b": b"x",
+        "d": DecimalValue(2, 314),
+        "t": Timestamp(7),
+        "n": None,
+        "a": [True, {"k": 1.5}],
+    }
+    assert inspect.plain(given) == {
+        "l": 5,
+        "b": "x",
+        "d": 3.14,
+        "t": 7,
+        "n": None,
+        "a": [True, {"k": 1.5}],
+    }
+
+
+def test_typed_keeps_order_and_types() -> None:
+    table = inspect.typed({"z": Long(1), "a": {"b": True}, "l": ["x"]})
+    assert table == {
+        "table": [
+            ["z", "long", 1],
+            ["a", "table", [["b", "bool", True]]],
+            ["l", "array", [["longstr", "x"]]],
+        ]
+    }
+
+
+def test_pids_tell_objects_apart() -> None:
+    node, one, other = FakeNode(), object(), object()
+    assert inspect.pid(node, one) != inspect.pid(node, other)
+    assert inspect.pid(node, one) == inspect.pid(node, one)

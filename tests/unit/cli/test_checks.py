@@ -1,0 +1,61 @@
+"""Health checks."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+from tests.support.fake_node import FakeEndpoint
+from tests.support.management import Served
+
+
+def test_ping(served: Served) -> None:
+    assert served.ctl("-q", "ping") == (0, "Ping succeeded\n", "")
+    assert served.ctl("ping").out.startswith("Will ping rabbit@test.")
+    assert json.loads(served.ctl("ping", "--formatter", "json").out) == {
+        "result": "ok",
+        "node": "rabbit@test",
+    }
+
+
+def test_well(served: Served) -> None:
+    for name, text in (
+        ("check_running", "RabbitMQ on node rabbit@test is fully booted and running"),
+        ("is_running", "RabbitMQ on node rabbit@test is fully booted and running"),
+        ("check_local_alarms", "Node rabbit@test reported no local alarms"),
+        ("check_alarms", "Node rabbit@test reported no alarms, local or clusterwide"),
+        ("alarms", "Node rabbit@test reported no alarms, local or clusterwide"),
+        ("check_virtual_hosts", "Node rabbit@test reported all vhosts as running"),
+    ):
+        output = served.ctl("-q", name)
+        assert (output.code, output.out) == (0, text + "\n")
+    assert served.ctl("check_if_node_is_quorum_critical").code == 0
+
+
+def test_an_alarm(served: Served) -> None:
+    served.node.alarms.active.add("memory")
+    output = served.ctl("check_local_alarms")
+    assert (output.code, output.err) == (69, "Error:\nMemory alarm on node rabbit@test\n")
+    assert served.ctl("check_alarms").code == 69
+    assert served.ctl("-q", "alarms") == (0, "Memory alarm on node rabbit@test\n", "")
+    failed = served.ctl("check_alarms", "--formatter", "json")
+    assert (failed.code, json.loads(failed.out)["result"]) == (69, "error")
+
+
+def test_ports(served: Served) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        served.node.config.listeners = (FakeEndpoint("127.0.0.1", port),)
+        output = served.ctl("-q", "check_port_connectivity")
+        assert (output.code, output.err) == (0, "")
+        assert output.out.startswith(f"Successfully connected to ports {port}, ")
+    output = served.ctl("check_port_connectivity")
+    assert (output.code, str(port) in output.err) == (69, True)
+    assert served.ctl("check_port_listener", str(port)).code == 0
+    assert served.ctl("check_port_listener", "1").code == 69
+    assert served.ctl("check_port_listener", "x").code == 65
+    assert served.ctl("check_protocol_listener", "amqp").code == 0
+    assert (
+        "Found listeners for the following protocols: amqp"
+        in served.ctl("check_protocol_listener", "mqtt").err
+    )

@@ -1,0 +1,35 @@
+"""Where the node is, and what happens when it is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.fake_node import small_world
+from tests.support.management import Served, ctl, serving
+
+
+def test_over_tcp_with_a_password(served: Served) -> None:
+    url = f"http://guest:guest@127.0.0.1:{served.port}"
+    assert ctl("--url", url, "-s", "list_queues", "name").out == "lazy\norders\n"
+    # guest:guest when the URL names nobody.
+    assert ctl("--url", f"http://127.0.0.1:{served.port}", "ping").code == 0
+    wrong = ctl("--url", f"http://guest:no@127.0.0.1:{served.port}", "list_queues")
+    assert (wrong.code, "Login failed" in wrong.err) == (69, True)
+
+
+def test_a_node_that_is_down_is_named(tmp_path: Path) -> None:
+    output = ctl("--data-dir", str(tmp_path), "-n", "other@localhost", "status")
+    assert output.code == 69
+    assert "unable to perform an operation on node 'other@localhost'" in output.err
+    assert str(tmp_path / "control.sock") in output.err
+    output = ctl("--url", "http://u:secret@127.0.0.1:1", "ping")
+    assert output.code == 69
+    assert "http://127.0.0.1:1" in output.err
+    assert "secret" not in output.err
+
+
+def test_a_socket_path_too_long_for_an_address(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    with serving(small_world(), deep) as served:
+        assert served.ctl("-q", "ping").out == "Ping succeeded\n"

@@ -1,0 +1,54 @@
+"""Usage, suggestions, versions."""
+
+from __future__ import annotations
+
+from tests.support.management import ctl
+
+
+def test_suggestion() -> None:
+    output = ctl("list_quues")
+    assert (output.code, output.err) == (
+        64,
+        "\nCommand 'list_quues' not found. \nDid you mean 'list_queues'? \n\n",
+    )
+    output = ctl("xyzzy")
+    assert output.code == 64
+    assert "Available commands" in output.err
+
+
+def test_usage() -> None:
+    assert ctl().code == 64
+    assert ctl("--help").code == 0
+    assert "list_queues" in ctl("help").out
+    assert (
+        "burrowctl [--node <node>] [--longnames] [--quiet] add_user <username>"
+        in ctl("help", "add_user").out
+    )
+    assert ctl("add_user", "--help").code == 0
+    assert ctl("help", "nosuch").code == 64
+
+
+def test_arguments_are_counted() -> None:
+    output = ctl("set_permissions", "bob")
+    assert output.code == 64
+    assert output.err.startswith(
+        "Error (argument validation): not enough arguments.\nArguments given:\n\tset_permissions bob\n\n"
+    )
+    assert "too many arguments." in ctl("ping", "x").err
+
+
+def test_versions() -> None:
+    assert ctl("version").out == ctl("--version").out == "3.13.7\n"
+    assert ctl("autocomplete", "list_q").out == "list_queues\n"
+
+
+def test_bad_options() -> None:
+    assert ctl("list_queues", "--priority", "3").code == 64
+    assert ctl("list_queues", "--formatter", "bogus").code == 64
+    assert ctl("list_queues", "-t", "abc").code == 64
+    output = ctl("list_queues", "-n", "rabbit@h", "-t", "0")
+    assert output.code == 75
+    assert (
+        output.err
+        == "Error: operation list_queues on node rabbit@h timed out. Timeout value used: 0\n"
+    )

@@ -1,0 +1,27 @@
+"""What commands print through."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.client import NodeClient
+from cli.errors import CliError
+from cli.invocation import Invocation
+
+
+def invocation(values: dict[str, str], *flags: str) -> Invocation:
+    node = NodeClient(url="", data_dir="d", timeout_s=1, node_option="")
+    return Invocation("burrowctl", "x", [], values, set(flags), node)
+
+
+def test_banners_are_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    invocation({}).banner("shown")
+    invocation({}, "quiet").banner("not")
+    invocation({"formatter": "json"}).banner("not")
+    assert capsys.readouterr().out == "shown\n"
+
+
+def test_numbers() -> None:
+    assert invocation({"limit": "3"}).number("limit", 0) == 3.0
+    with pytest.raises(CliError):
+        invocation({"limit": "x"}).number("limit", 0)

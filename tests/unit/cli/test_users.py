@@ -1,0 +1,56 @@
+"""Users, permissions, virtual hosts."""
+
+from __future__ import annotations
+
+from tests.support.management import Served
+
+
+def test_user_life(served: Served) -> None:
+    output = served.ctl("add_user", "bob", "pw")
+    assert output.out.startswith('Adding user "bob" ...\nDone. Don\'t forget')
+    output = served.ctl("add_user", "bob", "pw")
+    assert (output.code, output.err) == (70, 'Error:\nUser "bob" already exists\n')
+    assert (
+        served.ctl("set_user_tags", "bob", "a", "b").out
+        == 'Setting tags for user "bob" to [a, b] ...\n'
+    )
+    assert served.ctl("authenticate_user", "bob", "pw").out.endswith("Success\n")
+    assert served.ctl("authenticate_user", "bob", "no").code == 65
+    assert served.ctl("change_password", "bob", stdin="other\n").code == 0
+    assert served.ctl("authenticate_user", "bob", "other").code == 0
+    assert "bob\t[a, b]" in served.ctl("list_users").out
+    assert served.ctl("clear_password", "bob").code == 0
+    assert served.ctl("authenticate_user", "bob", "other").code == 65
+    assert served.ctl("delete_user", "bob").code == 0
+    output = served.ctl("delete_user", "bob")
+    assert (output.code, output.err) == (67, 'Error:\nUser "bob" does not exist\n')
+
+
+def test_a_password_must_come_from_somewhere(served: Served) -> None:
+    output = served.ctl("add_user", "bob")
+    assert (output.code, output.err) == (
+        65,
+        "Error:\nPassword is not provided via argument or stdin\n",
+    )
+    assert served.ctl("add_user", "", "pw").code == 65
+
+
+def test_permissions(served: Served) -> None:
+    served.ctl("add_user", "bob", "pw")
+    output = served.ctl("set_permissions", "-p", "/", "bob", "^a", ".*", "")
+    assert output.out == 'Setting permissions for user "bob" in vhost "/" ...\n'
+    assert "bob\t^a\t.*\t" in served.ctl("list_permissions").out
+    assert served.ctl("set_permissions", "nosuch", "", "", "").code == 67
+    assert served.ctl("set_permissions", "-p", "nope", "bob", "", "", "").code == 69
+    assert served.ctl("clear_permissions", "bob").code == 0
+    assert served.ctl("clear_permissions", "bob").code == 0
+    assert served.ctl("clear_permissions", "-p", "nope", "bob").code == 69
+
+
+def test_vhosts(served: Served) -> None:
+    assert served.ctl("add_vhost", "v1").out == 'Adding vhost "v1" ...\n'
+    assert served.ctl("add_vhost", "v1").code == 0
+    assert served.ctl("add_vhost", "v2", "--default-queue-type", "bogus").code == 64
+    assert served.ctl("delete_vhost", "v1").out == 'Deleting vhost "v1" ...\n'
+    output = served.ctl("delete_vhost", "v1")
+    assert (output.code, output.err) == (65, "Virtual host 'v1' does not exist\n")

@@ -1,0 +1,37 @@
+"""/api/bindings."""
+
+from __future__ import annotations
+
+from tests.support.management import Served
+
+PAIR = "/api/bindings/%2F/e/amq.topic/q/orders"
+
+
+def test_a_binding_lives_at_the_address_it_was_given(served: Served) -> None:
+    answer = served.api("POST", PAIR, {"routing_key": "a b/c", "arguments": {"y": True}})
+    assert answer.status == 201
+    assert answer.headers["location"].startswith("orders/a%2Bb%252Fc~")
+    address = "/api/bindings/%2F/e/amq.topic/q/" + answer.headers["location"]
+    assert served.get(address)["arguments"] == {"y": True}
+    assert served.api("DELETE", address).status == 204
+    assert served.api("GET", address).status == 404
+
+
+def test_same_key_and_other_arguments_are_told_apart(served: Served) -> None:
+    served.api("POST", PAIR, {"routing_key": "k", "arguments": {"y": 1}})
+    served.api("POST", PAIR, {"routing_key": "k", "arguments": {"y": 2}})
+    keys = [row["properties_key"] for row in served.get(PAIR)]
+    assert len(keys) == len(set(keys)) == 3
+
+
+def test_empty_key_is_a_tilde(served: Served) -> None:
+    assert served.api("POST", PAIR, {}).headers["location"] == "orders/~"
+
+
+def test_missing_ends(served: Served) -> None:
+    answer = served.api("POST", "/api/bindings/%2F/e/amq.topic/q/nosuch", {})
+    assert (answer.status, answer.body) == (
+        404,
+        {"error": "not_found", "reason": "no queue 'nosuch' in vhost '/'"},
+    )
+    assert len(served.get("/api/bindings")) == 3

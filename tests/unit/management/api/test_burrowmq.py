@@ -1,0 +1,46 @@
+"""/api/burrowmq/*."""
+
+from __future__ import annotations
+
+from config.schema import FirstUserConfig
+from management.api.burrowmq import _settings
+from tests.support.management import Served
+
+LIST = "/api/burrowmq/list"
+
+
+def test_rows_keep_order_and_types(served: Served) -> None:
+    answer = served.get(f"{LIST}/queues?vhost=%2F&columns=messages,name,arguments")
+    assert answer["rows"][0] == [
+        1_000_000,
+        "lazy",
+        {"table": [["x-queue-mode", "longstr", "lazy"]]},
+    ]
+    (connection,) = served.get(f"{LIST}/connections?columns=client_properties,protocol")["rows"]
+    assert connection[0]["table"][1] == ["capabilities", "table", [["basic.nack", "bool", True]]]
+    assert connection[1] == {"tuple": [0, 9, 1]}
+
+
+def test_unknown_columns_and_kinds(served: Served) -> None:
+    assert served.api("GET", f"{LIST}/queues?columns=nosuch").status == 400
+    assert served.api("GET", f"{LIST}/queues").status == 400
+    assert served.api("GET", f"{LIST}/nosuch?columns=a").status == 404
+    assert served.get(f"{LIST}/queues?vhost=nope&columns=name")["rows"] == []
+
+
+def test_only_administrators(served: Served) -> None:
+    served.api("PUT", "/api/users/bob", {"password": "x", "tags": ["monitoring"]})
+    answer = served.api("GET", f"{LIST}/queues?columns=name", login="bob:x")
+    assert (answer.status, answer.body["reason"]) == (401, "Not administrator user")
+
+
+def test_the_environment_keeps_secrets(served: Served) -> None:
+    assert _settings(FirstUserConfig()) == {
+        "name": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*", "tags": ["administrator"],
+    }  # fmt: skip
+    assert served.get("/api/burrowmq/environment")["burrowmq"]["node_name"] == "rabbit@test"
+
+
+def test_shutdown_asks_the_node(served: Served) -> None:
+    assert served.api("POST", "/api/burrowmq/shutdown").status == 202
+    assert served.get("/api/burrowmq/ready")["node"] == "rabbit@test"

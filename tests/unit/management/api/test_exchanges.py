@@ -1,0 +1,49 @@
+"""/api/exchanges and publish."""
+
+from __future__ import annotations
+
+from tests.support.management import Served
+
+
+def test_list_and_one(served: Served) -> None:
+    names = [row["name"] for row in served.get("/api/exchanges/%2F")]
+    assert names[:2] == ["", "amq.direct"]
+    default = served.get("/api/exchanges/%2F/amq.default")
+    assert (default["name"], default["type"], default["user_who_performed_action"]) == (
+        "",
+        "direct",
+        "rmq-internal",
+    )
+    assert served.api("GET", "/api/exchanges/%2F/nosuch").status == 404
+
+
+def test_declare_and_delete(served: Served) -> None:
+    path = "/api/exchanges/%2F/ex"
+    assert served.api("PUT", path, {"type": "topic"}).status == 201
+    assert served.api("PUT", path, {"type": "topic"}).status == 204
+    assert served.api("PUT", path, {"type": "fanout"}).status == 400
+    assert served.api("PUT", "/api/exchanges/%2F/other", {"type": "bogus"}).status == 400
+    assert served.api("PUT", "/api/exchanges/%2F/other", {"durable": "yes"}).body["reason"] == [
+        "not_boolean",
+        "yes",
+    ]
+    assert served.api("DELETE", path).status == 204
+    assert served.api("DELETE", "/api/exchanges/%2F/amq.topic").status == 401
+
+
+def test_bindings_of_an_exchange(served: Served) -> None:
+    (row,) = served.get("/api/exchanges/%2F/amq.topic/bindings/source")
+    assert row["destination"] == "orders"
+    assert served.get("/api/exchanges/%2F/amq.topic/bindings/destination") == []
+
+
+def test_publish_checks_its_body(served: Served) -> None:
+    path = "/api/exchanges/%2F/amq.topic/publish"
+    assert "key_missing,payload" in served.api("POST", path, {}).body["reason"]
+    body = {"properties": {}, "routing_key": "k", "payload": "!", "payload_encoding": "base64"}
+    assert served.api("POST", path, body).body["reason"] == ["not_base64", "!"]
+    gone = served.api("POST", "/api/exchanges/%2F/nosuch/publish", body)
+    assert gone.body["reason"] == "404 NOT_FOUND - no exchange 'nosuch' in vhost '/'"
+    assert served.api("POST", path, {**body, "payload_encoding": "string"}).body == {
+        "routed": False
+    }

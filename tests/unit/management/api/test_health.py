@@ -1,0 +1,40 @@
+"""Health checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.management import Served
+
+CHECKS = "/api/health/checks"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "alarms", "local-alarms", "virtual-hosts", "port-listener/5672", "protocol-listener/amqp",
+        "protocol-listener/amqp091", "certificate-expiration/1/weeks", "node-is-quorum-critical",
+        "node-is-mirror-sync-critical",
+    ],
+)  # fmt: skip
+def test_well(served: Served, path: str) -> None:
+    assert served.get(f"{CHECKS}/{path}")["status"] == "ok"
+
+
+def test_alarm_fails_the_checks(served: Served) -> None:
+    served.node.alarms.active.add("memory")
+    answer = served.api("GET", f"{CHECKS}/alarms")
+    assert (answer.status, answer.body["alarms"]) == (
+        503,
+        [{"node": "rabbit@test", "resource": "memory"}],
+    )
+    assert served.api("GET", f"{CHECKS}/local-alarms").status == 503
+    assert served.api("GET", "/api/healthchecks/node").status == 503
+
+
+def test_missing_listener(served: Served) -> None:
+    answer = served.api("GET", f"{CHECKS}/port-listener/1")
+    assert (answer.status, answer.body["missing"]) == (503, 1)
+    assert served.api("GET", f"{CHECKS}/port-listener/x").status == 400
+    assert served.api("GET", f"{CHECKS}/protocol-listener/mqtt").status == 503
+    assert served.api("GET", f"{CHECKS}/certificate-expiration/1/moons").status == 400

@@ -1,0 +1,89 @@
+"""/api/queues and below."""
+
+from __future__ import annotations
+
+from tests.support.fake_node import add_queue
+from tests.support.management import Served
+
+
+def test_list_is_the_reduced_set(served: Served) -> None:
+    lazy, orders = served.get("/api/queues")
+    assert (lazy["name"], lazy["messages_persistent"], lazy["message_bytes"]) == (
+        "lazy",
+        1_000_000,
+        1_000_000_000,
+    )
+    assert lazy["message_stats"]["publish"] == 1_000_000
+    assert lazy["messages_details"] == {"rate": 0.0}
+    assert "backing_queue_status" not in lazy
+    assert "message_stats" not in orders
+    assert "backing_queue_status" in served.get("/api/queues/detailed")[0]
+
+
+def test_columns_and_paging(served: Served) -> None:
+    assert served.get("/api/queues/%2F?columns=name,messages") == [
+        {"name": "lazy", "messages": 1_000_000}, {"name": "orders", "messages": 4},
+    ]  # fmt: skip
+    page = served.get("/api/queues?page=2&page_size=1&columns=name")
+    assert page["items"] == [{"name": "orders"}]
+    assert (page["page_count"], page["total_count"]) == (2, 2)
+
+
+def test_one_queue_has_its_consumers(served: Served) -> None:
+    queue = served.get("/api/queues/%2F/orders")
+    assert queue["consumer_details"][0]["consumer_tag"] == "ctag1"
+    assert queue["consumer_details"][0]["channel_details"]["user"] == "guest"
+    assert queue["backing_queue_status"]["len"] == 3
+    missing = served.api("GET", "/api/queues/%2F/nosuch")
+    assert (missing.status, missing.body) == (
+        404,
+        {"error": "Object Not Found", "reason": "Not Found"},
+    )
+    assert served.api("GET", "/api/queues/nosuch/q").status == 404
+
+
+def test_declare_delete_purge(served: Served) -> None:
+    path = "/api/queues/%2F/a%2Fb"
+    body = {
+        "durable": "true",
+        "auto_delete": "false",
+        "arguments": {"x-max-length": 10},
+        "node": "ignored",
+    }
+    assert served.api("PUT", path, body).status == 201
+    assert served.api("PUT", path, body).status == 204
+    other = served.api("PUT", path, {**body, "arguments": {"x-max-length": 11}})
+    assert other.status == 400
+    assert "inequivalent arg 'x-max-length' for queue 'a/b' in vhost '/'" in other.body["reason"]
+    assert ("queue", '["/","a/b"]') in served.node.engine.definitions.rows
+    assert served.api("DELETE", path).status == 204
+    assert served.api("DELETE", path).status == 404
+    assert served.api("DELETE", "/api/queues/%2F/lazy/contents").status == 204
+    assert served.get("/api/queues/%2F/lazy")["messages_ready"] == 0
+
+
+def test_delete_conditions(served: Served) -> None:
+    add_queue(served.node, "full", ready_count=1)
+    answer = served.api("DELETE", "/api/queues/%2F/full?if-empty=true")
+    assert (answer.status, answer.body["reason"]) == (400, "queue 'full' in vhost '/' not empty")
+    answer = served.api("DELETE", "/api/queues/%2F/orders?if-unused=true")
+    assert (answer.status, answer.body["reason"]) == (400, "queue 'orders' in vhost '/' in use")
+
+
+def test_get_checks_its_body(served: Served) -> None:
+    path = "/api/queues/%2F/orders/get"
+    assert (
+        served.api("POST", path, {"count": 1}).body["reason"]
+        == "[{key_missing,ackmode},{key_missing,encoding}]"
+    )
+    body = {"count": "1", "ackmode": "bogus", "encoding": "auto"}
+    assert served.api("POST", path, body).status == 400
+
+
+def test_bindings_of_a_queue(served: Served) -> None:
+    rows = served.get("/api/queues/%2F/orders/bindings")
+    assert [row["source"] for row in rows] == ["", "amq.topic"]
+
+
+def test_reserved_names_are_refused(served: Served) -> None:
+    assert served.api("PUT", "/api/queues/%2F/amq.mine", {}).status == 401

@@ -1,0 +1,46 @@
+"""/api/users and /api/permissions."""
+
+from __future__ import annotations
+
+from tests.support.management import Served
+
+
+def test_user_life(served: Served) -> None:
+    assert (
+        served.api("PUT", "/api/users/bob", {"password": "x"}).body["reason"] == "tags_not_present"
+    )
+    assert (
+        served.api(
+            "PUT", "/api/users/bob", {"password": "x", "tags": "monitoring, policymaker"}
+        ).status
+        == 201
+    )
+    assert served.get("/api/users/bob")["tags"] == ["monitoring", "policymaker"]
+    assert [row["name"] for row in served.get("/api/users/without-permissions")] == ["bob"]
+    assert served.api("GET", "/api/whoami", login="bob:x").status == 200
+    # Without a password nobody logs in as bob any more.
+    assert served.api("PUT", "/api/users/bob", {"tags": []}).status == 204
+    assert served.api("GET", "/api/whoami", login="bob:x").status == 401
+    assert served.api("DELETE", "/api/users/bob").status == 204
+    assert served.api("GET", "/api/users/bob").status == 404
+
+
+def test_permissions(served: Served) -> None:
+    served.api("PUT", "/api/users/bob", {"password": "x", "tags": []})
+    path = "/api/permissions/%2F/bob"
+    assert "key_missing,write" in served.api("PUT", path, {"configure": ""}).body["reason"]
+    patterns = {"configure": "^a", "write": ".*", "read": ""}
+    assert served.api("PUT", path, patterns).status == 201
+    assert served.api("PUT", path, patterns).status == 204
+    assert served.get(path)["configure"] == "^a"
+    assert served.api("PUT", path, {**patterns, "read": "["}).status == 400
+    assert len(served.get("/api/permissions")) == 2
+    assert served.get("/api/users/bob/permissions")[0]["vhost"] == "/"
+    assert served.api("DELETE", path).status == 204
+    assert served.api("GET", path).status == 404
+
+
+def test_bulk_delete(served: Served) -> None:
+    served.api("PUT", "/api/users/a", {"password": "x", "tags": []})
+    assert served.api("POST", "/api/users/bulk-delete", {"users": ["a", "nosuch"]}).status == 204
+    assert [row["name"] for row in served.get("/api/users")] == ["guest"]

@@ -1,0 +1,18 @@
+"""A served small world for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_node import small_world
+from tests.support.management import Served, serving
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """The HTTP API over `small_world`."""
+    with serving(small_world(), tmp_path) as running:
+        yield running

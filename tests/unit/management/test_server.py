@@ -1,0 +1,75 @@
+"""Listeners, logins and errors of the management server."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tests.support.fake_node import FakeNode
+from tests.support.management import Served, serving
+
+
+def test_login(served: Served) -> None:
+    answer = served.api("GET", "/api/overview", login=None)
+    assert (answer.status, answer.body) == (401, "")
+    assert answer.headers["www-authenticate"] == 'Basic realm="RabbitMQ Management"'
+    answer = served.api("GET", "/api/overview", login="guest:wrong")
+    assert (answer.status, answer.body) == (
+        401,
+        {"error": "not_authorized", "reason": "Login failed"},
+    )
+
+
+def test_tags_decide(served: Served) -> None:
+    served.api("PUT", "/api/users/none", {"password": "x", "tags": []})
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": ["management"]})
+    assert (
+        served.api("GET", "/api/overview", login="none:x").body["reason"] == "Not management user"
+    )
+    assert served.api("GET", "/api/nodes", login="plain:x").body["reason"] == "Not monitor user"
+    assert served.api("GET", "/api/queues/%2F", login="plain:x").status == 401
+    assert served.api("GET", "/api/queues", login="plain:x").body == []
+    assert served.api("GET", "/api/connections", login="plain:x").body == []
+
+
+def test_amqp_permissions_hold_for_administrators_too(served: Served) -> None:
+    served.api("PUT", "/api/users/admin", {"password": "x", "tags": ["administrator"]})
+    answer = served.api("PUT", "/api/queues/%2F/q", {}, login="admin:x")
+    assert (answer.status, answer.body["error"]) == (401, "not_authorised")
+
+
+def test_unknown_path_and_method(served: Served) -> None:
+    answer = served.api("GET", "/api/nosuch")
+    assert (answer.status, answer.body) == (
+        404,
+        {"error": "Object Not Found", "reason": "Not Found"},
+    )
+    answer = served.api("DELETE", "/api/overview")
+    assert (answer.status, answer.body) == (405, "")
+
+
+def test_bad_bodies(served: Served) -> None:
+    assert served.api("PUT", "/api/queues/%2F/q", "{").body["reason"] == "not_json"
+    assert served.api("PUT", "/api/queues/%2F/q", "[]").body["reason"] == "not_json"
+
+
+def test_a_bug_is_a_500_without_details(served: Served) -> None:
+    served.node.metrics = None
+    answer = served.api("GET", "/api/overview")
+    assert (answer.status, answer.body["error"]) == (500, "internal_error")
+
+
+def test_writes_wait_for_the_store(served: Served) -> None:
+    before = served.node.engine.syncs
+    served.api("PUT", "/api/queues/%2F/q", {})
+    assert served.node.engine.syncs == before + 1
+
+
+def test_control_socket_is_private_and_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "control.sock").write_text("left by a node that was killed")
+    with serving(FakeNode(), tmp_path):
+        mode = os.stat(tmp_path / "control.sock").st_mode
+        assert stat.S_ISSOCK(mode)
+        assert stat.S_IMODE(mode) == 0o600
+    assert not (tmp_path / "control.sock").exists()
