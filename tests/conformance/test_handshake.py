@@ -169,12 +169,15 @@ def test_tune_ok_at_the_limits_is_taken(
     wire().open(channel_max=channel_max, frame_max=frame_max).channel(1)
 
 
-def test_unknown_vhost_is_530(connect: Callable[..., BlockingConnection]) -> None:
-    with pytest.raises(pika.exceptions.ConnectionClosedByBroker) as caught:
-        connect(virtual_host="nowhere")
-    assert (caught.value.reply_code, caught.value.reply_text) == (
-        530, "NOT_ALLOWED - vhost nowhere not found",
-    )
+def test_unknown_vhost_is_530(wire: Callable[[], WireClient]) -> None:
+    client = wire()
+    client.start()
+    client.login()
+    client.expect(spec.Connection.Tune)
+    client.send_method(0, spec.Connection.TuneOk(2047, 131072, 0))
+    client.send_method(0, spec.Connection.Open(virtual_host="nowhere"))
+    closing = client.expect(spec.Connection.Close)
+    assert (closing.reply_code, closing.reply_text) == (530, "NOT_ALLOWED - vhost nowhere not found")
 
 
 def test_pika_reports_a_wrong_password(connect: Callable[..., BlockingConnection]) -> None:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +95,8 @@ def _rested_rss(node: BrokerProcess) -> int:
     return node.rss_bytes()
 
 
-CASES: tuple[Callable[[BrokerProcess, int], Growth], ...] = (
+Case = Callable[[BrokerProcess, int], Growth]
+CASES: tuple[Case, ...] = (
     lambda node, count: stalled_consumer(node, count, "default", acks=False),
     lambda node, count: stalled_consumer(node, count, "lazy", acks=False),
     lambda node, count: publisher_flood(node, count, "default"),
@@ -103,10 +104,10 @@ CASES: tuple[Callable[[BrokerProcess, int], Growth], ...] = (
 )
 
 
-def measure(directory: Path, megabytes: int) -> list[Growth]:
+def measure(directory: Path, megabytes: int, cases: Sequence[Case] = CASES) -> list[Growth]:
     """Run each case on a fresh node."""
     found = []
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(cases):
         node = BrokerProcess(directory / f"node{number}" / "data")
         try:
             node.start()
