@@ -25,6 +25,8 @@ from storage.segment_recovery import StoreRecovery
 from tests.support.sim_filesystem import PowerCut, SimFile, SimFileSystem
 from tests.support.stored_message import FakeMessage
 
+pytestmark = pytest.mark.slow
+
 LOG = "/toy/log"
 LINE = 32
 LIMIT = 3000

@@ -67,7 +67,9 @@ class Setup:
         tally.add(sorted(self.messages))
         store = MessageStore(self.filesystem, OPTIONS)
         recovery = store.recover(tally)
-        assert not (recovery.gone or recovery.torn or recovery.lost)
+        assert not (recovery.gone)
+        assert not (recovery.torn)
+        assert not (recovery.lost)
         return store
 
 
