@@ -12,11 +12,11 @@ import json
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from protocol.errors import NotFound
-from protocol.table import decode_table, encode_table
+from protocol.errors import NotFound, PreconditionFailed
+from protocol.table import DecimalValue, decode_table, encode_table, equivalent, type_name
 
 if TYPE_CHECKING:
-    from protocol.table import FieldTable
+    from protocol.table import FieldTable, FieldValue
 
 ResourceKind = Literal["queue", "exchange"]
 RowKind = Literal[
@@ -109,3 +109,62 @@ def pack_arguments(arguments: FieldTable) -> str:
 def unpack_arguments(text: str) -> FieldTable:
     """The arguments that `pack_arguments` made the text from."""
     return decode_table(b64decode(text)) if text else {}
+
+
+def erlang_term(value: FieldValue) -> str:
+    """A value as RabbitMQ's texts print it with ~p."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "undefined"
+    if isinstance(value, (str, bytes)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if not text:
+            return "<<>>"
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'<<"{escaped}">>'
+    if isinstance(value, DecimalValue):
+        return f"{{{value.scale},{value.value}}}"
+    if isinstance(value, list):
+        items = (f"{{{type_name(item)},{erlang_term(item)}}}" for item in value)
+        return f"[{','.join(items)}]"
+    if isinstance(value, dict):
+        fields = (
+            f"{{{erlang_term(key)},{type_name(item)},{erlang_term(item)}}}"
+            for key, item in value.items()
+        )
+        return f"[{','.join(fields)}]"
+    return str(value)
+
+
+def check_same_argument(key: str, current: FieldTable, received: FieldTable, where: str) -> None:
+    """Refuse a redeclaration in which one argument means something else.
+
+    Raises: PreconditionFailed, with RabbitMQ's text: types are told only where one side has nothing.
+    """
+    if key in current and key in received:
+        if not equivalent(current[key], received[key]):
+            raise PreconditionFailed(
+                f"inequivalent arg '{key}' for {where}:"
+                f" received {_told(received[key])} but current is {_told(current[key])}"
+            )
+    elif key in current or key in received:
+        raise PreconditionFailed(
+            f"inequivalent arg '{key}' for {where}:"
+            f" received {_told_typed(received, key)} but current is {_told_typed(current, key)}"
+        )
+
+
+def _told(value: FieldValue) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else erlang_term(value)
+    return f"'{value.decode('utf-8', 'replace') if isinstance(value, bytes) else text}'"
+
+
+def _told_typed(arguments: FieldTable, key: str) -> str:
+    if key not in arguments:
+        return "none"
+    value = arguments[key]
+    told = "'undefined'" if value is None else _told(value)
+    return f"the value {told} of type '{type_name(value)}'"

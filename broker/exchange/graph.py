@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from broker.binding import Binding, binding_identity
 from broker.exchange import TYPES
-from broker.resource import describe, not_found, pack_arguments, row_key
+from broker.resource import check_same_argument, describe, not_found, pack_arguments, row_key
 from protocol import table
 from protocol.errors import PreconditionFailed
 
@@ -106,12 +106,7 @@ class ExchangeGraph:
                     f" received '{table.value_text(received)}'"
                     f" but current is '{table.value_text(current)}'"
                 )
-        key = "alternate-exchange"
-        mine, theirs = exchange.arguments.get(key), declaration.arguments.get(key)
-        if not table.equivalent(mine, theirs):
-            raise PreconditionFailed(
-                f"inequivalent arg '{key}' for {where}: {table.inequivalent_text(mine, theirs)}"
-            )
+        check_same_argument("alternate-exchange", exchange.arguments, declaration.arguments, where)
 
     def create(self, declaration: ExchangeDeclaration) -> Exchange:
         """Make an exchange that does not exist; its arguments were checked by the caller."""

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.exchange.base import Exchange
+from broker.resource import erlang_term
 from protocol import table
 from protocol.errors import PreconditionFailed
-from protocol.table import DecimalValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,30 +46,6 @@ def comparable(value: FieldValue) -> object:
     if isinstance(value, (list, dict)):
         return (table.type_name(value), table.encode_value(value))
     return value
-
-
-def erlang_term(value: FieldValue) -> str:
-    """A value as RabbitMQ's texts print it with ~p."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "undefined"
-    if isinstance(value, (str, bytes)):
-        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'<<"{escaped}">>'
-    if isinstance(value, DecimalValue):
-        return f"{{{value.scale},{value.value}}}"
-    if isinstance(value, list):
-        items = (f"{{{table.type_name(item)},{erlang_term(item)}}}" for item in value)
-        return f"[{','.join(items)}]"
-    if isinstance(value, dict):
-        fields = (
-            f"{{{erlang_term(key)},{table.type_name(item)},{erlang_term(item)}}}"
-            for key, item in value.items()
-        )
-        return f"[{','.join(fields)}]"
-    return str(value)
 
 
 class HeadersMatch:

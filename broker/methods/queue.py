@@ -117,7 +117,8 @@ def unbind(channel: Channel, method: Any) -> None:
 def purge(channel: Channel, method: Any) -> None:
     """queue.purge: drops what is ready, never what is unacked."""
     vhost = channel.vhost
-    name = _known_name(channel, clean_name(method.queue))
+    # RabbitMQ takes line ends out of the name everywhere but here.
+    name = _known_name(channel, method.queue)
     channel.session.check("read", "queue", name)
     queue = vhost.queue(name)
     vhost.check_access(queue, channel.session)

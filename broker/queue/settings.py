@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from broker.resource import describe
+from broker.resource import check_same_argument, describe
 from protocol import table
 from protocol.errors import PreconditionFailed
 
@@ -226,18 +226,12 @@ def check_equivalent(current: FieldTable, received: FieldTable, queue: str, vhos
 
     Raises: PreconditionFailed.
     """
+    where = describe("queue", queue, vhost)
     for key in EQUIVALENCE_KEYS:
-        mine = current.get(key)
-        theirs = received.get(key)
-        if key == "x-queue-type":
-            # Said or not, the type is classic.
-            mine = "classic" if mine is None else mine
-            theirs = "classic" if theirs is None else theirs
-        if not table.equivalent(mine, theirs):
-            raise PreconditionFailed(
-                f"inequivalent arg '{key}' for {describe('queue', queue, vhost)}:"
-                f" {table.inequivalent_text(mine, theirs)}"
-            )
+        classic = (None, "classic")
+        if key == "x-queue-type" and current.get(key) in classic and received.get(key) in classic:
+            continue  # said or not, the type is classic
+        check_same_argument(key, current, received, where)
 
 
 def compute(

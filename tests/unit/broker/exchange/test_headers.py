@@ -72,6 +72,10 @@ def test_values(wanted: Any, given: Any, expected: bool) -> None:
             "foo",
             'Invalid x-match field value <<"foo">>; expected all, any, all-with-x, or any-with-x',
         ),
+        (
+            "",
+            "Invalid x-match field value <<>>; expected all, any, all-with-x, or any-with-x",
+        ),
         (1, "Invalid x-match field type signedint (value 1); expected longstr"),
         (True, "Invalid x-match field type bool (value true); expected longstr"),
         (b"all", 'Invalid x-match field type binary (value <<"all">>); expected longstr'),

@@ -187,6 +187,7 @@ def test_the_exclusive_flag_has_to_agree() -> None:
             "operation not permitted on the default exchange",
         ),
         (Methods.Purge(queue="gone"), NotFound, "no queue 'gone' in vhost '/'"),
+        (Methods.Purge(queue="q\n"), NotFound, "no queue 'q\n' in vhost '/'"),
         (Methods.Bind(queue="", exchange="x"), NotFound, "no previously declared queue"),
         (Methods.Unbind(queue="", exchange="x"), NotFound, "no previously declared queue"),
         (Methods.Purge(queue=""), NotFound, "no previously declared queue"),

@@ -121,8 +121,44 @@ def test_texts_of_inequivalence() -> None:
     )
 
 
+def test_values_that_are_not_scalars_are_told_as_erlang_terms() -> None:
+    prefix = "inequivalent arg 'x-max-length' for queue 'q' in vhost '/': "
+    assert inequivalence({"x-max-length": 10}, {"x-max-length": [1]}) == (
+        prefix + "received '[{signedint,1}]' but current is '10'"
+    )
+    assert inequivalence({"x-max-length": 10}, {"x-max-length": {"a": 1}}) == (
+        prefix + "received '[{<<\"a\">>,signedint,1}]' but current is '10'"
+    )
+    assert inequivalence({"x-max-length": 10}, {"x-max-length": True}) == (
+        prefix + "received 'true' but current is '10'"
+    )
+    assert inequivalence({"x-max-length": b"x"}, {"x-max-length": 1}) == (
+        prefix + "received '1' but current is 'x'"
+    )
+
+
+def test_a_queue_type_that_is_no_text() -> None:
+    assert inequivalence({}, {"x-queue-type": ["quorum"]}).endswith(
+        "received the value '[{longstr,<<\"quorum\">>}]' of type 'array' but current is none"
+    )
+
+
+def test_a_void_argument_is_there() -> None:
+    prefix = "inequivalent arg 'x-expires' for queue 'q' in vhost '/': "
+    assert inequivalence({}, {"x-expires": None}) == (
+        prefix + "received the value 'undefined' of type 'void' but current is none"
+    )
+    assert inequivalence({"x-expires": 5}, {"x-expires": None}) == (
+        prefix + "received none but current is '5'"
+    )
+
+
 def test_quorum_on_a_classic_queue_is_another_queue() -> None:
     assert inequivalence({}, {"x-queue-type": "quorum"}) == (
+        "inequivalent arg 'x-queue-type' for queue 'q' in vhost '/':"
+        " received the value 'quorum' of type 'longstr' but current is none"
+    )
+    assert inequivalence({"x-queue-type": "classic"}, {"x-queue-type": "quorum"}) == (
         "inequivalent arg 'x-queue-type' for queue 'q' in vhost '/':"
         " received 'quorum' but current is 'classic'"
     )
