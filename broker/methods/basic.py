@@ -80,6 +80,9 @@ def _resolve(channel: Channel, exrk: bytes) -> Route:
     exchange = split_exrk(exrk)[0].decode("utf-8", "surrogateescape")
     channel.session.check("write", "exchange", exchange)
     route = channel.vhost.resolve(exrk)
+    if route.exchange.type == "topic":
+        routing_key = split_exrk(exrk)[1].decode("utf-8", "surrogateescape")
+        channel.session.check_topic("write", exchange, routing_key)
     if exrk in channel.vhost.route_cache:
         if len(channel.routes) >= 1024:
             channel.routes.clear()

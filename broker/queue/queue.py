@@ -542,6 +542,7 @@ class Queue:
     def delete(self) -> None:
         """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""
         self.is_deleted = True
+        self.context.metrics.queues_deleted += 1
         self._stop_lease()
         for timer in (self._idle, self.expiry_timer):
             if timer is not None:
