@@ -32,8 +32,8 @@ VHOST = "[--vhost <vhost>] "
 
 COMMANDS: dict[str, Command] = {
     # listing
-    "list_queues": _list("queues", f"{VHOST}[--online] [--offline] [--local] {COLUMNS}", "Lists queues and their properties",
-                         ("online", "local")),
+    "list_queues": _list("queues", f"{VHOST}[--online] [--offline] [--local] {COLUMNS}",
+                         "Lists queues and their properties", ("online", "local")),
     "list_exchanges": _list("exchanges", VHOST + COLUMNS, "Lists exchanges"),
     "list_bindings": _list("bindings", VHOST + COLUMNS, "Lists all bindings on a vhost"),
     "list_connections": _list("connections", COLUMNS, "Lists AMQP 0.9.1 connections for the node"),
@@ -49,7 +49,8 @@ COMMANDS: dict[str, Command] = {
     "environment": Command("cli.node", "environment", "", "Displays the configuration of the node"),
     "ping": Command("cli.checks", "ping", "", "Checks that the node responds"),
     "await_startup": Command("cli.node", "await_startup", "", "Waits for the node to start"),
-    "wait": Command("cli.node", "await_startup", "[<pidfile>] [--pid <pid>]", "Waits for the node to start", 0, 1, ("pid",)),
+    "wait": Command("cli.node", "await_startup", "[<pidfile>] [--pid <pid>]", "Waits for the node to start", 0, 1,
+                    ("pid",)),
     "shutdown": Command("cli.node", "shutdown", "[--wait] [--no-wait]", "Stops the node and waits for it to be gone",
                         options=("wait", "no-wait")),
     "stop": Command("cli.node", "stop", "[--idempotent] [<pidfile>]", "Stops the node", 0, 1, ("idempotent",)),
@@ -91,7 +92,8 @@ COMMANDS: dict[str, Command] = {
                          ("description", "tags", "default-queue-type")),
     "delete_vhost": Command("cli.users", "delete_vhost", "<vhost>", "Deletes a virtual host", 1, 1),
     # queues and connections
-    "purge_queue": Command("cli.actions", "purge_queue", f"{VHOST}<queue>", "Removes all ready messages of a queue", 1, 1),
+    "purge_queue": Command("cli.actions", "purge_queue", f"{VHOST}<queue>", "Removes all ready messages of a queue",
+                           1, 1),
     "delete_queue": Command("cli.actions", "delete_queue", f"{VHOST}<queue> [--if-empty] [--if-unused]",
                             "Deletes a queue", 1, 1, ("if-empty", "if-unused")),
     "close_connection": Command("cli.actions", "close_connection", "<connection pid> <explanation>",

@@ -1,8 +1,8 @@
 """The metric families of a scrape, and their text.
 
 Owns no state; imported by `management.prometheus` at the first scrape. Figures are taken on the event loop in small
-slices; `text` runs in a thread, so that a page of ten thousand queues does not hold up messages. Exactly one identity_info series a node: dashboards join
-on it. Counters start at zero so that rate() works from the first scrape.
+slices; `text` runs in a thread, so that a page of ten thousand queues does not hold up messages. Exactly one
+identity_info series a node: dashboards join on it. Counters start at zero so that rate() works from the first scrape.
 Source: the rabbitmq_prometheus plugin (3.13); the text is written by prometheus_client.
 """
 

@@ -12,10 +12,12 @@ from management.aio import web
 POLICY = "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
 
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>BurrowMQ</title><link rel="stylesheet" href="ui.css"></head>
+<html lang="en"><head><meta charset="utf-8"><title>BurrowMQ</title>
+<link rel="stylesheet" href="ui.css"></head>
 <body><h1>BurrowMQ</h1><p id="overview"></p>
-<table><thead><tr><th>Virtual host</th><th>Name</th><th>State</th><th>Ready</th><th>Unacked</th><th>Total</th><th>In memory</th>
-<th>Policy</th></tr></thead><tbody id="queues"></tbody></table><script src="ui.js"></script></body></html>
+<table><thead><tr><th>Virtual host</th><th>Name</th><th>State</th><th>Ready</th><th>Unacked</th>
+<th>Total</th><th>In memory</th><th>Policy</th></tr></thead><tbody id="queues"></tbody></table>
+<script src="ui.js"></script></body></html>
 """
 
 STYLE = """body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}
@@ -24,20 +26,30 @@ th,td{border:1px solid #ccc;padding:.2em .6em;text-align:left}
 
 # textContent only: names of queues come from clients.
 SCRIPT = """"use strict";
-const columns = ["vhost", "name", "state", "messages_ready", "messages_unacknowledged", "messages", "messages_ram", "policy"];
-async function get(path) { const answer = await fetch("api/" + path); if (!answer.ok) throw Error(answer.status); return answer.json(); }
+const columns = ["vhost", "name", "state", "messages_ready", "messages_unacknowledged", "messages",
+  "messages_ram", "policy"];
+async function get(path) {
+  const answer = await fetch("api/" + path);
+  if (!answer.ok) throw Error(answer.status);
+  return answer.json();
+}
+function line(queue) {
+  const row = document.createElement("tr");
+  for (const column of columns) {
+    const cell = document.createElement("td");
+    cell.textContent = queue[column] ?? "";
+    row.append(cell);
+  }
+  return row;
+}
 async function refresh() {
-  const overview = await get("overview?columns=cluster_name,rabbitmq_version,object_totals,queue_totals");
+  const overview = await get("overview?columns=cluster_name,object_totals,queue_totals");
   const totals = overview.object_totals;
-  document.getElementById("overview").textContent = `${overview.cluster_name}: ${totals.connections} connections, ` +
-    `${totals.channels} channels, ${totals.queues} queues, ${overview.queue_totals.messages} messages`;
+  document.getElementById("overview").textContent = `${overview.cluster_name}: ` +
+    `${totals.connections} connections, ${totals.channels} channels, ${totals.queues} queues, ` +
+    `${overview.queue_totals.messages} messages`;
   const page = await get("queues?page=1&page_size=500&columns=" + columns.join(","));
-  const body = document.getElementById("queues");
-  body.replaceChildren(...page.items.map(queue => {
-    const row = document.createElement("tr");
-    for (const column of columns) { const cell = document.createElement("td"); cell.textContent = queue[column] ?? ""; row.append(cell); }
-    return row;
-  }));
+  document.getElementById("queues").replaceChildren(...page.items.map(line));
 }
 refresh();
 setInterval(refresh, 5000);

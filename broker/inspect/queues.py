@@ -149,7 +149,8 @@ REDUCED_QUEUE_COLUMNS = tuple(
     name for name in QUEUE_COLUMNS
     if name not in {
         "pid", "owner_pid", "exclusive_consumer_pid", "single_active_consumer_pid", "disk_reads", "disk_writes",
-        "slave_pids", "synchronised_slave_pids", "mirror_pids", "synchronised_mirror_pids", "leader", "members", "online",
+        "slave_pids", "synchronised_slave_pids", "mirror_pids", "synchronised_mirror_pids", "leader", "members",
+        "online",
         "backing_queue_status",
     }
 )  # fmt: skip

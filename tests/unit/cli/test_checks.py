@@ -6,7 +6,7 @@ import json
 import socket
 
 from tests.support.fake_node import FakeEndpoint
-from tests.support.management import Served
+from tests.support.served import Served
 
 
 def test_ping(served: Served) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.fake_node import small_world
-from tests.support.management import Served, ctl, serving
+from tests.support.served import Served, ctl, serving
 
 
 def test_over_tcp_with_a_password(served: Served) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.management import ctl
+from tests.support.served import ctl
 
 
 def test_suggestion() -> None:

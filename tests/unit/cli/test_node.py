@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from cli import node
-from tests.support.management import Served, ctl
+from tests.support.served import Served, ctl
 
 
 def test_status(served: Served) -> None:

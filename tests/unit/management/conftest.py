@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_node import small_world
-from tests.support.management import Served, serving
+from tests.support.served import Served, serving
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from management.listing import project
-from tests.support.management import Served
+from tests.support.served import Served
 
 
 def test_project_leaves_out_what_is_not_there() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.management import Served, request
+from tests.support.served import Served, request
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from tests.support.fake_node import FakeNode
-from tests.support.management import Served, serving
+from tests.support.served import Served, serving
 
 
 def test_login(served: Served) -> None:

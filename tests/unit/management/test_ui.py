@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.management import Served
+from tests.support.served import Served
 
 
 def test_the_page_loads_without_a_login_and_with_a_strict_policy(served: Served) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.management import Served
+from tests.support.served import Served
 
 PAIR = "/api/bindings/%2F/e/amq.topic/q/orders"
 

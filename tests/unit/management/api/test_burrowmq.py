@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from config.schema import FirstUserConfig
 from management.api.burrowmq import _settings
-from tests.support.management import Served
+from tests.support.served import Served
 
 LIST = "/api/burrowmq/list"
 

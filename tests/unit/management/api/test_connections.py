@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from tests.support.management import Served
+from tests.support.served import Served
 
 NAME = "127.0.0.1:40000 -> 127.0.0.1:5672"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.management import Served
+from tests.support.served import Served
 
 
 def test_list_and_one(served: Served) -> None:

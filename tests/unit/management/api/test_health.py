@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.management import Served
+from tests.support.served import Served
 
 CHECKS = "/api/health/checks"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.fake_node import add_queue
-from tests.support.management import Served
+from tests.support.served import Served
 
 
 def test_list_is_the_reduced_set(served: Served) -> None:
