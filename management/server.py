@@ -206,7 +206,11 @@ class Management:
 
     async def _sample_for_ever(self) -> None:
         while True:
-            await self.sample(time.monotonic())
+            try:
+                await self.sample(time.monotonic())
+            except Exception:
+                # A bug in one figure must not end all rates.
+                LOGGER.exception("sample_failed")
             await asyncio.sleep(INTERVAL_S)
 
     async def sample(self, now_s: float) -> None:

@@ -9,7 +9,10 @@ from collections.abc import Awaitable, Callable
 
 from management.aio import web
 
-POLICY = "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none';"
+    " form-action 'none'"
+)
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>BurrowMQ</title>
