@@ -1,0 +1,308 @@
+"""Runs other projects' client suites, each against a fresh node, and compares with RabbitMQ's counts.
+
+State: a temporary folder per suite. Callers: `tests/conformance/run.sh [names]`.
+Table: expected.toml next to this file has what RabbitMQ 3.10.8 reached and our known differences,
+each with its reason. With BURROWMQ_TEST_URL set that broker is used instead of fresh nodes.
+Suites come from the package registries; drivers/ holds ours for clients that ship no tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.broker_process import BrokerProcess
+
+HERE = Path(__file__).parent
+EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
+RANK = {"passed": 0, "skipped": 1, "failed": 2}
+# The package index's own container launcher is replaced by one that hands back the node's address.
+FIXTURES = HERE / "drivers" / "container_stub.py"
+
+
+@dataclass
+class Count:
+    """What a suite came to."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failures: tuple[str, ...] = ()
+
+
+class Place:
+    """A suite's scratch folder and the broker that it talks to."""
+
+    def __init__(self, folder: Path, host: str, port: int) -> None:
+        self.folder = folder
+        self.host = host
+        self.port = port
+        # The vhost is spelled out: some clients read a bare "/" as the empty name.
+        self.url = f"amqp://guest:guest@{host}:{port}/%2F"
+
+    def run(self, *command: str, timeout_s: int, cwd: Path | None = None, **env: str) -> str:
+        """Run a command, keep its output in the folder's log, return it."""
+        done = subprocess.run(
+            command, cwd=cwd or self.folder, env={**os.environ, **env}, text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s,
+        )
+        with (self.folder / "log").open("a") as log:
+            log.write(f"$ {' '.join(command)}\n{done.stdout}\n")
+        return done.stdout
+
+    def environment_with(self, *requirements: str) -> str:
+        """Make a virtual environment and return its interpreter."""
+        self.run(sys.executable, "-m", "venv", "venv", timeout_s=120)
+        python = str(self.folder / "venv" / "bin" / "python")
+        self.run(python, "-m", "pip", "install", "-q", *requirements, timeout_s=600)
+        return python
+
+    def source_of(self, python: str, name: str, version: str) -> Path:
+        """Download and unpack a source distribution."""
+        self.run(
+            python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", name, "-d", "sdist",
+            f"{name}=={version}", timeout_s=600,
+        )
+        (archive,) = (self.folder / "sdist").glob("*.tar.gz")
+        with tarfile.open(archive) as source:
+            source.extractall(self.folder / "source", filter="data")
+        (root,) = (self.folder / "source").iterdir()
+        return root
+
+
+def count_junit(report: Path) -> Count:
+    """Sum up a JUnit report; a test that was run again counts once, by its worst entry."""
+    try:
+        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return Count(failed=1, failures=("no report was written",))
+    worst: dict[str, str] = {}
+    for case in cases:
+        name = f"{case.get('classname')}::{case.get('name')}"
+        bad = case.find("failure") is not None or case.find("error") is not None
+        state = "failed" if bad else "skipped" if case.find("skipped") is not None else "passed"
+        if RANK[state] >= RANK[worst.get(name, "passed")]:
+            worst[name] = state
+    states = list(worst.values())
+    failures = tuple(sorted(name for name, state in worst.items() if state == "failed"))
+    return Count(*(states.count(one) for one in ("passed", "failed", "skipped")), failures=failures)
+
+
+def count_lines(output: str) -> Count:
+    """Sum up a driver's `ok NAME` and `FAILED NAME ...` lines."""
+    passed = re.findall(r"^ok (.+)$", output, re.MULTILINE)
+    failed = re.findall(r"^FAILED (.+)$", output, re.MULTILINE)
+    if not passed and not failed:
+        failed = ["the driver said nothing: " + output[-300:]]
+    return Count(len(passed), len(failed), 0, tuple(failed))
+
+
+def _pytest(place: Place, python: str, root: Path, *arguments: str, **env: str) -> Count:
+    report = place.folder / "report.xml"
+    place.run(
+        python, "-m", "pytest", "-q", "--timeout=60", f"--junitxml={report}", *arguments,
+        cwd=root, timeout_s=1200, **env,
+    )
+    return count_junit(report)
+
+
+def py_amqp(place: Place) -> Count:
+    """py-amqp's integration tests, but for TLS."""
+    python = place.environment_with(
+        "amqp==5.4.2", "pytest", "pytest-timeout", "pytest-rerunfailures"
+    )
+    root = place.source_of(python, "amqp", "5.4.2")
+    return _pytest(place, python, root, "-k", "not tls", "t/integration", **_kombu_address(place))
+
+
+def kombu(place: Place) -> Count:
+    """kombu's integration tests over py-amqp."""
+    python = place.environment_with(
+        "kombu==5.7.0", "amqp==5.4.2", "pytest", "pytest-timeout", "pytest-rerunfailures"
+    )
+    root = place.source_of(python, "kombu", "5.7.0")
+    return _pytest(place, python, root, "t/integration/test_py_amqp.py", **_kombu_address(place))
+
+
+def _kombu_address(place: Place) -> dict[str, str]:
+    return {"RABBITMQ_HOST": place.host, "RABBITMQ_5672_TCP": str(place.port)}
+
+
+def _with_container_stub(place: Place, name: str, version: str, leave_out: tuple[str, ...]) -> Count:
+    python = place.environment_with(
+        f"{name}=={version}", "pytest", "pytest-timeout", "aiomisc", "aiomisc-pytest", "pytest-rst",
+        "markdown-pytest", "shortuuid",
+    )
+    root = place.source_of(python, name, version)
+    shutil.copy(FIXTURES, root / "tests" / "docker_client.py")
+    shutil.copy(FIXTURES, place.folder / "container_stub.py")
+    chosen = " and ".join(f"not {one}" for one in leave_out)
+    return _pytest(
+        place, python, root, "-p", "container_stub", "-o", "log_cli=false", "-k", chosen, "tests",
+        AMQP_URL=f"amqp://guest:guest@{place.host}:{place.port}/", PYTHONPATH=str(place.folder),
+    )
+
+
+def aiormq(place: Place) -> Count:
+    """aiormq's tests; left out: TLS and two races that RabbitMQ fails now and then too."""
+    return _with_container_stub(place, "aiormq", "7.2.4", (
+        "amqps", "auth_external", "ssl_", "test_closing_waiter_cancellation",
+        "test_connection_close_during_publish_drain",
+    ))
+
+
+def aio_pika(place: Place) -> Count:
+    """aio-pika's tests; left out: TLS, broker restarts by container, memory leaks, one race."""
+    return _with_container_stub(place, "aio-pika", "10.2.1", (
+        "amqps", "AMQPS", "restore_topology_and_consumers", "broker_restart", "memory_leak",
+        "test_create_channels_during_reconnect",
+    ))
+
+
+def celery(place: Place) -> Count:
+    """Celery's usual paths with a worker of its own."""
+    python = place.environment_with("celery==5.7.0", "kombu==5.7.0", "amqp==5.4.2")
+    driver = str(HERE / "drivers" / "celery_paths.py")
+    return count_lines(place.run(python, driver, timeout_s=300, BROKER_URL=place.url))
+
+
+def amqplib(place: Place) -> Count:
+    """amqplib for Node: declare, publish, confirm, return, dead-letter, reply-to."""
+    place.run("npm", "init", "-y", timeout_s=60)
+    place.run("npm", "install", "--silent", "--no-audit", "--no-fund", "amqplib@2.3.1", timeout_s=300)
+    shutil.copy(HERE / "drivers" / "amqplib_paths.cjs", place.folder)
+    return count_lines(
+        place.run("node", "amqplib_paths.cjs", timeout_s=120, BROKER_URL=place.url)
+    )
+
+
+def amqp_tools(place: Place) -> Count:
+    """rabbitmq-c's command line tools."""
+    driver = str(HERE / "drivers" / "amqp_tools.sh")
+    output = place.run(
+        "bash", driver, place.url, place.host, str(place.port), timeout_s=180,
+    )
+    return count_lines(output)
+
+
+def perf_test(place: Place) -> Count:
+    """RabbitMQ's PerfTest (Java client): the lazy guide's command and ten more workloads."""
+    driver = str(HERE / "drivers" / "perf_test.sh")
+    return count_lines(place.run("bash", driver, place.url, timeout_s=1500))
+
+
+def lapin(place: Place) -> Count:
+    """lapin's tests (Rust); left out: two races that a busy RabbitMQ loses too."""
+    root = place.folder / "fetch"
+    root.mkdir()
+    place.run("cargo", "init", "-q", "--name", "fetch", ".", cwd=root, timeout_s=60)
+    place.run("cargo", "add", "-q", "lapin@=4.12.3", cwd=root, timeout_s=300)
+    place.run("cargo", "fetch", "-q", cwd=root, timeout_s=600)
+    home = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    (source,) = home.glob("registry/src/*/lapin-4.12.3")
+    shutil.copytree(source, place.folder / "lapin")
+    output = place.run(
+        "cargo", "test", "--locked", "--no-fail-fast", "--",
+        "--skip", "acks_racing_a_broker_channel_close_all_complete",
+        "--skip", "concurrent_acks_cut_short_by_a_broker_channel_close_report_its_error",
+        cwd=place.folder / "lapin", timeout_s=2400, AMQP_ADDR=place.url,
+    )
+    numbers = re.findall(
+        r"^test result:.* (\d+) passed; (\d+) failed; (\d+) ignored;.* (\d+) filtered out",
+        output, re.MULTILINE,
+    )
+    sums = [sum(int(row[at]) for row in numbers) for at in range(4)]
+    failures = tuple(re.findall(r"^test (.+) \.\.\. FAILED", output, re.MULTILINE))
+    if not numbers:
+        return Count(failed=1, failures=("nothing was built: " + output[-300:],))
+    return Count(sums[0], sums[1], sums[2] + sums[3], failures)
+
+
+SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
+    "py-amqp": (py_amqp, ()),
+    "kombu": (kombu, ()),
+    "aiormq": (aiormq, ()),
+    "aio-pika": (aio_pika, ()),
+    "celery": (celery, ()),
+    "amqplib": (amqplib, ("npm", "node")),
+    "amqp-tools": (amqp_tools, ("amqp-publish",)),
+    "perf-test": (perf_test, ("mvn", "java")),
+    "lapin": (lapin, ("cargo",)),
+}
+
+
+def compare(name: str, count: Count) -> list[str]:
+    """Return what differs from the table and is not explained there."""
+    known = {
+        one["test"] for one in EXPECTED.get("difference", []) if one["suite"] == name
+    }
+    unknown = [test for test in count.failures if test not in known]
+    wanted = EXPECTED["rabbitmq"][name]["passed"] - len(known)
+    found = [f"{name}: {test}" for test in unknown]
+    if count.passed < wanted:
+        found.append(f"{name}: {count.passed} passed, RabbitMQ reaches {wanted}")
+    return found
+
+
+def run_suite(name: str) -> list[str]:
+    """Run one suite on a fresh node; print its line; return unexplained differences."""
+    suite, programs = SUITES[name]
+    missing = [one for one in programs if shutil.which(one) is None]
+    if missing:
+        sys.stdout.write(f"{name}: not run, this machine has no {', '.join(missing)}\n")
+        return []
+    outside = os.environ.get("BURROWMQ_TEST_URL")
+    with tempfile.TemporaryDirectory(prefix=f"suite-{name}-") as scratch:
+        folder = Path(scratch)
+        node = None if outside else BrokerProcess(folder / "node" / "data")
+        try:
+            if node is not None:
+                node.start()
+                place = Place(folder, "127.0.0.1", node.amqp_port)
+            else:
+                host, _, port = str(outside).split("@")[-1].removeprefix("amqp://").partition(":")
+                place = Place(folder, host, int(port.split("/")[0] or 5672))
+            count = suite(place)
+        finally:
+            if node is not None:
+                log = node.log_path.read_text(errors="replace") if node.log_path.exists() else ""
+                node.kill()
+        found = compare(name, count)
+        if node is not None and "Traceback" in log:
+            found.append(f"{name}: the broker logged {log[log.index('Traceback') :][:1500]}")
+        kept = os.environ.get("BURROWMQ_SUITE_LOGS")
+        if kept and (folder / "log").exists():
+            Path(kept).mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / "log", Path(kept) / f"{name}.log")
+    sys.stdout.write(
+        f"{name}: passed {count.passed} failed {count.failed} skipped {count.skipped}"
+        f" (RabbitMQ 3.10.8: {EXPECTED['rabbitmq'][name]['passed']})\n"
+    )
+    sys.stdout.flush()
+    return found
+
+
+def main() -> int:
+    """Run the named suites, all when none is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*SUITES, []], default=list(SUITES))
+    names = parser.parse_args().names or list(SUITES)
+    differences = [line for name in names for line in run_suite(name)]
+    for line in differences:
+        sys.stdout.write(f"DIFFERENCE {line}\n")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
