@@ -86,6 +86,7 @@ class _Work:
         writer = self.writer
         with self.lock:
             writer.begin(batch)
+        rescued = False
         while True:
             try:
                 with self.lock:
@@ -94,6 +95,9 @@ class _Work:
             except DiskFull as error:
                 wait_for_space(error)
             except SyncFailed as error:  # a shared segment that was full could not be made durable
+                if rescued:
+                    raise
+                rescued = True
                 with self.lock:
                     writer.rescue(batch, [], str(error))
         is_waited_for = batch.sync and self._is_synced_first

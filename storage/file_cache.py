@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 from collections import OrderedDict
 
-from storage.errors import DiskFull, SyncFailed, WriteFailed
+from storage.errors import DiskFull, StorageError, WriteFailed
 from storage.filesystem import File, FileSystem
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -119,7 +119,10 @@ class FileCache:
         return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
 
     def sync(self) -> list[str]:
-        """Make everything durable: stores, indexes, then directories. Gives the paths of files whose sync failed."""
+        """Make everything durable: stores, indexes, then directories. Gives the paths of files whose sync failed.
+
+        Raises StorageError when a directory's fails.
+        """
         failed: list[str] = []
         for dirty in (self._dirty_stores, self._dirty_indexes):
             while dirty:
@@ -137,5 +140,6 @@ class FileCache:
             except FileNotFoundError:
                 continue  # the queue of this directory was deleted since
             except OSError as error:
-                raise SyncFailed(f"{path}: {error.strerror or error}") from error
+                # Nothing can be written elsewhere instead of a name: the store is done.
+                raise StorageError(f"{path}: {error.strerror or error}") from error
         return failed

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -48,7 +48,8 @@ class StorePart:
     seed: int
     positions: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("I"))
 
 
 @dataclass(slots=True)
@@ -109,8 +110,11 @@ class QueueDisk:
 
     def put(
         self, first_seq: int, messages: Sequence[StoredMessage], expiries: Sequence[int] | None
-    ) -> None:
-        """Write messages that lie in one index segment. Those with a handle are in the shared store already."""
+    ) -> Segment | None:
+        """Write messages that lie in one index segment; gives the segment when that filled it.
+
+        Those with a handle are in the shared store already.
+        """
         number, first = divmod(first_seq, self.index.entry_count)
         count = len(messages)
         flags, payloads, handles = record.message_columns(messages, 0, count)
@@ -141,6 +145,13 @@ class QueueDisk:
         )
         self.index.write(segment, first, columns, is_synced)
         segment.store_end = end
+        return segment if segment.used == self.index.entry_count else None
+
+    def mark_synced(self, segment: Segment) -> None:
+        """Note in a full segment's index how much of its store is durable: the next start need not look at it."""
+        if self.index.segments.get(segment.number) is segment:
+            segment.synced_end = segment.store_end
+            self.index.flush_acks(segment, self.durable)
 
     def _store(
         self,
@@ -271,6 +282,10 @@ class QueueDisk:
             ]
         return handles
 
+    def columns_of(self, segment: Segment) -> EntryColumns:
+        """Read all entries of a segment. Raises ReadFailed."""
+        return self._load(segment.number, 0, max(segment.used - 1, 0))
+
     def _load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read entries; a refused read is tried once more."""
         try:
@@ -284,9 +299,13 @@ class QueueDisk:
 
     # -- upkeep ---------------------------------------------------------------------------------------------------
 
-    def settle(self, is_idle: bool) -> bool:
-        """Remove segments without live entries and write ack bits that are due; tells whether some are left."""
+    def settle(self, is_idle: bool) -> tuple[bool, list[Segment]]:
+        """Remove segments without live entries and write ack bits that are due.
+
+        Gives whether acks are left to write, and the segments whose acks were written: some bodies there are dead.
+        """
         is_left = False
+        flushed: list[Segment] = []
         for number in list(self.index.numbers):
             segment = self.index.segments[number]
             if not segment.live and (
@@ -300,9 +319,15 @@ class QueueDisk:
                 is_idle or segment.pending_acks >= self.index.entry_count // 2
             ):
                 self.index.flush_acks(segment, self.durable)
+                flushed.append(segment)
             elif segment.pending_acks:
                 is_left = True
-        return is_left
+        return is_left, flushed
+
+    def forget(self) -> None:
+        """The queue's files are gone."""
+        self.index.segments.clear()
+        self.index.numbers.clear()
 
     def remove(self, segment: Segment) -> None:
         """Remove a segment's files."""
@@ -359,6 +384,13 @@ class QueueDisk:
         except ReadFailed:
             plan.corrupt += [first_seq + slot for slot in slots]
             return len(slots), left
+        count = slots[-1] - base + 1
+        if (
+            count == len(slots)
+            and columns.statuses.count(ENTRY_PRESENT) == count
+            and columns.kinds.count(KIND_STORE) == count
+        ):
+            return self._plan_plain(plan, segment, slots, left, columns)
         for taken, slot in enumerate(slots):
             at = slot - base
             seq = first_seq + slot
@@ -380,8 +412,36 @@ class QueueDisk:
                 plan.parts.append(part)
             part.positions.append(position)
             part.slots.append(slot)
-            part.places.append((columns.locations[at], columns.sizes[at]))
+            part.offsets.append(columns.locations[at])
+            part.sizes.append(columns.sizes[at])
         return len(slots), left
+
+    def _plan_plain(
+        self, plan: ReadPlan, segment: Segment, slots: list[int], left: int, columns: EntryColumns
+    ) -> tuple[int, int]:
+        """The same for entries side by side that are all good and in the queue's own store."""
+        sizes = list(accumulate(columns.payload_sizes))
+        taken = bisect_right(sizes, left)
+        if not plan.seqs:
+            taken = max(taken, 1)
+        if not taken:
+            return 0, -1
+        position = len(plan.seqs)
+        first_seq = segment.number * self.index.entry_count + slots[0]
+        plan.seqs += range(first_seq, first_seq + taken)
+        plan.expiries += columns.expiries[:taken]
+        plan.parts.append(
+            StorePart(
+                self._store_file(segment),
+                segment.number,
+                self.store.seed,
+                list(range(position, position + taken)),
+                slots[:taken],
+                columns.locations[:taken],
+                columns.sizes[:taken],
+            )
+        )
+        return taken, left - sizes[taken - 1]
 
     def _store_file(self, segment: Segment) -> File | None:
         try:

@@ -149,10 +149,20 @@ class Segment:
             return list(range(low, min(self.high, low + max_count)))
         return slots_of(self.live_bits >> first, first)[:max_count]
 
+    def keep_only(self, live: int) -> None:
+        """Take the state of a segment written anew: these places are live, nothing is acked."""
+        self.live_bits = None
+        self.acked_bits = 0
+        self.pending_acks = 0
+        used = self.used
+        self.restore(live, 0)
+        self.used = used
+
     def restore(self, present: int, acked: int) -> None:
         """Take the state found on disk: places that hold an entry, and those of them that are acked."""
         acked &= present
         live = present & ~acked
+        self.live_bits = None
         self.used = present.bit_length()
         self.live = live.bit_count()
         low = (live & -live).bit_length() - 1 if live else self.used
@@ -187,6 +197,14 @@ def bits_of(statuses: bytes) -> int:
 
 
 _TO_DIGITS = bytes(0x31 if value == ENTRY_PRESENT else 0x30 for value in range(256))
+
+
+def selectors_of(bits: int) -> bytes:
+    """Give one octet a place, 1 where the bit is set: what itertools.compress takes."""
+    return bin(bits)[:1:-1].encode().translate(_TO_SELECTORS)
+
+
+_TO_SELECTORS = bytes.maketrans(b"01", b"\0\1")
 
 
 class QueueIndex:
@@ -281,6 +299,17 @@ class QueueIndex:
             self._cache.index_written(path, file)
         segment.add(first, len(columns.statuses))
         segment.shared += columns.kinds.count(KIND_SHARED)
+
+    def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
+        """Write the entry of a live place again. Raises WriteFailed."""
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        data = record.pack_index_entries(columns, self._seed)
+        try:
+            file.pwrite(data, entries_at(self._entry_count) + slot * ENTRY_SIZE)
+        except OSError as error:
+            raise write_error(path, error) from error
+        self._cache.index_written(path, file)
 
     def load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read the entries at first..last. Raises OSError."""

@@ -19,6 +19,7 @@ from storage.queue_index import (
     entries_at,
     read_acks,
     read_header,
+    selectors_of,
     slots_of,
 )
 from storage.queue_store import HEADER_SIZE, file_name, read_records
@@ -27,7 +28,6 @@ from storage.references import ReferenceTally
 from storage.types import RecoveredQueue, StoreObserver
 
 _CHECK_STEP = 256
-_TO_SELECTORS = bytes.maketrans(b"01", b"\0\1")
 
 
 class QueueScan:
@@ -41,15 +41,11 @@ class QueueScan:
         self.dropped = 0
         self.changed: set[int] = set()
 
-    def columns_of(self, segment: Segment) -> EntryColumns:
-        """Read all entries of a segment."""
-        return self.queue.index.load(segment.number, 0, max(segment.used - 1, 0))
-
     def count_live(self, segment: Segment, dropped: list[int]) -> None:
         """Count a segment's persistent entries; the transient ones end here, their handles go into `dropped`."""
         if not segment.live:
             return
-        columns = self.columns_of(segment)
+        columns = self.queue.columns_of(segment)
         transient = segment.live_mask() & ~bits_of(columns.flags)
         if transient:
             self.queue.drop_bits(segment, transient, dropped)
@@ -64,7 +60,7 @@ class QueueScan:
         base = segment.number * self.queue.index.entry_count
         if not found.count:
             found.first_seq = base + (live & -live).bit_length() - 1
-        selectors = bin(live)[:1:-1].encode().translate(_TO_SELECTORS)
+        selectors = selectors_of(live)
         size = sum(compress(columns.payload_sizes, selectors))
         found.count += segment.live
         found.bytes += size
@@ -77,7 +73,7 @@ class QueueScan:
         for number in list(queue.index.numbers):
             segment = queue.index.segments[number]
             if segment.live:
-                self.count(segment, self.columns_of(segment))
+                self.count(segment, self.queue.columns_of(segment))
                 if number in self.changed:
                     queue.index.flush_acks(segment, is_synced=True)
             else:
@@ -157,7 +153,7 @@ def _scan_segment(
     shared = live & shared_bits
     if shared:
         segment.shared = shared.bit_count()
-        selectors = bin(shared)[:1:-1].encode().translate(_TO_SELECTORS)
+        selectors = selectors_of(shared)
         tally.add(list(compress(columns.locations, selectors)))
     return generation
 
@@ -191,8 +187,9 @@ def _bad_bodies(
     file = queue.store.open(segment.number, segment.generation)
     for at in range(0, len(slots), _CHECK_STEP):
         step = slots[at : at + _CHECK_STEP]
-        places = [(columns.locations[slot], columns.sizes[slot]) for slot in step]
-        found = read_records(file, segment.number, queue.store.seed, step, places)
+        offsets = [columns.locations[slot] for slot in step]
+        sizes = [columns.sizes[slot] for slot in step]
+        found = read_records(file, segment.number, queue.store.seed, step, offsets, sizes)
         for slot, entry in zip(step, found, strict=True):
             if entry is None:
                 bad |= 1 << slot
@@ -212,7 +209,7 @@ def drop_handles(
         segment = index.segments[number]
         if not segment.shared:
             continue
-        columns = scan.columns_of(segment)
+        columns = scan.queue.columns_of(segment)
         gone = 0
         for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
             handle = columns.locations[slot]

@@ -146,24 +146,30 @@ def _cut_back(file: File, end: int) -> None:
 
 
 def read_records(
-    file: File, segment: int, seed: int, slots: Sequence[int], places: Sequence[tuple[int, int]]
+    file: File,
+    segment: int,
+    seed: int,
+    slots: Sequence[int],
+    offsets: Sequence[int],
+    sizes: Sequence[int],
 ) -> list[tuple[bytes, bytes, int, int] | None]:
-    """Read records at (offset, size) places with few large reads; None for each that is bad. Any thread."""
+    """Read records with few large reads; None for each that is bad. Any thread."""
     found: list[tuple[bytes, bytes, int, int] | None] = []
-    first = 0
-    while first < len(places):
-        start, size = places[first]
-        end = start + size
+    first, count = 0, len(offsets)
+    while first < count:
+        start = offsets[first]
+        end = start + sizes[first]
         last = first + 1
-        while last < len(places):
-            offset, size = places[last]
-            if not end <= offset <= end + _GAP or offset + size - start > _READ_LIMIT:
+        while last < count:
+            offset = offsets[last]
+            past = offset + sizes[last]
+            if not end <= offset <= end + _GAP or past - start > _READ_LIMIT:
                 break
-            end = offset + size
+            end = past
             last += 1
         data = _read(file, end - start, start)
-        offsets = [offset - start for offset, _ in places[first:last]]
-        found += record.unpack_many(data, offsets, segment, slots[first:last], seed)
+        places = [offset - start for offset in offsets[first:last]]
+        found += record.unpack_many(data, places, segment, slots[first:last], seed)
         first = last
     return found
 

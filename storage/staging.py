@@ -24,7 +24,6 @@ from storage.batch import (
 )
 from storage.types import StoredMessage
 
-
 Control = Open | Delete | DeleteVhost | DropUnclaimed
 
 

@@ -176,6 +176,7 @@ class StoreContext:
     def remove_queue(self, queue: QueueDisk) -> None:
         """Remove a queue's directory. Raises WriteFailed or SyncFailed."""
         self.remove_tree(queue.directory, is_synced=queue.durable)
+        queue.forget()
 
     def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
         """Remove a directory, durably. Raises WriteFailed or SyncFailed."""

@@ -16,14 +16,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from storage.batch import Batch, Delete, DropUnclaimed, Open, ReadRequest
-from storage.errors import ReadFailed, SyncFailed
+from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest
+from storage.errors import ReadFailed, WriteFailed
 from storage.queue_disk import QueueDisk, ReadPlan
+from storage.queue_index import Segment
+from storage.queue_rewrite import live_store_bytes, rewrite
 from storage.queue_store import read_records
+from storage.rescue import append_again, messages_of
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
 from storage.types import ON_DISK, LoadedMessage, RecoveredQueue, StoredMessage
@@ -43,6 +47,8 @@ class Counters:
     elided: int = 0
     lost: int = 0
     written: int = 0
+    rewritten: int = 0
+    rescues: int = 0
 
 
 @dataclass(slots=True)
@@ -65,6 +71,7 @@ class Writer:
         self._unsettled: dict[int, None] = {}  # queues with acks or emptied segments to write
         self._steps: deque[Callable[[], None]] = deque()
         self._work: dict[str, _Work] = {}
+        self._filled: list[tuple[QueueDisk, Segment]] = []
         self._lost: deque[tuple[int, int]] = deque()  # (queue id, seq), from the reader thread
 
     # -- batches --------------------------------------------------------------------------------------------------
@@ -190,7 +197,9 @@ class Writer:
     def _put(self, queue: QueueDisk, run: PendingRun) -> None:
         if not queue.is_made:
             queue.make()
-        queue.put(run.first_seq, run.messages, run.expiries)
+        filled = queue.put(run.first_seq, run.messages, run.expiries)
+        if filled is not None:
+            self._filled.append((queue, filled))
         self.counters.written += len(run.messages)
 
     def _append_shared(self, vhost: str) -> None:
@@ -220,9 +229,20 @@ class Writer:
             self.context.observer.record_lost(queue.directory, queue_id, str(error))
 
     def _settle(self, queue_id: int, queue: QueueDisk) -> None:
-        if not queue.settle(is_idle=False):
-            return
-        self._unsettled[queue_id] = None
+        is_left, flushed = queue.settle(is_idle=False)
+        if is_left or flushed:
+            self._unsettled[queue_id] = None
+        self._rewrite_sparse(queue, flushed)
+
+    def _rewrite_sparse(self, queue: QueueDisk, flushed: list[Segment]) -> None:
+        """Write the stores anew that a few waiting messages keep large: at most 4 x live + 4 MB stay."""
+        for segment in flushed:
+            if segment.store_end <= self.context.options.rewrite_above:
+                continue
+            with suppress(ReadFailed):
+                if live_store_bytes(queue, segment) * 4 < segment.store_end:
+                    self.counters.lost += len(rewrite(queue, segment, {}, self.context.observer))
+                    self.counters.rewritten += 1
 
     def _drop_refs(self) -> None:
         while self._work:
@@ -242,12 +262,44 @@ class Writer:
         self.unsynced_bytes = 0
         for vhost in self.context.vhosts():
             vhost.persistent.sync()
-        return self.context.cache.sync()
+        failed = self.context.cache.sync()
+        filled, self._filled = self._filled, []
+        for queue, segment in filled if not failed else ():
+            with suppress(WriteFailed):  # a hint: without it the next start looks at the bodies
+                queue.mark_synced(segment)
+        return failed
 
     def rescue(self, batch: Batch | None, failed: list[str], reason: str) -> None:
-        """After a failed sync: write again elsewhere what it may have taken. Raises StorageError when it cannot."""
+        """After a failed sync: write what it may have taken again, elsewhere.
+
+        Messages of the batch that somebody waits for are in memory; older ones are read back where that still works:
+        nobody was told that those are safe. Raises StorageError when it cannot.
+        """
+        self.counters.rescues += 1
         self.context.observer.sync_failed(", ".join(failed), reason)
-        raise SyncFailed(reason)
+        runs: dict[int, list[Append]] = {}
+        for command in batch.commands if batch is not None else ():
+            if isinstance(command, Append) and command.queue_id in self._queues:
+                runs.setdefault(command.queue_id, []).append(command)
+        for vhost in self.context.vhosts():
+            ranges = vhost.persistent.abandon_unsynced()
+            if ranges:
+                queues = {
+                    key: value for key, value in self._queues.items() if value.vhost == vhost.vhost
+                }
+                append_again(vhost, ranges, queues, runs)
+        paths = set(failed)
+        for queue_id, queue in self._queues.items():
+            if not any(path.startswith(f"{queue.directory}/") for path in paths):
+                continue
+            for segment in list(queue.index.segments.values()):
+                names = {
+                    queue.index.path(segment.number),
+                    queue.store.path(segment.number, segment.generation),
+                }
+                if names & paths:
+                    in_memory = messages_of(queue, segment, runs.get(queue_id, []))
+                    rewrite(queue, segment, in_memory, self.context.observer)
 
     def upkeep(self) -> None:
         """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes."""
@@ -256,7 +308,7 @@ class Writer:
             queue_id = next(iter(self._unsettled))
             queue = self._queues.get(queue_id)
             if queue is not None:
-                queue.settle(is_idle=True)
+                self._rewrite_sparse(queue, queue.settle(is_idle=True)[1])
             del self._unsettled[queue_id]
 
     def _forget_lost(self) -> None:
@@ -302,7 +354,12 @@ class Writer:
         for part in plan.parts:
             if part.file is None:
                 continue
-            records = read_records(part.file, part.segment, part.seed, part.slots, part.places)
+            records = read_records(
+                part.file, part.segment, part.seed, part.slots, part.offsets, part.sizes
+            )
+            if len(records) == count:
+                found = records
+                continue
             for position, entry in zip(part.positions, records, strict=True):
                 found[position] = entry
         if plan.handles:
@@ -312,16 +369,22 @@ class Writer:
                 found[position] = stored
                 handles[position] = handle
         load = self.context.load_message
-        loaded: list[LoadedMessage] = []
-        for at, entry in enumerate(found):
-            if entry is None:
-                self._report_lost(queue_id, plan.seqs[at], "unreadable record")
-                continue
-            exrk, raw, size, flags = entry
-            message = load(exrk, raw, size, flags | ON_DISK, handles[at])
-            loaded.append((plan.seqs[at], message, plan.expiries[at]))
+        columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
         for seq in plan.corrupt:
             self._report_lost(queue_id, seq, "bad index entry")
+        if None not in found:
+            return [
+                (seq, load(entry[0], entry[1], entry[2], entry[3] | ON_DISK, handle), expiry)
+                for seq, entry, handle, expiry in columns
+                if entry is not None
+            ]
+        loaded: list[LoadedMessage] = []
+        for seq, entry, handle, expiry in columns:
+            if entry is None:
+                self._report_lost(queue_id, seq, "unreadable record")
+            else:
+                exrk, raw, size, flags = entry
+                loaded.append((seq, load(exrk, raw, size, flags | ON_DISK, handle), expiry))
         return loaded
 
     def _report_lost(self, queue_id: int, seq: int, reason: str) -> None:
@@ -351,6 +414,8 @@ class Writer:
             "elided": counters.elided,
             "lost": counters.lost,
             "written": counters.written,
+            "rewritten": counters.rewritten,
+            "rescues": counters.rescues,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count,
         }
