@@ -80,6 +80,14 @@ def disk_bytes(directory: Path) -> int:
     return total
 
 
+def machine_busy_s() -> float:
+    """CPU seconds that all programs of this machine, and its neighbours on the host, have taken so far."""
+    name, *ticks = Path("/proc/stat").read_text().partition("\n")[0].split()
+    assert name == "cpu"
+    user, nice, system, _idle, _wait, irq, softirq, steal = (int(each) for each in ticks[:8])
+    return (user + nice + system + irq + softirq + steal) / _TICKS
+
+
 def wait_idle(pid: int, limit_s: float = 15.0) -> None:
     """Return when the process has used less than 5 % of a core for 0.3 s, or at the limit."""
     deadline = time.monotonic() + limit_s

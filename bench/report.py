@@ -11,6 +11,7 @@ from statistics import median
 from bench.peers import PEERS
 from bench.results import Results
 from bench.scenarios import FIGURES, SCENARIOS, Figure
+from bench.scenarios.base import DISTURBED_CORES
 
 OK, MISSED, NOT_RUN = "ok", "**MISSED**", "not run"
 _SCALES = {"MB": 1e-6, "KB": 1e-3, "ms": 1e3, "%": 100.0}
@@ -137,7 +138,15 @@ def _reading(name: str, value: float) -> str:
 
 def readings_table(results: Results) -> str:
     """Medians of everything that is not a rate: memory, start-up, latency."""
-    skipped = {"rate", "cpu_us", "client_cpu_us", "messages", "seconds", "sent_rate"}
+    skipped = {
+        "rate",
+        "cpu_us",
+        "client_cpu_us",
+        "messages",
+        "seconds",
+        "sent_rate",
+        "others_cores",
+    }
     rows: list[list[str]] = []
     for scenario in SCENARIOS:
         for peer in PEERS:
@@ -164,6 +173,18 @@ def failures(results: Results) -> str:
     )
 
 
+def disturbance(results: Results) -> str:
+    """How much of the run other programs on the machine have spoiled."""
+    shares = [m.values["others_cores"] for m in results.measures if "others_cores" in m.values]
+    spoiled = sum(share > DISTURBED_CORES for share in shares)
+    if not spoiled:
+        return "No row was disturbed by other programs."
+    return (
+        f"**{spoiled} of {len(shares)} load runs were disturbed** by other programs (more than "
+        f"{DISTURBED_CORES} cores): rates and ratios are not to be trusted, CPU per message is."
+    )
+
+
 def markdown(results: Results) -> str:
     """The whole report."""
     size = "full" if results.is_full else "quick"
@@ -176,6 +197,7 @@ def markdown(results: Results) -> str:
         throughput_table(results),
         readings_table(results),
     ]
+    parts.insert(2, disturbance(results))
     broken = failures(results)
     if broken:
         parts.append(f"Failed runs:\n\n{broken}")

@@ -5,6 +5,7 @@ Owns no state. `measure_load` runs the native generator against a node and adds 
 """
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ OURS = ("burrowmq", "burrowmq-pure")
 EVERYBODY = (*OURS, "rabbitmq", "lavinmq")
 # A thread that is on a core for this share of the time is the bottleneck.
 _SATURATED = 0.8
+# Other programs taking more than this while a row runs make it a measurement of them, too.
+DISTURBED_CORES = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,12 @@ def measure_load(node: Node, options: dict[str, native.Option]) -> Outcome:
     procfs.reset_peak_rss(node.pid)
     rss_before = procfs.rss_bytes(node.pid)
     before = procfs.cpu_use(node.pid)
+    busy_before, started = procfs.machine_busy_s(), time.monotonic()
     report = native.run(node.port, **options)
     at_end = procfs.cpu_use(node.pid)
+    busy_s = procfs.machine_busy_s() - busy_before
+    others_s = busy_s - (at_end.total_s - before.total_s) - report["client_cpu_s"]
+    others_cores = max(0.0, others_s / (time.monotonic() - started))
     if report["nacked"]:
         raise native.GeneratorFailed(f"the broker refused {report['nacked']:.0f} messages (nack)")
     procfs.wait_idle(node.pid)
@@ -91,6 +98,7 @@ def measure_load(node: Node, options: dict[str, native.Option]) -> Outcome:
         "messages": counted,
         "cpu_us": cpu_s * 1e6 / counted,
         "client_cpu_us": report["client_cpu_s"] * 1e6 / counted,
+        "others_cores": others_cores,
         "rss_before": float(rss_before),
         "rss_after": float(procfs.rss_bytes(node.pid)),
         "rss_peak": float(procfs.peak_rss_bytes(node.pid)),
@@ -102,4 +110,6 @@ def measure_load(node: Node, options: dict[str, native.Option]) -> Outcome:
         procfs.busiest_thread_s(before, at_end),
         at_end.total_s - before.total_s,
     )
+    if others_cores > DISTURBED_CORES:
+        limit = f"disturbed by other programs ({others_cores:.1f} cores); {limit}"
     return Outcome(values, limit=limit)

@@ -29,3 +29,7 @@ def test_disk_counts_allocated_blocks(tmp_path: Path) -> None:
 
 def test_machine_is_named() -> None:
     assert {"cpu", "cores", "memory", "kernel", "python"} <= procfs.machine().keys()
+
+
+def test_the_machine_is_busier_than_this_process() -> None:
+    assert procfs.machine_busy_s() >= procfs.cpu_use(os.getpid()).total_s - 0.05

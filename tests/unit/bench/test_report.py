@@ -62,3 +62,10 @@ def test_compare_judges_by_cpu_and_not_by_rate() -> None:
     assert regressions(old, _results({"burrowmq": [10.0]}, cpu_us=1.1)) == 0
     assert regressions(old, _results({"burrowmq": [900.0]}, cpu_us=1.5)) == 1
     assert "+50%" in compare(old, _results({"burrowmq": [900.0]}, cpu_us=1.5))
+
+
+def test_a_disturbed_run_says_so() -> None:
+    found = _results({"burrowmq": [200.0]})
+    assert "No row was disturbed" in markdown(found)
+    found.measures.append(Measure("1p1c-16", "rabbitmq", 0, {"others_cores": 1.5}))
+    assert "1 of 1 load runs were disturbed" in markdown(found)
