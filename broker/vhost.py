@@ -1,7 +1,8 @@
 """A virtual host: the names of exchanges and queues, the bindings between them, and the routes that follow.
 
-Owns the queues, the policies, the cache of routes, and the graph of exchanges and bindings. Everything that changes the topology goes through here: the channel's method handlers, deletion by
-auto-delete, expiry or the end of a connection, policies, definitions import and the restoring of rows at start.
+Owns the queues, the policies, the cache of routes, and the graph of exchanges and bindings. Everything that changes
+the topology goes through here: the channel's method handlers, deletion by auto-delete, expiry or the end of a
+connection, policies, definitions import and the restoring of rows at start.
 Errors are AmqpErrors with RabbitMQ's texts. Permissions are not checked here, with one exception of order: between a
 caller's look at an existing queue and the making of a new one, so `declare_queue` comes in two halves.
 
