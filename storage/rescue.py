@@ -1,84 +1,103 @@
-"""Messages whose sync failed, written again from memory.
+"""Messages whose sync failed, written again: from memory, or as they can still be read.
 
 State: none. Called by the writer on the disk thread, under its lock, after the shared store gave up the files whose
-fdatasync failed. Invariants: an entry is changed only while it is live and still names the handle that was given up; the
-old handle loses exactly the references that the new one gets. Source: fsync semantics of Linux: after a failed sync the
-pages count as clean, so that syncing again would report success for lost data.
+fdatasync failed. Invariants: an entry is changed only while it is live; the old handle loses exactly the references that
+the new one gets. Source: fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again
+would report success for lost data.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from storage.batch import Append
 from storage.queue_disk import QueueDisk
-from storage.queue_index import KIND_SHARED, Segment
-from storage.record import ENTRY_PRESENT
-from storage.types import StoredMessage
+from storage.queue_index import Segment, bits_of, slots_of
+from storage.types import NO_HANDLE, StoredMessage
 from storage.vhost_store import VhostStore, forget_handles
 
 
+@dataclass(slots=True)
+class _Body:
+    """A message that was read back."""
+
+    exrk: bytes
+    raw: bytes
+    size: int
+    flags: int
+    handle: int = NO_HANDLE
+
+
+@dataclass(slots=True)
+class _Place:
+    """A live entry that names a given-up handle."""
+
+    queue: QueueDisk
+    segment: Segment
+    slot: int
+
+
 def messages_of(
-    queue: QueueDisk, segment: Segment, runs: Sequence[Append]
+    queue: QueueDisk, segment: Segment, runs: Iterable[Append]
 ) -> dict[int, StoredMessage]:
     """Give the messages in memory that lie in a segment, by place."""
-    base = segment.number * queue.index.entry_count
-    found: dict[int, StoredMessage] = {}
-    for run in runs:
-        for slot, message in enumerate(run.messages, run.first_seq - base):
-            if 0 <= slot < queue.index.entry_count:
-                found[slot] = message
-    return found
+    entry_count = queue.index.entry_count
+    base = segment.number * entry_count
+    return {
+        slot: message
+        for run in runs
+        for slot, message in enumerate(run.messages, run.first_seq - base)
+        if 0 <= slot < entry_count
+    }
 
 
 def append_again(
     store: VhostStore,
     ranges: Sequence[tuple[int, int]],
-    queues: Mapping[int, QueueDisk],
-    runs: Mapping[int, Sequence[Append]],
+    queues: Sequence[QueueDisk],
+    in_memory: Iterable[StoredMessage],
 ) -> None:
-    """Append the messages of given-up handles again and let the index entries name the new ones. Raises WriteFailed."""
-    old_handles: dict[int, int] = {}
-    again: list[StoredMessage] = []
-    for queue_id in queues:
-        for run in runs.get(queue_id, ()):
-            for message in run.messages:
-                handle = message.handle
-                is_given_up = any(first <= handle <= last for first, last in ranges)
-                if is_given_up and id(message) not in old_handles:
-                    old_handles[id(message)] = handle
-                    again.append(message)
+    """Append what given-up handles hold once more and let the entries name the new ones.
+
+    Raises WriteFailed or SyncFailed. A message that is neither in memory nor readable keeps its old handle.
+    """
+    places = _places(queues, ranges)
+    messages = {message.handle: message for message in in_memory if message.handle in places}
+    for handle in places.keys() - messages.keys():
+        entry = store.read([handle])[0]
+        if entry is not None:
+            messages[handle] = _Body(*entry)
+    old_handles = sorted(messages)
+    again = [messages[handle] for handle in old_handles]
     if not again:
         return
     forget_handles(again)
     store.append(again)
-    moved = dict.fromkeys(old_handles, 0)
-    for queue_id, queue in queues.items():
-        for run in runs.get(queue_id, ()):
-            for seq, message in enumerate(run.messages, run.first_seq):
-                old = old_handles.get(id(message))
-                if old is not None and _relocate(queue, seq, old, message):
-                    moved[id(message)] += 1
-    for message in again:
-        count = moved[id(message)]
-        if count:
-            store.add_refs([message] * (count - 1))
-            store.drop_refs([old_handles[id(message)]] * count)
-        else:  # elided, or acked since
-            store.drop_refs([message.handle])
-            message.handle = old_handles[id(message)]
+    for old, message in zip(old_handles, again, strict=True):
+        found = places[old]
+        for place in found:
+            index = place.queue.index
+            entry_columns = index.load(place.segment.number, place.slot, place.slot)
+            new = entry_columns._replace(locations=array("Q", [message.handle]))
+            index.relocate(place.segment, place.slot, new)
+        store.add_refs([message] * (len(found) - 1))
+        store.drop_refs([old] * len(found))
 
 
-def _relocate(queue: QueueDisk, seq: int, old: int, message: StoredMessage) -> bool:
-    """Let a live entry name its message's new handle; False when it is not there."""
-    number, slot = divmod(seq, queue.index.entry_count)
-    segment = queue.index.segments.get(number)
-    if segment is None or not segment.live_mask() >> slot & 1:
-        return False
-    columns = queue.index.load(number, slot, slot)
-    is_its = columns.kinds[0] == KIND_SHARED and columns.locations[0] == old
-    if columns.statuses[0] != ENTRY_PRESENT or not is_its:
-        return False
-    queue.index.relocate(segment, slot, columns._replace(locations=array("Q", [message.handle])))
-    return True
+def _places(
+    queues: Sequence[QueueDisk], ranges: Sequence[tuple[int, int]]
+) -> Mapping[int, list[_Place]]:
+    """Find the live entries that name a handle in one of the ranges."""
+    places: dict[int, list[_Place]] = {}
+    for queue in queues:
+        for segment in queue.index.segments.values():
+            if not segment.shared:
+                continue
+            columns = queue.columns_of(segment)
+            for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
+                handle = columns.locations[slot]
+                if any(first <= handle <= last for first, last in ranges):
+                    places.setdefault(handle, []).append(_Place(queue, segment, slot))
+    return places

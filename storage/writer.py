@@ -220,7 +220,9 @@ class Writer:
         dropped = self._work_of(queue).dropped
         try:
             for ack in pending.acks:
-                queue.ack(ack.first_seq, ack.last_seq, ack.messages, dropped)
+                # After a rescue, messages that the broker holds may carry handles that were given up.
+                messages = None if self.counters.rescues else ack.messages
+                queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
             if pending.acked_seqs:
                 queue.ack_seqs(pending.acked_seqs, dropped)
             if pending.discard_below:
@@ -281,13 +283,14 @@ class Writer:
         for command in batch.commands if batch is not None else ():
             if isinstance(command, Append) and command.queue_id in self._queues:
                 runs.setdefault(command.queue_id, []).append(command)
+        in_memory = [
+            message for group in runs.values() for run in group for message in run.messages
+        ]
         for vhost in self.context.vhosts():
             ranges = vhost.persistent.abandon_unsynced()
             if ranges:
-                queues = {
-                    key: value for key, value in self._queues.items() if value.vhost == vhost.vhost
-                }
-                append_again(vhost, ranges, queues, runs)
+                queues = [queue for queue in self._queues.values() if queue.vhost == vhost.vhost]
+                append_again(vhost, ranges, queues, in_memory)
         paths = set(failed)
         for queue_id, queue in self._queues.items():
             if not any(path.startswith(f"{queue.directory}/") for path in paths):
@@ -298,8 +301,8 @@ class Writer:
                     queue.store.path(segment.number, segment.generation),
                 }
                 if names & paths:
-                    in_memory = messages_of(queue, segment, runs.get(queue_id, []))
-                    rewrite(queue, segment, in_memory, self.context.observer)
+                    by_place = messages_of(queue, segment, runs.get(queue_id, []))
+                    rewrite(queue, segment, by_place, self.context.observer)
 
     def upkeep(self) -> None:
         """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes."""
