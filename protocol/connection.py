@@ -119,6 +119,7 @@ class ServerConnection:
             self._receive(data, events)
         except AmqpError as error:
             self._is_deaf = True
+            self._held = b""
             if self.state in ("starting", "tuning"):
                 # RabbitMQ answers errors only once the client may see a close: from `opening` on.
                 events.append(Disconnect(error.reply_text, SILENT_DROP_DELAY_S))
@@ -163,6 +164,7 @@ class ServerConnection:
         if self.state in ("closing", "closed"):
             return
         self._channels.clear()
+        self._held = b""
         self._handshake.is_waiting = False
         if self.state in ("starting", "tuning"):
             self._handshake.state = "closed"
