@@ -41,9 +41,13 @@ class _Snapshot(Collector):
     def __init__(self, families: list[Family]) -> None:
         self._families = families
 
-    def collect(self) -> Iterable[Family]:
-        """What was collected."""
-        return self._families
+    def collect(self) -> Iterator[Family]:
+        """What was collected; long families are made only now, in the thread that writes the text."""
+        for family in self._families:
+            if isinstance(family, Iterator):
+                yield from family
+            else:
+                yield family
 
     def describe(self) -> Iterable[Family]:
         """Nothing: each snapshot has a registry of its own, names cannot clash."""
@@ -238,24 +242,21 @@ async def _objects(
     chosen = _chosen(metrics.QUEUES, wanted)
     if chosen:
         rows = inspect.iter_queues(node, None, ["vhost", "name", *_columns(chosen)])
-        families += _series(
-            prefix, chosen, ["vhost", "queue"], await collect(_within(rows, vhosts))
-        )
+        found = await collect(_within(rows, vhosts))
+        families.append(_series(prefix, chosen, ["vhost", "queue"], found))
     chosen = _chosen(metrics.QUEUE_DELIVERIES, wanted)
     if chosen:
         rows = inspect.iter_queues(node, None, ["vhost", "name", "message_stats"])
-        families += _series(
-            prefix, chosen, ["vhost", "queue"], await collect(_within(_flat(rows), vhosts))
-        )
+        found = await collect(_within(_flat(rows), vhosts))
+        families.append(_series(prefix, chosen, ["vhost", "queue"], found))
     chosen = _chosen(metrics.CONNECTIONS, wanted)
     if chosen:
-        families += _series(
-            prefix, chosen, ["channel"], list(_within(inspect.connections(node), vhosts))
-        )
+        found = await collect(_within(inspect.connections(node), vhosts))
+        families.append(_series(prefix, chosen, ["channel"], found))
     chosen = _chosen(metrics.CHANNELS, wanted)
     if chosen:
-        rows = _flat(inspect.channels(node))
-        families += _series(prefix, chosen, ["channel"], list(_within(rows, vhosts)))
+        found = await collect(_within(_flat(inspect.channels(node)), vhosts))
+        families.append(_series(prefix, chosen, ["channel"], found))
     return families
 
 

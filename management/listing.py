@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from management.aio import web
-from management.reply import ApiError, Call, collect, reply_rows
+from management.reply import ApiError, Call, collect, reply, reply_rows
 
 PAGE_SIZE = 100
 PAGE_SIZE_LIMIT = 500
@@ -28,13 +28,12 @@ async def reply_list(
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
     if "page" in call.request.query:
-        value = _page(call, visible, sort)
-        return await reply_rows(value, value["item_count"])
+        return reply(_page(call, visible, sort))
     if call.query("sort"):
         visible = _sorted(call, visible, sort)
     columns = call.query("columns")
     result = [project(row, columns) for row in visible] if columns else visible
-    return await reply_rows(result, len(result))
+    return await reply_rows(result)
 
 
 def project(row: Row, columns: str) -> Row:

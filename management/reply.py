@@ -129,11 +129,23 @@ def reply(value: Any, status: int = 200) -> web.Response:
     return _json_response(dump(value), status)
 
 
-async def reply_rows(value: Any, count: int) -> web.Response:
-    """A JSON reply that may be long: turned into text away from the loop."""
-    if count < ROWS_INLINE:
-        return reply(value)
-    return _json_response(await asyncio.to_thread(dump, value), 200)
+async def reply_rows(rows: list[Any], around: dict[str, Any] | None = None) -> web.Response:
+    """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced).
+
+    A long one is turned into text in a thread and row by row: the encoder does not let go of the interpreter
+    within one call.
+    """
+    if len(rows) < ROWS_INLINE:
+        return _json_response(_dump_rows(rows, around), 200)
+    return _json_response(await asyncio.to_thread(_dump_rows, rows, around), 200)
+
+
+def _dump_rows(rows: list[Any], around: dict[str, Any] | None) -> bytes:
+    array = b"[" + b",".join([dump(row) for row in rows]) + b"]"
+    if around is None:
+        return array
+    head, _, tail = dump(around).rpartition(b"null")
+    return head + array + tail
 
 
 def no_content() -> web.Response:

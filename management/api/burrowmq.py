@@ -98,9 +98,8 @@ async def listing(call: Call) -> web.Response:
         raise not_found()
     names = RENAMED.get(kind, {})
     keys = [names.get(name, name) for name in columns]
-    return await reply_rows(
-        {"columns": columns, "rows": [[row.get(key) for key in keys] for row in found]}, len(found)
-    )
+    rows = [[row.get(key) for key in keys] for row in found]
+    return await reply_rows(rows, {"columns": columns, "rows": None})
 
 
 async def node_status(call: Call) -> web.Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -72,26 +73,32 @@ def test_sums() -> None:
     assert found["rabbitmq_connections"] == found["rabbitmq_channels"] == 1
 
 
+def made(families: list[object]) -> list[Any]:
+    return list(exposition._Snapshot(families).collect())
+
+
 def test_one_identity() -> None:
-    families = asyncio.run(exposition.per_object(small_world()))
+    families = made(asyncio.run(exposition.per_object(small_world())))
     assert [len(each.samples) for each in families if each.name == "rabbitmq_identity_info"] == [1]
 
 
 def test_detailed_has_only_what_was_asked_for() -> None:
     node = small_world()
-    families = asyncio.run(exposition.detailed(node, {"queue_coarse_metrics", "nosuch"}, {"/"}))
+    families = made(
+        asyncio.run(exposition.detailed(node, {"queue_coarse_metrics", "nosuch"}, {"/"}))
+    )
     names = {each.name for each in families}
     assert "rabbitmq_detailed_queue_messages_ready" in names
     assert not [name for name in names if "channel" in name or "memory_bytes" in name]
-    nowhere = asyncio.run(exposition.detailed(node, {"queue_coarse_metrics"}, {"other"}))
+    nowhere = made(asyncio.run(exposition.detailed(node, {"queue_coarse_metrics"}, {"other"})))
     assert not [
         each for each in nowhere if each.name.startswith("rabbitmq_detailed") and each.samples
     ]
 
 
 def test_cluster_families() -> None:
-    families = asyncio.run(
-        exposition.detailed(small_world(), {"vhost_status", "exchange_bindings"}, None)
+    families = made(
+        asyncio.run(exposition.detailed(small_world(), {"vhost_status", "exchange_bindings"}, None))
     )
     found = {each.name: each for each in families}
     assert found["rabbitmq_cluster_vhost_status"].samples[0].labels == {"vhost": "/"}

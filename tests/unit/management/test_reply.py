@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -35,3 +36,11 @@ def test_long_lists_give_way() -> None:
 
     assert asyncio.run(collect()) == 1000
     assert turns >= 4
+
+
+def test_long_replies_are_the_same_json() -> None:
+    rows = [[number, "x"] for number in range(1000)]
+    for count in (3, 1000):
+        response = asyncio.run(reply.reply_rows(rows[:count], {"columns": ["null"], "rows": None}))
+        assert json.loads(response.body) == {"columns": ["null"], "rows": rows[:count]}
+        assert json.loads(asyncio.run(reply.reply_rows(rows[:count])).body) == rows[:count]
