@@ -19,7 +19,7 @@ SOURCES = {
 def compiled_modules() -> list[Extension]:
     """Return the extensions whose source is here, translated to C, or none without Cython."""
     wanted = [
-        Extension(name, [source], extra_compile_args=["-O3", "-fno-strict-aliasing"])
+        Extension(name, [source], extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing"])
         for name, source in SOURCES.items()
         if Path(source).exists()
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from config.known import NOT_HONOURED
+from config.known import NOT_HONOURED, NOT_YET
 from config.schema import COMPOSED, Option, plain_options
 
 EXAMPLE_PATH = "rabbitmq.conf.example"
@@ -65,7 +65,17 @@ def _cell(default: str | None) -> str:
 
 def _tail() -> str:
     names = ", ".join(f"`{name}`" for name in sorted(NOT_HONOURED))
-    return f"## RabbitMQ's keys that have no effect here\n\nEach of them is named in a warning at start.\n\n{names}\n"
+    yet = "\n".join(f"| `{key}` | {_idle(values)} |" for key, values in NOT_YET.items())
+    return (
+        "## Not yet\n\nChecked, and named in a warning, but without effect in this version.\n\n"
+        f"| key | values |\n|---|---|\n{yet}\n\n"
+        "## RabbitMQ's keys that have no effect here\n\n"
+        f"Each of them is named in a warning at start.\n\n{names}\n"
+    )
+
+
+def _idle(values: tuple[str, ...]) -> str:
+    return " ".join(f"`{value}`" for value in values) or "all"
 
 
 _HEAD = """# Configuration

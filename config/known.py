@@ -60,6 +60,29 @@ NOT_HONOURED = tuple(
 )
 
 
+# Keys that the schema checks and nothing acts on yet; a value given for one is a warning too. What takes effect only for
+# some values names the others.
+NOT_YET: dict[str, tuple[str, ...]] = {
+    "classic_queue.default_version": ("1",),
+    "collect_statistics_interval": (),
+    "consumer_max_per_channel": (),
+    "consumer_timeout": (),
+    "disk_free_limit.relative": (),
+    "disk_monitor_interval": (),
+    "load_definitions": (),
+    "log.console": ("false", "off"),
+    "log.dir": (),
+    "log.file": (),
+    "memory_monitor_interval": (),
+    "tcp_listen_options.keepalive": ("true", "on"),
+    "tcp_listen_options.linger.on": ("false", "off"),
+    "tcp_listen_options.linger.timeout": (),
+    "tcp_listen_options.nodelay": ("false", "off"),
+    "tcp_listen_options.recbuf": (),
+    "tcp_listen_options.sndbuf": (),
+}
+
+
 def _expression(name: str) -> str:
     escaped = re.escape(name).replace(r"\$", r"[^.]+")
     return escaped[:-2] + ".+" if escaped.endswith(r"\*") else escaped
@@ -71,3 +94,11 @@ _ANY = re.compile("|".join(f"(?:{_expression(name)})" for name in NOT_HONOURED))
 def is_known(key: str) -> bool:
     """Return whether RabbitMQ has this key, given that we declare no such key ourselves."""
     return _ANY.fullmatch(key) is not None
+
+
+def has_effect(key: str, value: str) -> bool:
+    """Return whether the server acts on this value of a key that the schema declares."""
+    if key not in NOT_YET:
+        return True
+    idle = NOT_YET[key]
+    return bool(idle) and value not in idle

@@ -20,7 +20,7 @@ from typing import Any
 
 from config import compose, sysctl
 from config.errors import ConfigError, Problem
-from config.known import is_known
+from config.known import has_effect, is_known
 from config.schema import COMPOSED, NodeConfig, Option, plain_options
 from config.sysctl import Setting
 
@@ -166,9 +166,14 @@ class _Reading:
             self._unknown(setting)
             return
         try:
-            self.values[setting.key] = option.read(setting.value)
+            value = option.read(setting.value)
         except ValueError as error:
             self._refuse(setting, str(error))
+            return
+        if has_effect(setting.key, setting.value):
+            self.values[setting.key] = value
+        else:
+            self._warn(setting, f"{setting.key} = {setting.value} has no effect yet")
 
     def _find(self, key: str) -> Option | None:
         found = self._options.get(key)
@@ -180,15 +185,16 @@ class _Reading:
         return next(option for option in COMPOSED if option.name.partition("$")[0] == f"{parent}.")
 
     def _unknown(self, setting: Setting) -> None:
-        place = f"{setting.source}:{setting.line}" if setting.line else setting.source
         if is_known(setting.key):
-            self.warnings.append(
-                f"{place}: {setting.key} is a RabbitMQ setting that has no effect here"
-            )
+            self._warn(setting, f"{setting.key} is a RabbitMQ setting that has no effect here")
             return
         nearest = difflib.get_close_matches(setting.key, self._options, n=_SUGGESTIONS, cutoff=0.6)
         nearest = nearest or difflib.get_close_matches(setting.key, self._options, n=1, cutoff=0)
         self._refuse(setting, "there is no setting with that name", tuple(nearest))
+
+    def _warn(self, setting: Setting, text: str) -> None:
+        place = f"{setting.source}:{setting.line}" if setting.line else setting.source
+        self.warnings.append(f"{place}: {text}")
 
     def _refuse(self, setting: Setting, reason: str, nearest: tuple[str, ...] = ()) -> None:
         self.problems.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.known import is_known
+from config.known import has_effect, is_known
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,10 @@ def test_known(key: str) -> None:
 )
 def test_unknown(key: str) -> None:
     assert not is_known(key)
+
+
+def test_some_values_have_no_effect_yet() -> None:
+    assert has_effect("heartbeat", "1")
+    assert has_effect("classic_queue.default_version", "2")
+    assert not has_effect("classic_queue.default_version", "1")
+    assert not has_effect("consumer_timeout", "1")

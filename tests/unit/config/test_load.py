@@ -105,9 +105,16 @@ def test_launcher_variables() -> None:
     assert loaded.config.node_name.startswith("orders@")
     assert loaded.config.first_user.password == "secret"
     assert loaded.config.first_user.vhost == "v"
-    assert loaded.config.log.file_path == f"/logs/{loaded.config.node_name}.log"
     assert loaded.config.listeners[0] == Endpoint("0.0.0.0", 5700)
-    assert loaded.warnings == ("RABBITMQ_ADVANCED_CONFIG_FILE has no effect here",)
+    assert "RABBITMQ_ADVANCED_CONFIG_FILE has no effect here" in loaded.warnings
+
+
+def test_a_value_without_effect_is_checked_and_named() -> None:
+    loaded = load(None, {}, [("classic_queue.default_version", "1")], None)
+    assert loaded.config.store.default_version == 2
+    assert loaded.warnings == ("--set: classic_queue.default_version = 1 has no effect yet",)
+    with pytest.raises(ConfigError):
+        load(None, {}, [("consumer_timeout", "30m")], None)
 
 
 def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
