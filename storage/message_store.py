@@ -19,8 +19,9 @@ State owned: segments, their tables, which files have un-synced bytes. Called by
 A store that is not durable (transient messages) syncs nothing; its directory is wiped at start.
 
 Invariants: count 0 is final; a failed append leaves the store as it was; a failed sync is never
-tried again on that file. Source: docs/formats/segment.md. RabbitMQ's rabbit_msg_store is the
-model, with handles in place of ids.
+tried again on that file. Longer than the house's aim because the order of writes, syncs and
+renames is one subject that is read as a whole. Source: docs/formats/segment.md. RabbitMQ's
+rabbit_msg_store is the model, with handles in place of ids.
 """
 
 from __future__ import annotations

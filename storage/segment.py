@@ -30,7 +30,8 @@ State owned: `SegmentFile` its descriptor and length; `SlotTable` the places and
 of one segment in one file. Changed by the disk thread only. A reader takes `table.file` and
 `table.offsets`, a pair that never changes but for growth at the end. Invariants: a slot keeps its
 number for ever; a count that is 0 never rises; offsets never fall, and size(slot) is
-offsets[i + 1] - offsets[i], 0 for a removed slot.
+offsets[i + 1] - offsets[i], 0 for a removed slot. The table stands beside the file format because
+it is the format's second half in memory: a seal is nothing but its tables.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class SimFileSystem:
 
     def begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
         """Count a call; stop at the power cut; give the error that it shall fail with."""
-        if operation != "pread":
+        if operation not in ("pread", "open"):
             if self.cut_before is not None and self.operations >= self.cut_before:
                 raise PowerCut(f"before operation {self.operations}: {operation} {path}")
             self.operations += 1
@@ -319,7 +319,7 @@ class SimFileSystem:
 
     def open(self, path: str) -> SimFile:
         """Open an existing file."""
-        self._count("open")
+        self.begin_simple("open", path)
         return SimFile(self, path, self._find(path))
 
     def create(self, path: str) -> SimFile:

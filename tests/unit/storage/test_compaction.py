@@ -258,6 +258,17 @@ def test_dwarfs_are_merged_when_files_are_many() -> None:
     setup.recovered()
 
 
+def test_a_merge_ends_at_the_limit() -> None:
+    setup = Setup(0)
+    for _ in range(14):
+        setup.add(1, 420)
+        setup.store.roll()
+    setup.add(1)
+    files = list(setup.store._segments.files.values())
+    assert len(choose_victims(files[:-1], LIMIT, 10)) == 8
+    assert len(choose_victims(files[:-1], 8 * 420, 10)) == 0
+
+
 def test_bounds_on_space_and_copying() -> None:
     setup = Setup(0)
     rng = random.Random(3)

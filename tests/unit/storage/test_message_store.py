@@ -342,6 +342,15 @@ def test_a_failed_sync_is_answered_with_a_new_segment() -> None:
     assert again.read(handles_of(safe + suspect)) == records_of(safe + suspect)
 
 
+def test_nothing_unsynced_is_nothing_to_abandon() -> None:
+    filesystem = SimFileSystem()
+    store = opened(filesystem)
+    store.append(some(17))
+    store.roll()  # only the seal waits now
+    assert store.abandon_unsynced() == []
+    assert store.dirty_files() == []
+
+
 def test_a_roll_that_cannot_sync() -> None:
     filesystem = SimFileSystem()
     store = opened(filesystem)

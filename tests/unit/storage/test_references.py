@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections import Counter
 
 from storage.references import (
@@ -49,6 +50,11 @@ def test_snapshot_round_trip() -> None:
     assert found is not None
     assert found.next_segment_no == 12
     assert list(found.tables.values()) == tables
+
+
+def test_other_bytes_with_a_right_check_are_no_snapshot() -> None:
+    data = b"other, but checked"
+    assert parse_snapshot(data + zlib.crc32(data).to_bytes(4, "little")) is None
 
 
 def test_a_damaged_snapshot_is_none() -> None:

@@ -193,6 +193,19 @@ def test_bad_stretches_go_to_quarantine() -> None:
     assert kept == data[64 + size : 64 + 2 * size]
 
 
+def test_a_second_start_finds_nothing_to_do_and_a_third_neither() -> None:
+    data = bytearray(header(0) + records(0, [b"a" * 50, b"b" * 50, b"c" * 50]))
+    data[64 + 100] ^= 1
+    for terms in (TERMS, TERMS._replace(is_durable=False)):
+        filesystem = disk({"0.g0.seg": bytes(data)})
+        filesystem.mkdir("/v/quarantine")
+        filesystem.create("/v/quarantine/0.g0.seg.150")  # an interrupted start was here
+        open_directory(filesystem, terms)
+        operations = filesystem.operations
+        assert open_directory(filesystem, terms).scanned == frozenset()
+        assert filesystem.operations == operations
+
+
 def test_a_damaged_file_header_costs_nothing() -> None:
     data = bytearray(sealed(0, 0, [b"a"]))
     data[20] ^= 1

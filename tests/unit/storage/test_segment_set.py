@@ -133,6 +133,19 @@ def test_a_file_that_cannot_be_opened() -> None:
     assert store.read([messages[0].handle]) == [None]
 
 
+def test_a_failing_open_is_tried_again() -> None:
+    filesystem = SimFileSystem()
+    store = store_of(filesystem)
+    messages = filled(store, 1)
+    for file in store._segments.files.values():
+        file.release()
+    filesystem.fail("open", times=2)
+    assert store.read([messages[0].handle]) == [messages[0].record]
+    store._segments.files["/v/store/0.g0.seg"].release()
+    filesystem.fail("open", times=3)
+    assert store.read([messages[0].handle]) == [None]
+
+
 def test_few_files_stay_open() -> None:
     store = store_of(SimFileSystem(), open_files=4)
     messages = filled(store, 400)
