@@ -130,9 +130,12 @@ class ChannelTable:
             self._take_method(number, channel, methods.decode_method(received.payload), events)
 
     def close(self, number: int, error: AmqpError, class_id: int, method_id: int) -> None:
-        """Send channel.close; what still comes on the channel is dropped until close-ok."""
+        """Send channel.close; what still comes on the channel is dropped until close-ok.
+
+        Also when the client's own close was read together with what failed: then both are answered.
+        """
         channel = self._channels.get(number)
-        if channel is None or channel.state == _LEAVING:
+        if channel is None:
             return
         channel.state = _CLOSING
         channel.content = None
@@ -140,9 +143,13 @@ class ChannelTable:
         self._send(number, close)
 
     def close_ok(self, number: int) -> None:
-        """Answer the client's channel.close; the number is free."""
-        if self._channels.pop(number, None) is not None:
-            self._send(number, methods.Channel.CloseOk())
+        """Answer the client's channel.close; the number is free unless our own close still waits."""
+        channel = self._channels.get(number)
+        if channel is None:
+            return
+        if channel.state == _LEAVING:
+            del self._channels[number]
+        self._send(number, methods.Channel.CloseOk())
 
     def _take_oversized(self, channel: _Channel, run: PublishRun, events: list[Event]) -> None:
         """Pass on a run up to the first message that is too large, which fails the channel."""

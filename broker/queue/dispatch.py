@@ -9,13 +9,18 @@ from __future__ import annotations
 from protocol.codec import Message
 
 from broker.queue.backlog import Backlog, Batch
-from broker.queue.consumer import Consumer
+from broker.queue.consumer import UNLIMITED, Consumer
 
 
 def share(group: list[Consumer], count: int) -> tuple[int, int]:
     """(how many consumers take part, how many of `count` messages they can take together in equal parts)."""
     if len(group) == 1:
         return 1, min(count, group[0].credit())
+    if len({id(consumer.outlet) for consumer in group}) < len(group) and any(
+        consumer.outlet.credit() < UNLIMITED for consumer in group
+    ):
+        # Consumers that share a channel's limit take from one credit: one message, then look again.
+        return 1, 1
     if count < len(group):
         return count, count
     least = min(consumer.credit() for consumer in group)
