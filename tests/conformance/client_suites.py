@@ -54,8 +54,14 @@ class Place:
     def run(self, *command: str, timeout_s: int, cwd: Path | None = None, **env: str) -> str:
         """Run a command, keep its output in the folder's log, return it."""
         done = subprocess.run(
-            command, cwd=cwd or self.folder, env={**os.environ, **env}, text=True, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s,
+            command,
+            cwd=cwd or self.folder,
+            env={**os.environ, **env},
+            text=True,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout_s,
         )
         with (self.folder / "log").open("a") as log:
             log.write(f"$ {' '.join(command)}\n{done.stdout}\n")
@@ -71,8 +77,18 @@ class Place:
     def source_of(self, python: str, name: str, version: str) -> Path:
         """Download and unpack a source distribution."""
         self.run(
-            python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", name, "-d", "sdist",
-            f"{name}=={version}", timeout_s=600,
+            python,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-binary",
+            name,
+            "-d",
+            "sdist",
+            f"{name}=={version}",
+            timeout_s=600,
         )
         (archive,) = (self.folder / "sdist").glob("*.tar.gz")
         with tarfile.open(archive) as source:
@@ -111,8 +127,16 @@ def count_lines(output: str) -> Count:
 def _pytest(place: Place, python: str, root: Path, *arguments: str, **env: str) -> Count:
     report = place.folder / "report.xml"
     place.run(
-        python, "-m", "pytest", "-q", "--timeout=60", f"--junitxml={report}", *arguments,
-        cwd=root, timeout_s=1200, **env,
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "--timeout=60",
+        f"--junitxml={report}",
+        *arguments,
+        cwd=root,
+        timeout_s=1200,
+        **env,
     )
     return count_junit(report)
 
@@ -139,35 +163,70 @@ def _kombu_address(place: Place) -> dict[str, str]:
     return {"RABBITMQ_HOST": place.host, "RABBITMQ_5672_TCP": str(place.port)}
 
 
-def _with_container_stub(place: Place, name: str, version: str, leave_out: tuple[str, ...]) -> Count:
+def _with_container_stub(
+    place: Place, name: str, version: str, leave_out: tuple[str, ...]
+) -> Count:
     python = place.environment_with(
-        f"{name}=={version}", "pytest", "pytest-timeout", "aiomisc", "aiomisc-pytest", "pytest-rst",
-        "markdown-pytest", "shortuuid",
+        f"{name}=={version}",
+        "pytest",
+        "pytest-timeout",
+        "aiomisc",
+        "aiomisc-pytest",
+        "pytest-rst",
+        "markdown-pytest",
+        "shortuuid",
     )
     root = place.source_of(python, name, version)
     shutil.copy(FIXTURES, root / "tests" / "docker_client.py")
     shutil.copy(FIXTURES, place.folder / "container_stub.py")
     chosen = " and ".join(f"not {one}" for one in leave_out)
     return _pytest(
-        place, python, root, "-p", "container_stub", "-o", "log_cli=false", "-k", chosen, "tests",
-        AMQP_URL=f"amqp://guest:guest@{place.host}:{place.port}/", PYTHONPATH=str(place.folder),
+        place,
+        python,
+        root,
+        "-p",
+        "container_stub",
+        "-o",
+        "log_cli=false",
+        "-k",
+        chosen,
+        "tests",
+        AMQP_URL=f"amqp://guest:guest@{place.host}:{place.port}/",
+        PYTHONPATH=str(place.folder),
     )
 
 
 def aiormq(place: Place) -> Count:
     """aiormq's tests; left out: TLS and two races that RabbitMQ fails now and then too."""
-    return _with_container_stub(place, "aiormq", "7.2.4", (
-        "amqps", "auth_external", "ssl_", "test_closing_waiter_cancellation",
-        "test_connection_close_during_publish_drain",
-    ))
+    return _with_container_stub(
+        place,
+        "aiormq",
+        "7.2.4",
+        (
+            "amqps",
+            "auth_external",
+            "ssl_",
+            "test_closing_waiter_cancellation",
+            "test_connection_close_during_publish_drain",
+        ),
+    )
 
 
 def aio_pika(place: Place) -> Count:
     """aio-pika's tests; left out: TLS, broker restarts by container, memory leaks, one race."""
-    return _with_container_stub(place, "aio-pika", "10.2.1", (
-        "amqps", "AMQPS", "restore_topology_and_consumers", "broker_restart", "memory_leak",
-        "test_create_channels_during_reconnect",
-    ))
+    return _with_container_stub(
+        place,
+        "aio-pika",
+        "10.2.1",
+        (
+            "amqps",
+            "AMQPS",
+            "restore_topology_and_consumers",
+            "broker_restart",
+            "memory_leak",
+            "test_create_channels_during_reconnect",
+        ),
+    )
 
 
 def celery(place: Place) -> Count:
@@ -180,18 +239,23 @@ def celery(place: Place) -> Count:
 def amqplib(place: Place) -> Count:
     """amqplib for Node: declare, publish, confirm, return, dead-letter, reply-to."""
     place.run("npm", "init", "-y", timeout_s=60)
-    place.run("npm", "install", "--silent", "--no-audit", "--no-fund", "amqplib@2.3.1", timeout_s=300)
-    shutil.copy(HERE / "drivers" / "amqplib_paths.cjs", place.folder)
-    return count_lines(
-        place.run("node", "amqplib_paths.cjs", timeout_s=120, BROKER_URL=place.url)
+    place.run(
+        "npm", "install", "--silent", "--no-audit", "--no-fund", "amqplib@2.3.1", timeout_s=300
     )
+    shutil.copy(HERE / "drivers" / "amqplib_paths.cjs", place.folder)
+    return count_lines(place.run("node", "amqplib_paths.cjs", timeout_s=120, BROKER_URL=place.url))
 
 
 def amqp_tools(place: Place) -> Count:
     """rabbitmq-c's command line tools."""
     driver = str(HERE / "drivers" / "amqp_tools.sh")
     output = place.run(
-        "bash", driver, place.url, place.host, str(place.port), timeout_s=180,
+        "bash",
+        driver,
+        place.url,
+        place.host,
+        str(place.port),
+        timeout_s=180,
     )
     return count_lines(output)
 
@@ -213,14 +277,23 @@ def lapin(place: Place) -> Count:
     (source,) = home.glob("registry/src/*/lapin-4.12.3")
     shutil.copytree(source, place.folder / "lapin")
     output = place.run(
-        "cargo", "test", "--locked", "--no-fail-fast", "--",
-        "--skip", "acks_racing_a_broker_channel_close_all_complete",
-        "--skip", "concurrent_acks_cut_short_by_a_broker_channel_close_report_its_error",
-        cwd=place.folder / "lapin", timeout_s=2400, AMQP_ADDR=place.url,
+        "cargo",
+        "test",
+        "--locked",
+        "--no-fail-fast",
+        "--",
+        "--skip",
+        "acks_racing_a_broker_channel_close_all_complete",
+        "--skip",
+        "concurrent_acks_cut_short_by_a_broker_channel_close_report_its_error",
+        cwd=place.folder / "lapin",
+        timeout_s=2400,
+        AMQP_ADDR=place.url,
     )
     numbers = re.findall(
         r"^test result:.* (\d+) passed; (\d+) failed; (\d+) ignored;.* (\d+) filtered out",
-        output, re.MULTILINE,
+        output,
+        re.MULTILINE,
     )
     sums = [sum(int(row[at]) for row in numbers) for at in range(4)]
     failures = tuple(re.findall(r"^test (.+) \.\.\. FAILED", output, re.MULTILINE))
@@ -244,9 +317,7 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
 
 def compare(name: str, count: Count) -> list[str]:
     """Return what differs from the table and is not explained there."""
-    known = {
-        one["test"] for one in EXPECTED.get("difference", []) if one["suite"] == name
-    }
+    known = {one["test"] for one in EXPECTED.get("difference", []) if one["suite"] == name}
     unknown = [test for test in count.failures if test not in known]
     wanted = EXPECTED["rabbitmq"][name]["passed"] - len(known)
     found = [f"{name}: {test}" for test in unknown]

@@ -180,8 +180,11 @@ def test_tags_are_counted_per_channel_and_over_all_deliveries(connect: Connect) 
     channel, other = connection.channel(), connection.channel()
     queue = queue_of(channel)
     publish(channel, queue, b"1", b"2", b"3")
-    tags = [eventually(lambda: channel.basic_get(queue, auto_ack=True)[0]).delivery_tag,
-            get_one(channel, queue)[0].delivery_tag, get_one(other, queue)[0].delivery_tag]
+    tags = [
+        eventually(lambda: channel.basic_get(queue, auto_ack=True)[0]).delivery_tag,
+        get_one(channel, queue)[0].delivery_tag,
+        get_one(other, queue)[0].delivery_tag,
+    ]
     assert tags == [1, 2, 1]
 
 
@@ -205,8 +208,12 @@ def test_global_prefetch_is_shared_by_the_channel(channel: BlockingChannel) -> N
     channel.basic_qos(prefetch_count=5, global_qos=True)
     first, second = Taken(channel, queue), Taken(channel, queue)
     wait_ready(channel, queue, 15)
-    eventually(lambda: channel.connection.process_data_events(0.01)
-               or len(first.messages) + len(second.messages) == 5)
+    eventually(
+        lambda: (
+            channel.connection.process_data_events(0.01)
+            or len(first.messages) + len(second.messages) == 5
+        )
+    )
     channel.basic_qos(prefetch_count=8, global_qos=True)
     wait_ready(channel, queue, 12)
     channel.basic_qos(prefetch_count=0, global_qos=True)
@@ -240,7 +247,9 @@ def test_round_robin_between_equal_consumers(channel: BlockingChannel) -> None:
     for consumer in consumers:
         consumer.wait(3)
     assert sorted(consumer.bodies for consumer in consumers) == [
-        [b"0", b"3", b"6"], [b"1", b"4", b"7"], [b"2", b"5", b"8"],
+        [b"0", b"3", b"6"],
+        [b"1", b"4", b"7"],
+        [b"2", b"5", b"8"],
     ]
 
 

@@ -138,7 +138,9 @@ def test_x_death_counts_per_queue_and_reason_most_recent_first(channel: Blocking
     assert [(death["queue"], death["count"]) for death in deaths] == [(second, 1), (queue, 3)]
 
 
-def test_without_a_new_key_the_old_ones_route_cc_included(channel: BlockingChannel, name: str) -> None:
+def test_without_a_new_key_the_old_ones_route_cc_included(
+    channel: BlockingChannel, name: str
+) -> None:
     exchange = f"{name}.dlx"
     channel.exchange_declare(exchange, "direct", auto_delete=True)
     first, second = queue_of(channel), queue_of(channel)
@@ -179,8 +181,9 @@ def test_an_automatic_cycle_is_cut(channel: BlockingChannel) -> None:
 def test_a_cycle_with_a_rejection_goes_on(channel: BlockingChannel, name: str) -> None:
     work, pause = f"{name}.work", f"{name}.pause"
     queue_of(channel, work, x_dead_letter_exchange="", x_dead_letter_routing_key=pause)
-    queue_of(channel, pause, x_dead_letter_exchange="", x_dead_letter_routing_key=work,
-             x_message_ttl=30)
+    queue_of(
+        channel, pause, x_dead_letter_exchange="", x_dead_letter_routing_key=work, x_message_ttl=30
+    )
     publish(channel, work, b"1")
     for round_number in range(3):
         method, properties, _ = get_one(channel, work)
@@ -193,7 +196,14 @@ def test_a_cycle_with_a_rejection_goes_on(channel: BlockingChannel, name: str) -
 
 def test_priorities_go_first_and_keep_order_within_a_level(channel: BlockingChannel) -> None:
     queue = queue_of(channel, x_max_priority=5)
-    for body, priority in ((b"a0", 0), (b"b5", 5), (b"c1", 1), (b"d9", 9), (b"e5", 5), (b"f", None)):
+    for body, priority in (
+        (b"a0", 0),
+        (b"b5", 5),
+        (b"c1", 1),
+        (b"d9", 9),
+        (b"e5", 5),
+        (b"f", None),
+    ):
         publish(channel, queue, body, priority=priority)
     wait_ready(channel, queue, 6)
     assert get_all(channel, queue) == [b"b5", b"d9", b"e5", b"c1", b"a0", b"f"]

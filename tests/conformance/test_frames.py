@@ -203,8 +203,12 @@ def test_zero_length_body_frames_are_allowed(wire: Wire) -> None:
     client = wire().open().channel(1)
     queue = client.declare(1, exclusive=True)
     client.send(
-        publish_method(queue), header_bytes(1, 4), frame(BODY, 1, b""), frame(BODY, 1, b"ab"),
-        frame(BODY, 1, b""), frame(BODY, 1, b"cd"),
+        publish_method(queue),
+        header_bytes(1, 4),
+        frame(BODY, 1, b""),
+        frame(BODY, 1, b"ab"),
+        frame(BODY, 1, b""),
+        frame(BODY, 1, b"cd"),
     )
     client.send_method(1, spec.Basic.Get(queue=queue))
     assert client.read_content()[2] == b"abcd"
@@ -271,7 +275,8 @@ def test_frames_on_a_closing_channel_are_dropped_until_close_ok(wire: Wire) -> N
     client = wire().open().channel(1).channel(2)
     queue = client.declare(2, exclusive=True)
     client.send(
-        method_bytes(1, spec.Basic.Ack(99)), publish_bytes(1, "", queue, b"dropped"),
+        method_bytes(1, spec.Basic.Ack(99)),
+        publish_bytes(1, "", queue, b"dropped"),
         method_bytes(1, spec.Queue.Declare(queue="never", passive=True)),
     )
     closing = client.expect(spec.Channel.Close)

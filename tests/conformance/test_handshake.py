@@ -30,11 +30,19 @@ def test_start_offers_what_clients_branch_on(wire: Callable[[], WireClient]) -> 
     properties = started.server_properties
     assert properties["product"] == "RabbitMQ"
     assert properties["version"].startswith("3.1")
-    assert {"capabilities", "cluster_name", "copyright", "information", "platform"} <= set(properties)
+    assert {"capabilities", "cluster_name", "copyright", "information", "platform"} <= set(
+        properties
+    )
     for capability in (
-        "publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify",
-        "connection.blocked", "consumer_priorities", "authentication_failure_close",
-        "per_consumer_qos", "direct_reply_to",
+        "publisher_confirms",
+        "exchange_exchange_bindings",
+        "basic.nack",
+        "consumer_cancel_notify",
+        "connection.blocked",
+        "consumer_priorities",
+        "authentication_failure_close",
+        "per_consumer_qos",
+        "direct_reply_to",
     ):
         assert properties["capabilities"][capability] is True
 
@@ -55,7 +63,12 @@ def test_header_amqp_1_1_0_9_is_taken_as_0_9_1(wire: Callable[[], WireClient]) -
 
 @pytest.mark.parametrize(
     "header",
-    [b"AMQP\x00\x01\x00\x00", b"AMQP\x03\x01\x00\x00", b"AMQP\x00\x00\x09\x02", b"AMQP\x09\x09\x09\x09"],
+    [
+        b"AMQP\x00\x01\x00\x00",
+        b"AMQP\x03\x01\x00\x00",
+        b"AMQP\x00\x00\x09\x02",
+        b"AMQP\x09\x09\x09\x09",
+    ],
 )
 def test_other_amqp_versions_get_our_header_and_a_close(
     wire: Callable[[], WireClient], header: bytes
@@ -132,9 +145,7 @@ def test_refused_logins_without_the_capability_are_silent_for_three_seconds(
 def test_amqplain_logs_in(wire: Callable[[], WireClient]) -> None:
     client = wire()
     client.start()
-    client.login(
-        b"\x05LOGINS\0\0\0\x05guest\x08PASSWORDS\0\0\0\x05guest", mechanism="AMQPLAIN"
-    )
+    client.login(b"\x05LOGINS\0\0\0\x05guest\x08PASSWORDS\0\0\0\x05guest", mechanism="AMQPLAIN")
     client.expect(spec.Connection.Tune)
 
 
@@ -149,7 +160,11 @@ def test_tune_proposes_rabbitmqs_figures(wire: Callable[[], WireClient]) -> None
 def test_tune_ok_outside_the_limits_is_dropped(wire: Callable[[], WireClient]) -> None:
     clients = []
     for channel_max, frame_max in (
-        (2047, 0), (2047, 100), (2047, 131073), (0, 131072), (2048, 131072),
+        (2047, 0),
+        (2047, 100),
+        (2047, 131073),
+        (0, 131072),
+        (2048, 131072),
     ):
         clients.append(wire())
         clients[-1].start()
@@ -177,7 +192,10 @@ def test_unknown_vhost_is_530(wire: Callable[[], WireClient]) -> None:
     client.send_method(0, spec.Connection.TuneOk(2047, 131072, 0))
     client.send_method(0, spec.Connection.Open(virtual_host="nowhere"))
     closing = client.expect(spec.Connection.Close)
-    assert (closing.reply_code, closing.reply_text) == (530, "NOT_ALLOWED - vhost nowhere not found")
+    assert (closing.reply_code, closing.reply_text) == (
+        530,
+        "NOT_ALLOWED - vhost nowhere not found",
+    )
 
 
 def test_pika_reports_a_wrong_password(connect: Callable[..., BlockingConnection]) -> None:

@@ -47,9 +47,11 @@ def collect_confirms(client: WireClient, last: int) -> dict[int, str]:
     while waiting:
         _, method = client.read_method()
         kind = "ack" if isinstance(method, spec.Basic.Ack) else "nack"
-        covered = [n for n in waiting if n <= method.delivery_tag] if method.multiple else [
-            method.delivery_tag
-        ]
+        covered = (
+            [n for n in waiting if n <= method.delivery_tag]
+            if method.multiple
+            else [method.delivery_tag]
+        )
         for number in covered:
             waiting.remove(number)
             answers[number] = kind
@@ -145,8 +147,7 @@ BAD_PUBLISHES = [
     ({"expiration": "1x"}, "invalid expiration '1x': {leftover_string,\"x\"}"),
     ({"expiration": "-1"}, "invalid expiration '-1': {value_negative,-1}"),
     ({"user_id": "bob"}, "user_id property set to 'bob' but authenticated user was 'guest'"),
-    ({"headers": {"CC": "text"}},
-     'invalid message: {unacceptable_type_in_header,"CC",longstr}'),
+    ({"headers": {"CC": "text"}}, 'invalid message: {unacceptable_type_in_header,"CC",longstr}'),
     ({"reply_to": "amq.rabbitmq.reply-to"}, "fast reply consumer does not exist"),
 ]
 
@@ -210,12 +211,29 @@ def test_cc_and_bcc_are_more_routing_keys_and_bcc_is_removed(channel: BlockingCh
 def test_properties_and_header_types_are_relayed(channel: BlockingChannel) -> None:
     queue = queue_of(channel)
     sent = pika.BasicProperties(
-        content_type="text/plain", content_encoding="utf-8", delivery_mode=1, priority=5,
-        correlation_id="c", reply_to="r", expiration="60000", message_id="m", timestamp=1234567890,
-        type="t", user_id="guest", app_id="a", cluster_id="cl",
+        content_type="text/plain",
+        content_encoding="utf-8",
+        delivery_mode=1,
+        priority=5,
+        correlation_id="c",
+        reply_to="r",
+        expiration="60000",
+        message_id="m",
+        timestamp=1234567890,
+        type="t",
+        user_id="guest",
+        app_id="a",
+        cluster_id="cl",
         headers={
-            "int": 1, "big": 2**40, "negative": -5, "text": "ä", "bytes": b"\xff\x00",
-            "yes": True, "none": None, "list": [1, "two", {"three": 3}], "table": {"a": {"b": 1}},
+            "int": 1,
+            "big": 2**40,
+            "negative": -5,
+            "text": "ä",
+            "bytes": b"\xff\x00",
+            "yes": True,
+            "none": None,
+            "list": [1, "two", {"three": 3}],
+            "table": {"a": {"b": 1}},
         },
     )
     channel.basic_publish("", queue, b"x", sent)
@@ -302,8 +320,10 @@ def test_pipelined_commands_are_answered_in_order(wire: Wire) -> None:
     client = wire().open().channel(1)
     queue = client.declare(1, exclusive=True)
     client.send(
-        publish_bytes(1, "", queue, b"1"), method_bytes(1, spec.Basic.Get(queue=queue, no_ack=True)),
-        publish_bytes(1, "", queue, b"2"), method_bytes(1, spec.Basic.Get(queue=queue, no_ack=True)),
+        publish_bytes(1, "", queue, b"1"),
+        method_bytes(1, spec.Basic.Get(queue=queue, no_ack=True)),
+        publish_bytes(1, "", queue, b"2"),
+        method_bytes(1, spec.Basic.Get(queue=queue, no_ack=True)),
         method_bytes(1, spec.Basic.Get(queue=queue)),
     )
     assert client.read_content()[2] == b"1"

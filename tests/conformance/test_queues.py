@@ -22,6 +22,7 @@ from tests.support.black_box import (
     queue_of,
     wait_ready,
 )
+from tests.support.broker_process import Target
 from tests.support.wire_client import WireClient
 
 Connect = Callable[..., BlockingConnection]
@@ -37,7 +38,8 @@ def exists(connection: BlockingConnection, queue: str) -> bool:
     try:
         connection.channel().queue_declare(queue, passive=True)
     except pika.exceptions.ChannelClosedByBroker as error:
-        assert error.reply_code == 404
+        if error.reply_code != 404:
+            raise
         return False
     return True
 
@@ -55,7 +57,7 @@ BAD_ARGUMENTS = [
     ("x-overflow", "foo", "invalid_overflow"),
     ("x-overflow", 1, "{unacceptable_type,signedint}"),
     ("x-dead-letter-routing-key", "k", "routing_key_but_no_dlx_defined"),
-    ("x-queue-mode", "foo", '"unsupported queue mode \'foo\'"'),
+    ("x-queue-mode", "foo", "\"unsupported queue mode 'foo'\""),
     ("x-queue-mode", 1, "{unacceptable_type,signedint}"),
     ("x-single-active-consumer", 1, "{unacceptable_type,signedint}"),
 ]
@@ -70,7 +72,9 @@ def test_bad_arguments_are_refused(
 
 
 def test_a_dead_letter_exchange_must_be_a_string(channel: BlockingChannel, name: str) -> None:
-    text = f"invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue '{name}' in vhost '/'"
+    text = (
+        f"invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue '{name}' in vhost '/'"
+    )
     with channel_error(406, text):
         channel.queue_declare(name, exclusive=True, arguments={"x-dead-letter-exchange": 1})
 
@@ -90,17 +94,25 @@ def test_unknown_arguments_are_accepted_and_ignored(channel: BlockingChannel, na
     ("first", "second", "text"),
     [
         ({"x-max-length": 10}, {"x-max-length": 20}, "received '20' but current is '10'"),
-        ({"x-max-length": 10}, {},
-         "received none but current is the value '10' of type 'signedint'"),
-        ({}, {"x-max-length": 10},
-         "received the value '10' of type 'signedint' but current is none"),
+        (
+            {"x-max-length": 10},
+            {},
+            "received none but current is the value '10' of type 'signedint'",
+        ),
+        (
+            {},
+            {"x-max-length": 10},
+            "received the value '10' of type 'signedint' but current is none",
+        ),
     ],
 )
 def test_inequivalent_arguments(
     channel: BlockingChannel, name: str, first: dict[str, Any], second: dict[str, Any], text: str
 ) -> None:
     channel.queue_declare(name, exclusive=True, arguments=first)
-    with channel_error(406, f"inequivalent arg 'x-max-length' for queue '{name}' in vhost '/': {text}"):
+    with channel_error(
+        406, f"inequivalent arg 'x-max-length' for queue '{name}' in vhost '/': {text}"
+    ):
         channel.queue_declare(name, exclusive=True, arguments=second)
 
 
@@ -344,5 +356,20 @@ def test_reused_consumer_tags_are_530(wire: Callable[[], WireClient]) -> None:
     client.send_method(1, consume)
     closing = client.expect(spec.Connection.Close)
     assert (closing.reply_code, closing.reply_text) == (
-        530, "NOT_ALLOWED - attempt to reuse consumer tag 't'",
+        530,
+        "NOT_ALLOWED - attempt to reuse consumer tag 't'",
     )
+
+
+def test_delete_ok_comes_before_the_cancel_of_the_same_channels_consumer(
+    broker: Target, wire: Callable[[], WireClient], name: str
+) -> None:
+    if broker.is_rabbitmq_3_10:
+        pytest.skip("RabbitMQ's order is a race; kombu's tests want delete-ok first")
+    client = wire().open(capabilities={"consumer_cancel_notify": True}).channel(1)
+    client.declare(1, name, durable=True)
+    client.send_method(1, spec.Basic.Consume(queue=name))
+    client.expect(spec.Basic.ConsumeOk)
+    client.send_method(1, spec.Queue.Delete(queue=name))
+    client.expect(spec.Queue.DeleteOk)
+    client.expect(spec.Basic.Cancel)

@@ -61,7 +61,9 @@ def test_reserved_names(connect: Connect) -> None:
         connection.channel().exchange_delete("amq.direct")
 
 
-@pytest.mark.parametrize("exchange", ["direct", "fanout", "topic", "headers", "match", "rabbitmq.trace"])
+@pytest.mark.parametrize(
+    "exchange", ["direct", "fanout", "topic", "headers", "match", "rabbitmq.trace"]
+)
 def test_predeclared_exchanges(channel: BlockingChannel, exchange: str) -> None:
     channel.exchange_declare(f"amq.{exchange}", passive=True)
 
@@ -71,18 +73,26 @@ def test_inequivalent_exchanges(connect: Connect, exchange: Declare) -> None:
     connection = connect()
     connection.channel().exchange_declare(one, "direct", durable=True, arguments={"x-other": 1})
     for options, text in (
-        ({"exchange_type": "fanout", "durable": True},
-         "inequivalent arg 'type' for exchange '{}' in vhost '/':"
-         " received 'fanout' but current is 'direct'"),
-        ({"exchange_type": "direct"},
-         "inequivalent arg 'durable' for exchange '{}' in vhost '/':"
-         " received 'false' but current is 'true'"),
-        ({"exchange_type": "direct", "durable": True, "auto_delete": True},
-         "inequivalent arg 'auto_delete' for exchange '{}' in vhost '/':"
-         " received 'true' but current is 'false'"),
-        ({"exchange_type": "direct", "durable": True, "arguments": {"alternate-exchange": "a"}},
-         "inequivalent arg 'alternate-exchange' for exchange '{}' in vhost '/':"
-         " received the value 'a' of type 'longstr' but current is none"),
+        (
+            {"exchange_type": "fanout", "durable": True},
+            "inequivalent arg 'type' for exchange '{}' in vhost '/':"
+            " received 'fanout' but current is 'direct'",
+        ),
+        (
+            {"exchange_type": "direct"},
+            "inequivalent arg 'durable' for exchange '{}' in vhost '/':"
+            " received 'false' but current is 'true'",
+        ),
+        (
+            {"exchange_type": "direct", "durable": True, "auto_delete": True},
+            "inequivalent arg 'auto_delete' for exchange '{}' in vhost '/':"
+            " received 'true' but current is 'false'",
+        ),
+        (
+            {"exchange_type": "direct", "durable": True, "arguments": {"alternate-exchange": "a"}},
+            "inequivalent arg 'alternate-exchange' for exchange '{}' in vhost '/':"
+            " received the value 'a' of type 'longstr' but current is none",
+        ),
     ):
         with channel_error(406, text.format(one)):
             connection.channel().exchange_declare(one, **options)
@@ -141,11 +151,25 @@ def test_direct_and_fanout_deliver_once(channel: BlockingChannel, exchange: Decl
 
 
 TOPICS = [
-    ("#", "", True), ("", "", True), ("*", "", False), ("*", ".", False), ("*.*", ".", True),
-    ("a.*", "a.", True), ("a.#", "a", True), ("#.a", "a", True), ("*.#", "", False),
-    ("a.*.b", "a..b", True), ("#.#", "x", True), ("a.*", "a.b.c", False), ("a.#", "a.b.c", True),
-    ("a.#.d", "a.b.c.d", True), ("*.b", "a.b", True), ("A", "a", False), ("#.b.#", "a.b.c", True),
-    ("a*", "ab", False), ("#", "any.thing", True),
+    ("#", "", True),
+    ("", "", True),
+    ("*", "", False),
+    ("*", ".", False),
+    ("*.*", ".", True),
+    ("a.*", "a.", True),
+    ("a.#", "a", True),
+    ("#.a", "a", True),
+    ("*.#", "", False),
+    ("a.*.b", "a..b", True),
+    ("#.#", "x", True),
+    ("a.*", "a.b.c", False),
+    ("a.#", "a.b.c", True),
+    ("a.#.d", "a.b.c.d", True),
+    ("*.b", "a.b", True),
+    ("A", "a", False),
+    ("#.b.#", "a.b.c", True),
+    ("a*", "ab", False),
+    ("#", "any.thing", True),
 ]
 
 
@@ -234,8 +258,9 @@ def test_exchange_to_exchange_bindings_with_a_cycle(
 def test_direct_reply_to(wire: Wire) -> None:
     asker, answerer = wire().open().channel(1), wire().open().channel(1)
     queue = answerer.declare(1, exclusive=True)
-    asker.send_method(1, spec.Basic.Consume(
-        queue="amq.rabbitmq.reply-to", no_ack=True, consumer_tag="r"))
+    asker.send_method(
+        1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True, consumer_tag="r")
+    )
     asker.expect(spec.Basic.ConsumeOk)
     properties = spec.BasicProperties(reply_to="amq.rabbitmq.reply-to", correlation_id="7")
     asker.send(publish_bytes(1, "", queue, b"question", properties=properties))

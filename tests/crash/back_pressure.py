@@ -68,9 +68,12 @@ def publisher_flood(node: BrokerProcess, count: int, mode: str) -> Growth:
         publisher.socket.settimeout(120)
         for start in range(1, count + 1, 100):
             numbers = range(start, min(start + 100, count + 1))
-            publisher.send(*(
-                persistent_publish("", QUEUE, make_body(0, number, BODY_BYTES)) for number in numbers
-            ))
+            publisher.send(
+                *(
+                    persistent_publish("", QUEUE, make_body(0, number, BODY_BYTES))
+                    for number in numbers
+                )
+            )
         ping(publisher)
         took = time.monotonic() - began
         growth = node.peak_rss_bytes() - before

@@ -21,7 +21,12 @@ from tests.support.broker_process import BrokerProcess
 
 QUEUE = "lazy"
 COLUMNS = (
-    "name", "arguments", "memory", "messages_ram", "message_bytes_ram", "messages_persistent",
+    "name",
+    "arguments",
+    "memory",
+    "messages_ram",
+    "message_bytes_ram",
+    "messages_persistent",
     "message_bytes_persistent",
 )
 SETTLE_S = 2.0
@@ -49,10 +54,12 @@ class Figures:
         checks = {
             f"messages_ram={row.get('messages_ram')}": row.get("messages_ram") == 0,
             f"message_bytes_ram={row.get('message_bytes_ram')}": row.get("message_bytes_ram") == 0,
-            f"messages_persistent={row.get('messages_persistent')}":
-                row.get("messages_persistent") == self.count,
-            f"message_bytes_persistent={row.get('message_bytes_persistent')}":
-                row.get("message_bytes_persistent") == self.count * self.size,
+            f"messages_persistent={row.get('messages_persistent')}": row.get("messages_persistent")
+            == self.count,
+            f"message_bytes_persistent={row.get('message_bytes_persistent')}": row.get(
+                "message_bytes_persistent"
+            )
+            == self.count * self.size,
             f"queue memory={row.get('memory')}": int(row.get("memory", 1 << 40)) <= 159_000,
             f"rss={self.rss_bytes}": self.rss_bytes <= 90_000_000,
             f"disk={self.disk_bytes}": self.disk_bytes <= 1_200_000_000 * share + (16 << 20),

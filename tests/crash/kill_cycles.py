@@ -50,10 +50,15 @@ class Scenario:
 SCENARIOS = tuple(
     Scenario(confirm, mode, fan_out, sizes, disturbance)
     for (sizes, disturbance), (confirm, mode, fan_out) in zip(
-        itertools.cycle([
-            (SMALL, "steady"), (MIXED, "compaction"), (LARGE, "roll-over"),
-            (SMALL, "declare"), (MIXED, "steady"),
-        ]),
+        itertools.cycle(
+            [
+                (SMALL, "steady"),
+                (MIXED, "compaction"),
+                (LARGE, "roll-over"),
+                (SMALL, "declare"),
+                (MIXED, "steady"),
+            ]
+        ),
         list(itertools.product(("fsync", "written"), ("lazy", "default"), (1, 5))) * 5,
         strict=False,
     )
@@ -124,11 +129,17 @@ class Cycle:
     def _declare(self) -> None:
         with WireClient("127.0.0.1", self.node.amqp_port) as client:
             client.open().channel(1)
-            client.send_method(1, spec.Exchange.Declare(exchange="crash", type="fanout", durable=True))
+            client.send_method(
+                1, spec.Exchange.Declare(exchange="crash", type="fanout", durable=True)
+            )
             client.expect(spec.Exchange.DeclareOk)
             for queue in self.queues:
-                client.declare(1, queue, durable=True, arguments={"x-queue-mode": self.scenario.mode})
-                client.send_method(1, spec.Queue.Bind(queue=queue, exchange="crash", routing_key=""))
+                client.declare(
+                    1, queue, durable=True, arguments={"x-queue-mode": self.scenario.mode}
+                )
+                client.send_method(
+                    1, spec.Queue.Bind(queue=queue, exchange="crash", routing_key="")
+                )
                 client.expect(spec.Queue.BindOk)
             client.close()
 

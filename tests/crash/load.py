@@ -36,8 +36,10 @@ def persistent_publish(exchange: str, routing_key: str, body: bytes) -> bytes:
     """Return the frames of a persistent publish on channel 1, cut to the usual frame size."""
     publish = spec.Basic.Publish(exchange=exchange, routing_key=routing_key)
     pieces = [method_bytes(1, publish), header_bytes(1, len(body), PERSISTENT)]
-    for start in range(0, len(body), LARGEST_FRAME):
-        pieces.append(frame(BODY, 1, body[start : start + LARGEST_FRAME]))
+    pieces += [
+        frame(BODY, 1, body[start : start + LARGEST_FRAME])
+        for start in range(0, len(body), LARGEST_FRAME)
+    ]
     return b"".join(pieces)
 
 
@@ -153,7 +155,9 @@ class Declarer(Client):
             number += 1
             queue = f"{self.prefix}.{number}"
             client.declare(1, queue, durable=True)
-            client.send_method(1, spec.Queue.Bind(queue=queue, exchange="amq.topic", routing_key="a"))
+            client.send_method(
+                1, spec.Queue.Bind(queue=queue, exchange="amq.topic", routing_key="a")
+            )
             client.expect(spec.Queue.BindOk)
             self.declared.append(queue)
             if number % 2:

@@ -91,9 +91,7 @@ def drain_in_order(
     return check_in_order(client, numbers, acks=acks)
 
 
-def check_in_order(
-    client: WireClient, numbers: Iterator[int] | range, *, acks: bool
-) -> int:
+def check_in_order(client: WireClient, numbers: Iterator[int] | range, *, acks: bool) -> int:
     """Read deliveries and compare them with the numbers expected."""
     taken = 0
     tag = 0
@@ -118,7 +116,10 @@ def start_to_first_get(node: BrokerProcess, queue: str) -> float:
     for _ in itertools.count():
         assert time.monotonic() < began + START_TIMEOUT_S, node.log_of_this_start()[-2000:]
         assert node.is_alive, node.log_of_this_start()[-2000:]
-        with contextlib.suppress(Closed, OSError), WireClient("127.0.0.1", node.amqp_port) as client:
+        with (
+            contextlib.suppress(Closed, OSError),
+            WireClient("127.0.0.1", node.amqp_port) as client,
+        ):
             client.open().channel(1)
             client.send_method(1, spec.Basic.Get(queue=queue))
             method, _, _ = client.read_content(60)

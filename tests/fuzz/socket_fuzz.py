@@ -78,19 +78,35 @@ class Grammar:
             method_bytes(1, spec.Channel.CloseOk()),
             method_bytes(2, spec.Channel.Open()),
             publish_bytes(1, "", "fuzz", b"x" * 100),
-            publish_bytes(1, "amq.topic", "a.b", b"", properties=spec.BasicProperties(
-                headers={"k": [1, {"t": "v"}], "CC": ["x"]}, expiration="5", priority=1)),
+            publish_bytes(
+                1,
+                "amq.topic",
+                "a.b",
+                b"",
+                properties=spec.BasicProperties(
+                    headers={"k": [1, {"t": "v"}], "CC": ["x"]}, expiration="5", priority=1
+                ),
+            ),
             header_bytes(1, 10),
             frame(HEARTBEAT, 0, b""),
         ]
 
     def piece(self) -> bytes:
         """Return the next thing to send."""
-        make: Callable[[], bytes] = self.source.choice([
-            self._as_it_is, self._mutated, self._mutated, self._truncated,
-            self._random_method, self._random_method, self._random_frame, self._table_bomb,
-            self._huge_header, self._noise,
-        ])
+        make: Callable[[], bytes] = self.source.choice(
+            [
+                self._as_it_is,
+                self._mutated,
+                self._mutated,
+                self._truncated,
+                self._random_method,
+                self._random_method,
+                self._random_frame,
+                self._table_bomb,
+                self._huge_header,
+                self._noise,
+            ]
+        )
         return make()
 
     def _as_it_is(self) -> bytes:

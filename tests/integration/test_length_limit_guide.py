@@ -139,7 +139,10 @@ def test_drop_head_spelled_out_equals_the_default(channel: BlockingChannel) -> N
 def test_default_dead_letters_from_the_front(channel: BlockingChannel) -> None:
     graveyard = queue_of(channel)
     queue = queue_of(
-        channel, x_max_length=2, x_dead_letter_exchange="", x_dead_letter_routing_key=graveyard,
+        channel,
+        x_max_length=2,
+        x_dead_letter_exchange="",
+        x_dead_letter_routing_key=graveyard,
     )
     publish(channel, queue, b"1", b"2", b"3", b"4")
     _, properties, body = get_one(channel, graveyard)
@@ -153,7 +156,9 @@ def test_default_dead_letters_from_the_front(channel: BlockingChannel) -> None:
 def test_drop_head_by_bytes_dead_letters_as_many_as_needed(channel: BlockingChannel) -> None:
     graveyard = queue_of(channel)
     queue = queue_of(
-        channel, x_max_length_bytes=10, x_dead_letter_exchange="",
+        channel,
+        x_max_length_bytes=10,
+        x_dead_letter_exchange="",
         x_dead_letter_routing_key=graveyard,
     )
     publish(channel, queue, b"aa", b"bb", b"cc", b"dddddddd")
@@ -214,8 +219,11 @@ def test_multiple_queues_one_rejects_publisher_gets_nack_and_the_others_still_st
 def test_reject_publish_dlx_also_dead_letters_rejected_messages(channel: BlockingChannel) -> None:
     graveyard = queue_of(channel)
     queue = queue_of(
-        channel, x_max_length=1, x_overflow="reject-publish-dlx",
-        x_dead_letter_exchange="", x_dead_letter_routing_key=graveyard,
+        channel,
+        x_max_length=1,
+        x_overflow="reject-publish-dlx",
+        x_dead_letter_exchange="",
+        x_dead_letter_routing_key=graveyard,
     )
     channel.confirm_delivery()
     assert confirmed(channel, queue, b"1")
@@ -229,8 +237,11 @@ def test_reject_publish_dlx_also_dead_letters_rejected_messages(channel: Blockin
 def test_reject_publish_does_not_dead_letter(channel: BlockingChannel) -> None:
     graveyard = queue_of(channel)
     queue = queue_of(
-        channel, x_max_length=1, x_overflow="reject-publish",
-        x_dead_letter_exchange="", x_dead_letter_routing_key=graveyard,
+        channel,
+        x_max_length=1,
+        x_overflow="reject-publish",
+        x_dead_letter_exchange="",
+        x_dead_letter_routing_key=graveyard,
     )
     channel.confirm_delivery()
     assert confirmed(channel, queue, b"1")
@@ -318,8 +329,16 @@ def test_inspect_arguments_and_ready_figures_with_list_queues(
 
     def row() -> list[Any]:
         text = broker.ctl(
-            "list_queues", "name", "durable", "arguments", "policy", "messages_ready",
-            "message_bytes_ready", "--formatter", "json", "--silent",
+            "list_queues",
+            "name",
+            "durable",
+            "arguments",
+            "policy",
+            "messages_ready",
+            "message_bytes_ready",
+            "--formatter",
+            "json",
+            "--silent",
         )
         return [one for one in json.loads(text) if one["name"] == name]
 
@@ -328,11 +347,17 @@ def test_inspect_arguments_and_ready_figures_with_list_queues(
     assert found["policy"] in ("", None)
     assert found["durable"] is False
     assert sorted(str(one) for one in found["arguments"]) == sorted(
-        str(one) for one in (["x-max-length", "signedint", 3], ["x-overflow", "longstr", "drop-head"])
+        str(one)
+        for one in (["x-max-length", "signedint", 3], ["x-overflow", "longstr", "drop-head"])
     ) or found["arguments"] == {"x-max-length": 3, "x-overflow": "drop-head"}
     table = broker.ctl(
-        "list_queues", "name", "durable", "arguments", "policy",
-        "--formatter=pretty_table", "--silent",
+        "list_queues",
+        "name",
+        "durable",
+        "arguments",
+        "policy",
+        "--formatter=pretty_table",
+        "--silent",
     )
     # 3.10 draws its frame with VT100 line characters unless it is on a UTF-8 terminal.
     assert table.splitlines()[0].startswith("\x1b(0l" if broker.is_rabbitmq_3_10 else "┌")
@@ -356,9 +381,7 @@ def test_limits_hold_for_persistent_messages_in_durable_queues(
     try:
         channel.confirm_delivery()
         for number in range(5):
-            channel.basic_publish(
-                "", name, b"%d" % number, pika.BasicProperties(delivery_mode=2)
-            )
+            channel.basic_publish("", name, b"%d" % number, pika.BasicProperties(delivery_mode=2))
         assert get_all(channel, name) == [b"3", b"4"]
     finally:
         channel.queue_delete(name)

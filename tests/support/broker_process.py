@@ -117,8 +117,13 @@ class BrokerProcess:
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env={**os.environ, **self.environment},
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                command,
+                cwd=ROOT,
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def start(self) -> None:
@@ -201,7 +206,11 @@ class BrokerProcess:
         """Run burrowctl on this node and return its standard output."""
         done = subprocess.run(
             [str(BURROWCTL), "--data-dir", str(self.data_dir), *arguments],
-            cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
         )
         if done.returncode:
             raise RuntimeError(f"burrowctl {arguments}: {done.returncode} {done.stderr}")

@@ -83,7 +83,11 @@ class RabbitNode:
             )
             self._server = subprocess.Popen(
                 [str(PROGRAMS / "rabbitmq-server")],
-                cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                cwd=self.directory,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -92,7 +96,9 @@ class RabbitNode:
                 break
             started = subprocess.run(
                 [str(PROGRAMS / "rabbitmqctl"), "-q", "await_startup", "--timeout", "60"],
-                env=self.environment, capture_output=True, check=False,
+                env=self.environment,
+                capture_output=True,
+                check=False,
             )
             if started.returncode == 0:
                 return
@@ -104,7 +110,10 @@ class RabbitNode:
         """Run rabbitmqctl on this node and return what it printed."""
         done = subprocess.run(
             [str(PROGRAMS / "rabbitmqctl"), *arguments],
-            env=self.environment, capture_output=True, text=True, check=False,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"rabbitmqctl {arguments[0]}: {done.stdout}{done.stderr}")
@@ -136,10 +145,11 @@ class RabbitNode:
         (self.directory / "plugins").write_text(plugins + "\n")
         script = self.directory / "ctl"
         exports = "".join(
-            f"export {key}='{value}'\n" for key, value in self.environment.items()
+            f"export {key}='{value}'\n"
+            for key, value in self.environment.items()
             if key == "HOME" or key.startswith(("RABBITMQ", "ERL"))
         )
-        script.write_text(f"#!/bin/sh\n{exports}exec {PROGRAMS}/rabbitmqctl \"$@\"\n")
+        script.write_text(f'#!/bin/sh\n{exports}exec {PROGRAMS}/rabbitmqctl "$@"\n')
         script.chmod(0o755)
 
 

@@ -44,7 +44,9 @@ def header_bytes(channel: int, size: int, properties: Any = None) -> bytes:
     return bytes(Header(channel, size, properties or pika.BasicProperties()).marshal())
 
 
-def publish_bytes(channel: int, exchange: str, routing_key: str, body: bytes, **options: Any) -> bytes:
+def publish_bytes(
+    channel: int, exchange: str, routing_key: str, body: bytes, **options: Any
+) -> bytes:
     """Return a whole basic.publish; `properties` and `mandatory` as options."""
     properties = options.pop("properties", None)
     publish = spec.Basic.Publish(exchange=exchange, routing_key=routing_key, **options)
@@ -141,10 +143,15 @@ class WireClient:
     ) -> None:
         """Send connection.start-ok."""
         properties = {"capabilities": capabilities or {}, "product": "wire"}
-        self.send_method(0, spec.Connection.StartOk(
-            client_properties=properties, mechanism=mechanism,
-            response=response.decode("latin-1"), locale="en_US",
-        ))
+        self.send_method(
+            0,
+            spec.Connection.StartOk(
+                client_properties=properties,
+                mechanism=mechanism,
+                response=response.decode("latin-1"),
+                locale="en_US",
+            ),
+        )
 
     def open(
         self,

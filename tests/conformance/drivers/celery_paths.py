@@ -19,9 +19,14 @@ SCRATCH = Path(os.environ.setdefault("SUITE_SCRATCH", tempfile.mkdtemp(prefix="c
 app = Celery("celery_paths", broker=os.environ["BROKER_URL"], backend="rpc://")
 app.conf.update(
     task_queues=[Queue(QUEUE, Exchange(QUEUE), QUEUE, queue_arguments={"x-max-priority": 10})],
-    task_default_queue=QUEUE, task_default_exchange=QUEUE, task_default_routing_key=QUEUE,
-    task_default_priority=5, worker_prefetch_multiplier=1, task_acks_late=True,
-    task_reject_on_worker_lost=True, broker_connection_retry_on_startup=True,
+    task_default_queue=QUEUE,
+    task_default_exchange=QUEUE,
+    task_default_routing_key=QUEUE,
+    task_default_priority=5,
+    worker_prefetch_multiplier=1,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    broker_connection_retry_on_startup=True,
 )
 
 
@@ -67,18 +72,34 @@ def main():
         note.apply_async((str(priority),), priority=priority)
     with (SCRATCH / "worker.log").open("ab") as log:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "celery_paths", "worker", "-c", "1",
-             "-l", "WARNING", "--without-gossip", "--without-mingle"],
-            cwd=Path(__file__).parent, stdout=log, stderr=log,
+            [
+                sys.executable,
+                "-m",
+                "celery",
+                "-A",
+                "celery_paths",
+                "worker",
+                "-c",
+                "1",
+                "-l",
+                "WARNING",
+                "--without-gossip",
+                "--without-mingle",
+            ],
+            cwd=Path(__file__).parent,
+            stdout=log,
+            stderr=log,
         )
     checks = {
         "round-trip": lambda: add.delay(2, 3).get(timeout=60) == 5 or 1 / 0,
         "priorities": check_priorities,
         "countdown": check_countdown,
-        "group-of-fifty": lambda: sum(group(add.s(n, 1) for n in range(50))().get(timeout=60))
-        == 1275 or 1 / 0,
-        "acks-late-after-a-killed-child": lambda: die_once.delay().get(timeout=60) == "survived"
-        or 1 / 0,
+        "group-of-fifty": lambda: (
+            sum(group(add.s(n, 1) for n in range(50))().get(timeout=60)) == 1275 or 1 / 0
+        ),
+        "acks-late-after-a-killed-child": lambda: (
+            die_once.delay().get(timeout=60) == "survived" or 1 / 0
+        ),
         "control-ping": lambda: app.control.ping(timeout=5) or 1 / 0,
     }
     try:
