@@ -1,0 +1,46 @@
+"""Definitions in SQLite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.definition_store import SqliteDefinitionStore
+from storage.errors import StorageError
+
+
+def test_rows_survive_closing(tmp_path: Path) -> None:
+    path = str(tmp_path / "definitions.db")
+    store = SqliteDefinitionStore(path)
+    store.commit([("queue", "b", {"durable": True}), ("queue", "a", [1, "ü"]), ("vhost", "/", 1)])
+    store.commit([("queue", "b", None), ("vhost", "/", 2)])
+    store.close()
+    store = SqliteDefinitionStore(path)
+    assert store.load() == [("queue", "a", [1, "ü"]), ("vhost", "/", 2)]
+    store.close()
+
+
+def test_deleting_what_is_not_there_is_nothing(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    store.commit([("queue", "q", None)])
+    assert store.load() == []
+    store.close()
+
+
+def test_a_batch_is_committed_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    store.commit([("queue", "q", 1)])
+    bad: list[tuple[str, str, object]] = [("queue", "q", 2), (None, "r", 3)]  # type: ignore[list-item]
+    with pytest.raises(StorageError):
+        store.commit(bad)  # type: ignore[arg-type]
+    assert store.load() == [("queue", "q", 1)]
+    store.close()
+
+
+def test_every_commit_is_synced(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    pragma = store._connection.execute
+    assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert pragma("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    store.close()
