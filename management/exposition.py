@@ -9,6 +9,7 @@ Source: the rabbitmq_prometheus plugin (3.13); the text is written by prometheus
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import platform
 from collections.abc import Iterable, Iterator
@@ -55,10 +56,20 @@ class _Snapshot(Collector):
 
 
 def text(families: list[Family]) -> bytes:
-    """The page."""
+    """The page; called in a thread.
+
+    A page of a hundred thousand series makes as many objects, which would start full collections of the garbage
+    collector again and again, and those stop the event loop too. Nothing here makes cycles: it is paused.
+    """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshot(families))
-    return generate_latest(registry)
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return generate_latest(registry)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 async def per_object(node: Any) -> list[Family]:
