@@ -177,8 +177,12 @@ def disturbance(results: Results) -> str:
     """How much of the run other programs on the machine have spoiled."""
     shares = [m.values["others_cores"] for m in results.measures if "others_cores" in m.values]
     spoiled = sum(share > DISTURBED_CORES for share in shares)
+    if not shares:
+        return (
+            "No load row was run, so nothing is known about other programs beside the load average."
+        )
     if not spoiled:
-        return "No row was disturbed by other programs."
+        return f"None of {len(shares)} load runs was disturbed by other programs."
     return (
         f"**{spoiled} of {len(shares)} load runs were disturbed** by other programs (more than "
         f"{DISTURBED_CORES} cores): rates and ratios are not to be trusted, CPU per message is."
