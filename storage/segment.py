@@ -337,6 +337,8 @@ class SlotTable:
         start, stop = self._bounds(first, last)
         wanted = last + 1 - first
         count = stop - start
+        if count == wanted == 1:
+            return int(not self._drop_one(start))
         if count == wanted and self.refs.count(1, start, stop) == count:
             self.refs[start:stop] = bytes(count)
             self.live_bytes -= self.offsets[stop] - self.offsets[start]
