@@ -76,6 +76,9 @@ def rewrite(
         for slot in copy.lost:
             kept &= ~(1 << slot)
         _write_index(queue, segment, aside, generation, copy.columns_with(kept))
+        if queue.durable:
+            # The store's name before the index that needs it: POSIX promises no order of names.
+            filesystem.fsync_dir(queue.directory)
         filesystem.rename(aside, path)
     except (StorageError, OSError) as error:
         for leftover in (aside, queue.store.path(segment.number, generation)):
