@@ -230,8 +230,10 @@ def put_user(
 
 
 def delete_user(node: Any, name: str) -> None:
-    """Remove a user with all permissions."""
+    """Remove a user with all permissions; the user's connections are closed."""
     node.auth.delete_user(name)
+    chosen = [session for session in node.sessions if inspect.user_name(session) == name]
+    close_sessions(chosen, f"user '{name}' is deleted")
     _staged(node)
 
 
@@ -262,9 +264,9 @@ def sessions_with_pid(node: Any, pid: str) -> list[Any]:
 
 
 def close_sessions(sessions: list[Any], reason: str) -> int:
-    """Close connections as an operator would (320 CONNECTION_FORCED)."""
+    """Close connections as an operator would: 320 CONNECTION_FORCED with just the reason."""
     for session in sessions:
-        session.force_close(f"broker forced connection closure with reason '{reason}'")
+        session.force_close(reason)
     return len(sessions)
 
 
