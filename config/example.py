@@ -102,8 +102,8 @@ start. A key that RabbitMQ has and BurrowMQ does not act on is named in a warnin
 | `RABBITMQ_DEFAULT_USER`, `_PASS`, `_VHOST` | `default_user`, `default_pass`, `default_vhost` |
 
 Sizes: bytes, or a whole number with a unit. For memory and disk limits `kB MB GB TB` and a bare `k M G T` are powers of
-1000 and `KiB MiB GiB TiB` powers of 1024, as in RabbitMQ 3.13; for buffers, frames and messages every unit is a power of
-1024. Times are whole numbers in the unit that the table names.
+1000 and `KiB MiB GiB TiB` powers of 1024, as in RabbitMQ 3.13; for buffers, frames and messages every unit is a power
+of 1024. Times are whole numbers in the unit that the table names.
 
 Without a listener key the broker binds this machine only; a bare port binds every interface.
 

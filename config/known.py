@@ -60,8 +60,8 @@ NOT_HONOURED = tuple(
 )
 
 
-# Keys that the schema checks and nothing acts on yet; a value given for one is a warning too. What takes effect only for
-# some values names the others.
+# Keys that the schema checks and nothing acts on yet; a value given for one is a warning too. A key that takes effect
+# for some values names the others.
 NOT_YET: dict[str, tuple[str, ...]] = {
     "classic_queue.default_version": ("1",),
     "collect_statistics_interval": (),
