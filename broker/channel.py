@@ -50,6 +50,11 @@ class ChannelSession(Protocol):
     replies: ReplyTargets
     is_congested: bool
 
+    @property
+    def auth_generation(self) -> int:
+        """Rises with every change of users and permissions."""
+        ...
+
     def write(self, data: bytes) -> None:
         """Queue bytes for this turn's write."""
         ...
@@ -66,7 +71,7 @@ class ChannelSession(Protocol):
         """Raise AccessRefused unless the user may use this key with the topic exchange."""
         ...
 
-    def cancel_notice(self, channel: int, tag: str) -> None:
+    def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
         """Send basic.cancel if the client announced that it understands it."""
         ...
 
@@ -126,7 +131,6 @@ class Channel:
     def hold_until_committed(self, then: Callable[[], None]) -> None:
         """Hold the channel until everything staged so far is durable, then run `then` and go on."""
         self.is_held = True
-        self.session.engine.require_sync()
         self.session.when_committed(lambda: self.resume(then))
 
     def resume(self, then: Callable[[], None]) -> None:
@@ -218,7 +222,9 @@ class Channel:
     def consumer_cancelled(self, consumer: Consumer) -> None:
         """The queue went away: forget the consumer; tell the client if it asked for such notice."""
         if self.consumers.pop(consumer.tag, None) is not None and not self.is_closed:
-            self.session.cancel_notice(self.number, consumer.tag)
+            self.session.cancel_notice(
+                self.number, consumer.tag, is_durable=consumer.queue.durable
+            )
 
     # -- settlements --------------------------------------------------------------------------------------------
 

@@ -77,6 +77,10 @@ class Scheduler(Clock, Protocol):
         """Run `callback` on the loop after `delay_s` seconds."""
         ...
 
+    def touch(self) -> None:
+        """Something was staged or is to be sent: see that the turn has an end."""
+        ...
+
     def queue_dirty(self, queue: Pumpable) -> None:
         """Pump `queue` at the end of this turn."""
         ...

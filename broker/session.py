@@ -162,7 +162,8 @@ class Session:
     # -- input --------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        """Bytes from the socket."""
+        """Bytes from the socket. Whatever they stage or send is handled at the end of the turn."""
+        self.scheduler.touch()
         handlers = self._handlers
         for event in self.connection.receive_data(data):
             handler = handlers.get(event.__class__)
@@ -277,6 +278,7 @@ class Session:
 
     def when_committed(self, callback: Callable[[], None]) -> None:
         """Run `callback` when all that was staged so far is durable."""
+        self.engine.require_sync()
         self.scheduler.when_committed(self.engine.epoch, callback)
 
     # -- output -------------------------------------------------------------------------------------------------
@@ -310,10 +312,23 @@ class Session:
             for channel in self.channels.values():
                 channel.unblock_consumers()
 
-    def cancel_notice(self, channel: int, tag: str) -> None:
-        """Send basic.cancel if the client announced that it understands it."""
-        if self.connection.has_capability("consumer_cancel_notify") and channel in self.channels:
-            self.send(channel, Basic.Cancel(consumer_tag=tag, nowait=True))
+    def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
+        """Send basic.cancel if the client announced that it understands it.
+
+        After the delete-ok, should the client itself have deleted the queue: that reply leaves in this turn, or waits
+        for the disk.
+        """
+        if not self.connection.has_capability("consumer_cancel_notify"):
+            return
+
+        def notify() -> None:
+            if channel in self.channels:
+                self.send(channel, Basic.Cancel(consumer_tag=tag, nowait=True))
+
+        if is_durable:
+            self.scheduler.call_later(0, lambda: self.when_committed(notify))
+        else:
+            self.scheduler.call_later(0, notify)
 
     # -- login and open -----------------------------------------------------------------------------------------
 
@@ -366,6 +381,11 @@ class Session:
             raise NotAllowed(f"access to vhost '{name}' refused for user '{self.user.name}'")
         self.vhost = vhost
         self.replies = self.context.replies(vhost)
+
+    @property
+    def auth_generation(self) -> int:
+        """Rises with every change of users and permissions."""
+        return self.context.auth.generation
 
     def check(self, permission: Any, kind: Any, name: str) -> None:
         """Raise AccessRefused unless the user has the permission."""

@@ -47,6 +47,8 @@ EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
 EXPIRATION_MAX_MS = 315_360_000_000
 SERVER_TAG_BYTES = 16
+KEYS_MAX = 1024
+"""Routing keys of one message, CC and BCC included."""
 
 
 # -- publish ----------------------------------------------------------------------------------------------------------
@@ -57,9 +59,11 @@ def publish(channel: Channel, run: PublishRun) -> None:
     flags = run.flags
     if flags & IMMEDIATE:
         raise MethodNotImplemented("immediate=true")
-    if channel.routes_version != channel.vhost.generation:
+    version = channel.vhost.generation + channel.session.auth_generation
+    if channel.routes_version != version:
+        # Both only rise, so an equal sum means that neither topology nor permissions changed.
         channel.routes.clear()
-        channel.routes_version = channel.vhost.generation
+        channel.routes_version = version
     route = channel.routes.get(run.exrk)
     if route is None:
         route = _resolve(channel, run.exrk)
@@ -203,7 +207,10 @@ def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
         if value is not None and not isinstance(value, list):
             kind = table.type_name(value)
             raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}')
-    return tuple(routing_keys(message, properties))
+    keys = tuple(routing_keys(message, properties))
+    if len(keys) > KEYS_MAX:
+        raise PreconditionFailed(f"invalid message: more than {KEYS_MAX} routing keys in CC and BCC")
+    return keys
 
 
 def _reply_key(channel: Channel) -> str:
@@ -335,7 +342,19 @@ def _consumer_priority(queue: Queue, vhost_name: str, arguments: dict[str, Any])
 
 
 def cancel(channel: Channel, method: Any) -> None:
-    """basic.cancel; cancel-ok goes out before an auto-delete queue ends."""
+    """basic.cancel; cancel-ok goes out before an auto-delete queue ends.
+
+    What the consumer could take when the cancel arrived is sent first, also when it is still being read from disk.
+    """
+    consumer = channel.consumers.get(method.consumer_tag)
+    if consumer is not None and consumer.queue.owes(consumer):
+        channel.is_held = True
+        consumer.queue.after_pump(lambda: channel.resume(lambda: _cancel(channel, method)))
+    else:
+        _cancel(channel, method)
+
+
+def _cancel(channel: Channel, method: Any) -> None:
     tag = method.consumer_tag
     consumer = channel.consumers.pop(tag, None)
     if _is_reply_tag(channel, tag):

@@ -94,3 +94,4 @@ def _on_timer(queue: Queue) -> None:
     queue.expiry_due_ms = 0
     if not queue.is_deleted:
         drop_expired(queue)
+        queue.context.scheduler.touch()

@@ -119,6 +119,7 @@ class Queue:
         self._rate_at = 0.0
         self._out_since_rate = 0
         self._getters: deque[Callable[[Backlog | None, Batch | None], None]] = deque()
+        self._after_pump: list[Callable[[], None]] = []
         self._lease: Timer | None = None
         self._idle: Timer | None = None
         self.expiry_timer: Timer | None = None
@@ -274,6 +275,21 @@ class Queue:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
         if self._getters:
             self._serve_getters()
+        self._serve_consumers()
+        if self._after_pump:
+            waiting, self._after_pump = self._after_pump, []
+            for callback in waiting:
+                callback()
+
+    def owes(self, consumer: Consumer) -> bool:
+        """Whether messages that this consumer can take are on their way from disk."""
+        return consumer.credit() > 0 and any(level.is_loading for level in self.levels)
+
+    def after_pump(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when consumers were served next."""
+        self._after_pump.append(callback)
+
+    def _serve_consumers(self) -> None:
         budget = PUMP_BYTES
         while budget > 0:
             backlog = self._head_level()
@@ -552,6 +568,9 @@ class Queue:
             consumer.outlet.consumer_cancelled(consumer)
         while self._getters:
             self._getters.popleft()(None, None)
+        waiting, self._after_pump = self._after_pump, []
+        for callback in waiting:
+            callback()
         for level in self.levels:
             if level.has_log:
                 level.log.delete()

@@ -45,6 +45,9 @@ class FakeScheduler:
         heapq.heappush(self._timers, (self.now_ms + delay_s * 1000, next(self._count), timer))
         return timer
 
+    def touch(self) -> None:
+        """Nothing: the tests end turns themselves."""
+
     def queue_dirty(self, queue: Pumpable) -> None:
         """Pump at the end of the turn."""
         if not queue.is_dirty:
