@@ -210,3 +210,38 @@ def test_contents_of_two_channels_interleave() -> None:
     assert [event.channel for event in events] == [1, 2]
     whole = running(1, 2).receive_data(b"".join(lanes[0] + lanes[1]))
     assert flat(events) == flat(whole)
+
+
+def test_closing_a_channel_that_is_gone_does_nothing() -> None:
+    connection = running(1)
+    connection.close_channel(7, errors.NotFound("x"))
+    connection.channel_close_ok(7)
+    assert connection.take_out() == b""
+
+
+def test_an_error_of_what_came_just_before_the_clients_close() -> None:
+    connection = running(1)
+    connection.receive_data(publish(1) + method(1, CLOSE))
+    connection.close_channel(1, errors.NotFound("no exchange 'x' in vhost '/'"))
+    connection.channel_close_ok(1)
+    assert [value.name for value in sent(connection)] == ["Channel.Close", "Channel.CloseOk"]
+    assert connection.receive_data(method(1, CLOSE_OK)) == [ChannelClosed(1, by_client=False)]
+
+
+def test_content_on_a_channel_that_was_never_opened() -> None:
+    error = failure(raw_frame(3, 9, b"x"))
+    assert isinstance(error, errors.UnexpectedFrame)
+    assert error.text == "expected method frame, got non method frame instead"
+
+
+def test_an_ack_in_the_middle_of_a_content() -> None:
+    command = method(1, commands.Basic.Publish(routing_key="q"))
+    header = content(1, b"x" * 40000)[0]
+    error = failure(command + header + encode_ack(1, 1, False), 1)
+    assert error.text == "expected content body, got non content body frame instead"
+
+
+def test_nothing_but_a_too_large_message() -> None:
+    connection = running(1, max_message_size=10)
+    (event,) = connection.receive_data(publish(1, b"x" * 11))
+    assert isinstance(event, ChannelFailed)

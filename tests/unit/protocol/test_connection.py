@@ -5,8 +5,18 @@ from pamqp import commands
 
 from protocol import errors, methods
 from protocol.codec import PublishRun, encode_ack
+from protocol.connection import ProtocolOptions, ServerConnection
 from protocol.events import ConnectionCloseReceived, Disconnect
-from tests.support.amqp_frames import method, publish, raw_frame, running, sent
+from tests.support.amqp_frames import (
+    PROTOCOL_HEADER,
+    method,
+    publish,
+    raw_frame,
+    running,
+    sent,
+    start_ok,
+    tune_ok,
+)
 
 HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 
@@ -174,3 +184,19 @@ def test_a_small_publish_is_waited_for_and_a_large_one_is_not() -> None:
         ]
         (run,) = events
         assert run.messages[0].size == size
+
+
+def test_a_close_before_the_client_may_see_one_is_silent() -> None:
+    connection = ServerConnection(ProtocolOptions())
+    connection.close_with(errors.ConnectionForced("going down"))
+    assert (connection.take_out(), connection.state) == (b"", "closed")
+
+
+def test_a_publish_before_the_connection_is_open() -> None:
+    connection = ServerConnection(ProtocolOptions())
+    connection.receive_data(PROTOCOL_HEADER + start_ok())
+    connection.accept_login()
+    connection.receive_data(tune_ok())
+    (error,) = connection.receive_data(publish(1))
+    assert isinstance(error, errors.UnexpectedFrame)
+    assert error.text.startswith("type 1, all octets = <<0,60,0,40,")
