@@ -1,0 +1,372 @@
+"""The loop side: batches, epochs, memory, reads; with everything applied in this thread.
+
+Covers: storage/queue_log.py, storage/batch.py, storage/staging.py, storage/writer.py, storage/queue_disk.py,
+ storage/vhost_store.py, storage/store_context.py, storage/queue_rewrite.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from storage.batch import Ack, AckMany, Append, Batch, Delete, Discard
+from storage.engine import Engine
+from storage.errors import StoreClosed
+from storage.queue_log import QueueLog
+from storage.staging import PendingQueue, stage
+from storage.types import PERSISTENT, StoreOptions
+from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
+from tests.support.sim_filesystem import SimFileSystem
+from tests.support.stored_message import FakeMessage
+
+SMALL, LARGE = 50, 5000
+
+
+def engine_on(
+    filesystem: SimFileSystem, rows: dict[tuple[str, str], object] | None = None, **options: object
+) -> Engine:
+    kept = {} if rows is None else rows
+    engine = Engine(
+        "/data",
+        filesystem,
+        replace(StoreOptions(), **options),
+        SilentObserver(),
+        FakeMessage,
+        lambda _: SimDefinitions(filesystem, kept),
+    )
+    engine.recover()
+    engine.start_inline()
+    return engine
+
+
+def run_of(first: int, count: int, size: int = SMALL, *, persistent: bool = True) -> list[FakeMessage]:
+    return [make_message(first + at, size, persistent) for at in range(count)]
+
+
+def publish(log: QueueLog, first: int, count: int, size: int = SMALL) -> list[FakeMessage]:
+    messages = run_of(first, count, size)
+    log.append(first, list(messages), None, count * size)
+    return messages
+
+
+class HeldEngine(Engine):
+    """Batches are held back until `release`, as while a disk thread is busy."""
+
+    held: list[Batch]
+
+    def start_held(self) -> None:
+        self.held = []
+        self.start_inline()
+        backend = self._backend
+        assert backend is not None
+        self._submit = backend.submit
+        backend.submit = self.held.append  # type: ignore[method-assign]
+
+    def release(self) -> None:
+        self._submit(self.held.pop(0))
+
+
+def held_engine() -> HeldEngine:
+    filesystem = SimFileSystem()
+    engine = HeldEngine(
+        "/data",
+        filesystem,
+        StoreOptions(backlog_limit=100_000),
+        SilentObserver(),
+        FakeMessage,
+        lambda _: SimDefinitions(filesystem, {}),
+    )
+    engine.recover()
+    engine.start_held()
+    return engine
+
+
+def test_an_empty_turn_hands_nothing_over() -> None:
+    engine = engine_on(SimFileSystem())
+    engine.hand_over()
+    assert engine.epoch == 1
+    engine.require_sync()
+    committed: list[int] = []
+    engine.on_committed = committed.append
+    engine.hand_over()
+    assert (engine.epoch, committed) == (2, [1])
+
+
+def test_one_batch_is_in_flight_and_the_next_collects() -> None:
+    engine = held_engine()
+    committed: list[int] = []
+    engine.on_committed = committed.append
+    log = engine.open_queue("/", "q", durable=True)
+    for seq in range(4):
+        publish(log, seq, 1)
+        engine.require_sync()
+        engine.hand_over()
+    assert (len(engine.held), engine.epoch) == (1, 2)
+    engine.release()
+    assert committed == [1]
+    assert (len(engine.held), engine.epoch) == (1, 3)
+    assert len(engine.held[0].commands) == 3
+    engine.release()
+    assert committed == [1, 2]
+    assert not engine.held
+
+
+def test_the_backlog_is_told_once_and_again_below_half() -> None:
+    engine = held_engine()
+    told: list[bool] = []
+    engine.on_backlog = told.append
+    log = engine.open_queue("/", "q", durable=True)
+    for at in range(3):
+        publish(log, 10 * at, 10, LARGE)
+    engine.hand_over()
+    assert told == [True]
+    publish(log, 30, 2, LARGE)
+    engine.release()
+    assert (told, engine.backlog_bytes > 0) == ([True, False], True)
+
+
+def test_what_is_not_finished_is_read_from_memory() -> None:
+    engine = held_engine()
+    log = engine.open_queue("/", "q", durable=True)
+    first = publish(log, 0, 3)
+    engine.hand_over()
+    second = publish(log, 3, 3)
+    answer = log.read(1, 4, 1 << 20, lambda *_: None)
+    assert answer is not None
+    loaded, next_seq = answer
+    assert [message for _, message, _ in loaded] == [*first[1:], *second[:2]]
+    assert next_seq == 5
+    log.ack(1, 2, None)
+    log.ack_many([4])
+    answer = log.read(0, 10, 1 << 20, lambda *_: None)
+    assert answer is not None
+    assert [seq for seq, _, _ in answer[0]] == [0, 3, 5]
+    assert log.memory_bytes > 6 * SMALL
+    engine.hand_over()
+    engine.release()
+    engine.release()
+    assert log.memory_bytes < 6500  # holes: two bit sets of 2 KiB
+    assert [seq for seq, _, _ in read_all(log, 2)] == [0, 3, 5]
+
+
+def test_a_read_keeps_to_both_limits_and_brings_one_at_least() -> None:
+    engine = engine_on(SimFileSystem())
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 10, 100)
+    engine.hand_over()
+    for max_count, max_bytes, expected in ((3, 1 << 20, 3), (100, 350, 3), (100, 1, 1)):
+        answer = log.read(2, max_count, max_bytes, lambda *_: None)
+        assert answer is not None
+        assert [seq for seq, _, _ in answer[0]] == list(range(2, 2 + expected))
+        assert answer[1] == 2 + expected
+
+
+def test_older_messages_may_come_after_younger_ones() -> None:
+    engine = engine_on(SimFileSystem(), segment_entry_count=16)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 20, 10)
+    engine.hand_over()
+    publish(log, 5, 10)
+    assert [seq for seq, _, _ in read_all(log, 4)] == [*range(5, 15), *range(20, 30)]
+    engine.hand_over()
+    publish(log, 15, 3)
+    publish(log, 2, 2)
+    assert [seq for seq, _, _ in read_all(log, 4)] == [2, 3, *range(5, 18), *range(20, 30)]
+
+
+def test_a_message_acked_in_its_own_batch_is_not_written() -> None:
+    engine = engine_on(SimFileSystem())
+    log = engine.open_queue("/", "q", durable=True)
+    messages = publish(log, 0, 10, LARGE)
+    log.ack(0, 6, messages[:7])
+    log.ack_many([8])
+    engine.hand_over()
+    assert engine.stats()["elided"] == 8
+    assert engine.stats()["written"] == 2
+    assert [seq for seq, _, _ in read_all(log, 5)] == [7, 9]
+    assert messages[0].handle == -1
+    assert messages[7].handle >= 0
+
+
+def test_one_copy_for_any_fan_out() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    logs = [engine.open_queue("/", f"q{at}", durable=True) for at in range(5)]
+    messages = run_of(0, 4, LARGE)
+    for log in logs:
+        log.append(0, list(messages), None, 4 * LARGE)
+    engine.require_sync()
+    engine.hand_over()
+    sizes = [filesystem.file_size(path) for path in filesystem.paths() if path.endswith(".seg")]
+    assert sum(sizes) < 4 * LARGE + 1000
+    assert not [path for path in filesystem.paths() if path.endswith(".qs")]
+    for log in logs[:4]:
+        log.ack(0, 3, messages)
+    engine.hand_over()
+    assert [m.raw for _, m, _ in read_all(logs[4], 9)] == [m.raw for m in messages]
+    logs[4].ack(0, 3, None)  # without the messages: looked up
+    engine.hand_over()
+    engine.idle()
+    writer = engine._writer
+    assert writer is not None
+    assert writer.context.vhost("/").persistent.stats()["live_messages"] == 0
+
+
+def test_the_embed_rule_counts_body_and_properties() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+    below, at = make_message(0, 4088, True), make_message(1, 4096, True)
+    properties = b"\x40\x00" + b"x" * 4000
+    head = b"\x02\x00\x01" + (12 + len(properties)).to_bytes(4, "big") + b"\x00\x3c\x00\x00"
+    raw = head + (200).to_bytes(8, "big") + properties + b"\xce" + b"b" * 200
+    wide = FakeMessage(b"\x00\x00", raw, 200, PERSISTENT)
+    log.append(0, [below, at, wide], None, 9000)
+    engine.hand_over()
+    assert (below.handle, at.handle >= 0, wide.handle >= 0) == (-1, True, True)
+    assert [m.raw for _, m, _ in read_all(log, 9)] == [below.raw, at.raw, wide.raw]
+
+
+def test_a_purge_a_deletion_and_a_new_queue_of_the_same_name() -> None:
+    engine = engine_on(SimFileSystem(), segment_entry_count=16)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 40)
+    engine.hand_over()
+    log.discard_below(35)
+    assert [seq for seq, _, _ in read_all(log, 9)] == list(range(35, 40))
+    engine.hand_over()
+    assert [seq for seq, _, _ in read_all(log, 9)] == list(range(35, 40))
+    log.delete()
+    again = engine.open_queue("/", "q", durable=True)
+    assert again.recovered is None
+    publish(again, 0, 2)
+    engine.hand_over()
+    assert [seq for seq, _, _ in read_all(again, 9)] == [0, 1]
+
+
+def test_an_empty_queue_keeps_no_files() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 10)
+    engine.hand_over()
+    log.ack(0, 9, None)
+    engine.hand_over()
+    engine.idle()
+    assert not [path for path in filesystem.paths() if path.endswith((".qi", ".qs"))]
+    publish(log, 10, 1)
+    engine.hand_over()
+    assert [seq for seq, _, _ in read_all(log, 9)] == [10]
+
+
+def test_a_few_waiting_messages_do_not_keep_a_large_store() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem, rewrite_above=10_000)
+    log = engine.open_queue("/", "q", durable=True)
+    messages = publish(log, 0, 400, 1000)
+    engine.hand_over()
+    log.ack(0, 380, None)
+    log.ack_many([390, 395])
+    engine.hand_over()
+    engine.idle()
+    assert engine.stats()["rewritten"] == 1
+    stores = [path for path in filesystem.paths() if path.endswith(".qs")]
+    assert sum(map(filesystem.file_size, stores)) < 40_000
+    left = [seq for seq in range(381, 400) if seq not in (390, 395)]
+    assert [(s, m.raw) for s, m, _ in read_all(log, 9)] == [(s, messages[s].raw) for s in left]
+    publish(log, 400, 3, 1000)
+    engine.hand_over()
+    assert [seq for seq, _, _ in read_all(log, 9)] == [*left, 400, 401, 402]
+
+
+def test_damage_on_disk_costs_that_message_only() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 20)
+    engine.require_sync()
+    engine.hand_over()
+    store = next(path for path in filesystem.paths() if path.endswith(".qs"))
+    filesystem.damage(store, 600, b"\xff\xff")
+    found = [seq for seq, _, _ in read_all(log, 50)]
+    assert len(found) == 19
+    assert engine.stats()["lost"] == 1
+    engine.idle()
+    assert [seq for seq, _, _ in read_all(log, 50)] == found
+    assert engine.stats()["lost"] == 1
+
+
+def test_files_stay_within_the_budget() -> None:
+    engine = engine_on(SimFileSystem(), open_files=10)
+    logs = [engine.open_queue("/", f"q{at}", durable=True) for at in range(100)]
+    for log in logs:
+        publish(log, 0, 2)
+    engine.hand_over()
+    engine.idle()
+    assert engine.stats()["open_files"] <= 10
+    assert all(len(read_all(log, 9)) == 2 for log in logs)
+
+
+def test_definitions_are_rows_and_go_with_their_batch() -> None:
+    rows: dict[tuple[str, str], object] = {}
+    engine = engine_on(SimFileSystem(), rows)
+    engine.definitions.put("queue", "q", {"a": 1})
+    engine.definitions.put("queue", "r", {})
+    engine.definitions.delete("queue", "r")
+    assert rows == {}
+    engine.hand_over()
+    assert rows == {("queue", "q"): {"a": 1}}
+    with pytest.raises(ValueError, match="None"):
+        engine.definitions.put("queue", "q", None)
+
+
+def test_a_vhost_goes_with_all_its_queues() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("v", "q", durable=True)
+    publish(log, 0, 3, LARGE)
+    engine.hand_over()
+    engine.delete_vhost("v")
+    engine.hand_over()
+    assert not [path for path in filesystem.paths() if "/vhosts/" in path]
+    assert engine.stats()["open_queues"] == 0
+
+
+def test_order_of_life() -> None:
+    filesystem = SimFileSystem()
+    engine = Engine("/data", filesystem, StoreOptions(), SilentObserver(), FakeMessage)
+    with pytest.raises(StoreClosed):
+        engine.start_inline()
+    engine.close()
+    with pytest.raises(ValueError, match="version 1"):
+        engine_on(SimFileSystem()).open_queue("/", "q", durable=True, version=1)
+
+
+def test_staging_elides_merges_and_keeps_order() -> None:
+    pending = PendingQueue()
+    messages = run_of(0, 10)
+    pending.append(Append(1, 0, messages[:4], None))
+    pending.append(Append(1, 4, messages[4:], None))
+    assert len(pending.runs) == 1
+    pending.ack(Ack(1, 2, 3, None))
+    pending.ack_seqs([7, 99])
+    pending.discard(1)
+    kept = [seq for run in pending.runs for seq in range(run.first_seq, run.end_seq)]
+    assert kept == [1, 4, 5, 6, 8, 9]
+    assert [m for run in pending.runs for m in run.messages] == [messages[seq] for seq in kept]
+    assert (pending.elided, pending.acked_seqs, pending.acks) == (4, [99], [])
+    pending.ack(Ack(1, 8, 20, None))
+    assert pending.acks == [Ack(1, 8, 20, None)]
+
+
+def test_staging_forgets_what_a_deleted_queue_had_to_write() -> None:
+    batch = Batch(1)
+    batch.commands += [
+        Append(1, 0, run_of(0, 2), [5, 6]),
+        AckMany(1, [7]),
+        Discard(1, 1),
+        Delete(1),
+    ]
+    staged = stage(batch)
+    assert (staged.queues, staged.control) == ({}, [Delete(1)])
