@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.journal import QueueLedger, judge, make_body, read_body
-from tests.crash.kill_cycles import SCENARIOS, Cycle, Report
+from tests.crash.kill_cycles import SCENARIOS, Cycle, Report, run
 from tests.support.broker_process import external_target
 
 # Lazy with fan-out during compaction, mode default with declarations, large bodies.
@@ -23,6 +23,14 @@ def test_nothing_confirmed_is_lost_when_the_node_is_killed(tmp_path: Path, numbe
     Cycle(tmp_path, SCENARIOS[number], 100 if large else 1500, seed=number).run(report)
     assert report.is_clean, (report.summary(), report.problems)
     assert report.confirmed >= 100
+
+
+@pytest.mark.long
+@pytest.mark.skipif(external_target() is not None, reason="kills a process of its own")
+def test_twenty_kills_under_a_hundred_thousand_confirmed_messages(tmp_path: Path) -> None:
+    report = run(20, 6500, 1, tmp_path)
+    assert report.is_clean, (report.summary(), report.problems)
+    assert report.confirmed >= 100_000
 
 
 def test_the_oracle_sees_each_kind_of_damage() -> None:

@@ -21,3 +21,9 @@ def test_bad_frames_neither_kill_nor_fatten_the_broker(tmp_path: Path, seed: int
     outcome = run(tmp_path, 4000, seed)
     assert outcome.holds, outcome
     assert outcome.frames >= 4000
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_bad_frames(tmp_path: Path) -> None:
+    outcome = run(tmp_path, 100_000, seed=3)
+    assert outcome.holds, outcome
