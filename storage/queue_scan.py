@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from itertools import compress
 
+from storage.file_cache import parent_of
 from storage.filesystem import FileSystem
 from storage.queue_disk import QueueDisk
 from storage.queue_index import (
@@ -149,6 +150,7 @@ def _scan_segment(
     segment.restore(present, present & ~live)
     if transient or bad:
         scan.changed.add(number)
+    _keep(scan, segment)
     index.adopt(segment)
     shared = live & shared_bits
     if shared:
@@ -156,6 +158,19 @@ def _scan_segment(
         selectors = selectors_of(shared)
         tally.add(list(compress(columns.locations, selectors)))
     return generation
+
+
+def _keep(scan: QueueScan, segment: Segment) -> None:
+    """What is found and not known to be durable has to become so: a killed process left it to the kernel."""
+    queue = scan.queue
+    if not segment.live or (segment.store_end and segment.synced_end >= segment.store_end):
+        return
+    path = queue.index.path(segment.number)
+    queue.cache.index_written(path, queue.cache.get(path))
+    if segment.store_end:
+        queue.store.written(segment.number, segment.generation)
+    queue.cache.dir_changed(queue.directory)
+    queue.cache.dir_changed(parent_of(queue.directory))
 
 
 def _bad_bodies(

@@ -170,9 +170,7 @@ def save_clean(
     for store in context.vhosts():
         store.persistent.close()
         store.transient.close()
-    failed = context.cache.sync()
-    if failed:
-        raise SyncFailed(failed[0])
+    _sync(context)
     vhosts = context.vhosts()
     parts = [dump_json({"vhosts": [[store.vhost] for store in vhosts], "queues": rows})]
     parts += [store.persistent.snapshot_terms() for store in vhosts]
@@ -234,6 +232,10 @@ def _rebuild(context: StoreContext, report: RecoveryReport) -> None:
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
         _rebuild_vhost(context, vhost, report)
+        _sync(context)
+
+
+def _sync(context: StoreContext) -> None:
     failed = context.cache.sync()
     if failed:
         raise SyncFailed(failed[0])
@@ -276,6 +278,8 @@ def _rebuild_vhost(context: StoreContext, vhost: str, report: RecoveryReport) ->
     entries = context.filesystem.listdir(root) if context.filesystem.exists(root) else []
     context.adopt_vhost(store)
     for entry in entries:
+        if context.cache.dirty_count > context.options.open_files:
+            _sync(context)
         scan = _rebuild_queue(context, vhost, f"{root}/{entry}", tally)
         if scan is not None:
             scans.append(scan)
