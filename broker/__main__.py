@@ -17,13 +17,12 @@ from importlib import import_module
 
 import uvloop
 
-from config.errors import ConfigError
-from config.load import Loaded, load, parse_argv
-from storage.errors import StorageError
-
 from broker.listener import CannotListen
 from broker.log import LogObserver, make_logger
 from broker.node import VERSION, DataDirectoryLocked, Node
+from config.errors import ConfigError
+from config.load import Loaded, load, parse_argv
+from storage.errors import StorageError
 
 EX_CONFIG = 78
 SWITCH_INTERVAL_S = 0.001
@@ -43,7 +42,9 @@ def process_age_s() -> float:
 async def run(loaded: Loaded) -> int:
     """Start the node, serve until asked to stop, stop it."""
     config = loaded.config
-    observer = LogObserver(make_logger(config.log.console_level or config.log.level, config.log.console_format))
+    observer = LogObserver(
+        make_logger(config.log.console_level or config.log.level, config.log.console_format)
+    )
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
     node = Node(config, observer)
@@ -70,9 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
     invocation = parse_argv(sys.argv[1:] if argv is None else argv, VERSION)
     try:
-        loaded = load(
-            invocation.config_path, os.environ, invocation.overrides, invocation.data_dir
-        )
+        loaded = load(invocation.config_path, os.environ, invocation.overrides, invocation.data_dir)
     except ConfigError as error:
         sys.stderr.write(f"burrowmq-server: {error}\n")
         return EX_CONFIG

@@ -15,10 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from protocol.codec import Message, encode_deliver, encode_get_ok, encode_return
-from protocol.connection import ServerConnection
-from protocol.errors import PreconditionFailed
-
 from broker.clock import Entropy, Scheduler
 from broker.confirms import Confirms
 from broker.metrics import ChannelMetrics, NodeMetrics
@@ -28,13 +24,15 @@ from broker.queue.queue import Queue
 from broker.reply import ReplyTarget, ReplyTargets
 from broker.router import Route
 from broker.unacked import Delivery, Piece, Unacked, UnknownTag
+from protocol.codec import Message, encode_deliver, encode_get_ok, encode_return
+from protocol.connection import ServerConnection
+from protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from protocol.methods import Method
-    from storage.engine import Engine
-
     from broker.auth import User
     from broker.vhost import Vhost
+    from protocol.methods import Method
+    from storage.engine import Engine
 
 
 class ChannelSession(Protocol):
@@ -222,9 +220,7 @@ class Channel:
     def consumer_cancelled(self, consumer: Consumer) -> None:
         """The queue went away: forget the consumer; tell the client if it asked for such notice."""
         if self.consumers.pop(consumer.tag, None) is not None and not self.is_closed:
-            self.session.cancel_notice(
-                self.number, consumer.tag, is_durable=consumer.queue.durable
-            )
+            self.session.cancel_notice(self.number, consumer.tag, is_durable=consumer.queue.durable)
 
     # -- settlements --------------------------------------------------------------------------------------------
 

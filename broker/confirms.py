@@ -33,7 +33,11 @@ class Confirms:
         self.next_seq_no = first + count
         self.unconfirmed_count += count
         pending = self._pending
-        if pending and (pending[-1][1] == epoch or (not epoch and pending[-1][1])) and pending[-1][0] == first - 1:
+        if (
+            pending
+            and (pending[-1][1] == epoch or (not epoch and pending[-1][1]))
+            and pending[-1][0] == first - 1
+        ):
             pending[-1][0] = first + count - 1
         else:
             pending.append([first + count - 1, epoch])

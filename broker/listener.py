@@ -40,7 +40,9 @@ def bind_all(endpoints: Sequence[tuple[str, int]], backlog: int) -> list[socket.
     """Bind every address; an empty host means all interfaces. Raises CannotListen."""
     sockets: list[socket.socket] = []
     every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104
-    wanted = [(host, port) for hosts, (_, port) in zip(every, endpoints, strict=True) for host in hosts]
+    wanted = [
+        (host, port) for hosts, (_, port) in zip(every, endpoints, strict=True) for host in hosts
+    ]
     for host, port in wanted:
         try:
             sockets.append(bind(host, port, backlog))

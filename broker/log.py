@@ -31,7 +31,11 @@ def _console(_: Any, __: str, event: structlog.typing.EventDict) -> str:
 
 def _plain(value: object) -> str:
     text = str(value)
-    text = text.encode("unicode_escape", "backslashreplace").decode() if not text.isprintable() else text
+    text = (
+        text.encode("unicode_escape", "backslashreplace").decode()
+        if not text.isprintable()
+        else text
+    )
     return repr(text) if " " in text or not text else text
 
 
@@ -46,7 +50,9 @@ def make_logger(level: str = "info", fmt: str = "plain", stream: TextIO | None =
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(min(LEVELS[level], logging.CRITICAL + 1)),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            min(LEVELS[level], logging.CRITICAL + 1)
+        ),
     )
 
 
@@ -65,7 +71,9 @@ class LogObserver:
 
     def connection_authenticated(self, connection: str, user: str, vhost: str, client: str) -> None:
         """connection.open succeeded."""
-        self._log.info("connection_opened", connection=connection, user=user, vhost=vhost, client=client)
+        self._log.info(
+            "connection_opened", connection=connection, user=user, vhost=vhost, client=client
+        )
 
     def login_refused(self, connection: str, mechanism: str, reason: str) -> None:
         """A login failed."""
@@ -82,12 +90,18 @@ class LogObserver:
 
     def connection_failed(self, connection: str, reply_code: int, text: str) -> None:
         """We close a connection because of an error."""
-        self._log.error("connection_failed", connection=connection, reply_code=reply_code, text=text)
+        self._log.error(
+            "connection_failed", connection=connection, reply_code=reply_code, text=text
+        )
 
     def channel_failed(self, connection: str, channel: int, reply_code: int, text: str) -> None:
         """We close a channel because of an error."""
         self._log.error(
-            "channel_closed", connection=connection, channel=channel, reply_code=reply_code, text=text
+            "channel_closed",
+            connection=connection,
+            channel=channel,
+            reply_code=reply_code,
+            text=text,
         )
 
     def bug_found(self, connection: str, error: BaseException) -> None:
@@ -120,9 +134,7 @@ class LogObserver:
 
     def node_started(self, name: str, codec: str, seconds: float) -> None:
         """Ready for clients."""
-        self._log.info(
-            "Server startup complete", node=name, codec=codec, seconds=round(seconds, 3)
-        )
+        self._log.info("Server startup complete", node=name, codec=codec, seconds=round(seconds, 3))
 
     def node_stopped(self, name: str) -> None:
         """Stopped cleanly."""

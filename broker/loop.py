@@ -147,7 +147,9 @@ class Turn:
         def sample() -> None:
             lag = max(0.0, time.monotonic() - due)
             self.lag_max_s = max(self.lag_max_s, lag)
-            bucket = next((i for i, edge in enumerate(LAG_BUCKETS_S) if lag <= edge), len(LAG_BUCKETS_S))
+            bucket = next(
+                (i for i, edge in enumerate(LAG_BUCKETS_S) if lag <= edge), len(LAG_BUCKETS_S)
+            )
             self.lag_counts[bucket] += 1
             self.watch_lag(interval_s)
 

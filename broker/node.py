@@ -19,14 +19,6 @@ import platform
 import time
 from typing import IO
 
-from config.schema import NodeConfig
-from protocol.codec import NAME as CODEC_NAME
-from protocol.codec import load_message
-from protocol.connection import ProtocolOptions, ServerConnection
-from storage.engine import Engine
-from storage.filesystem import OsFileSystem
-from storage.types import RecoveryReport, StoreOptions
-
 from broker import definitions, listener, resources
 from broker.alarms import Alarms
 from broker.auth import Auth, Permission
@@ -40,6 +32,13 @@ from broker.republish import Republisher
 from broker.session import Peer, Session, SessionContext
 from broker.transport import AmqpTransport
 from broker.vhost import Vhost, VhostOptions
+from config.schema import NodeConfig
+from protocol.codec import NAME as CODEC_NAME
+from protocol.codec import load_message
+from protocol.connection import ProtocolOptions, ServerConnection
+from storage.engine import Engine
+from storage.filesystem import OsFileSystem
+from storage.types import RecoveryReport, StoreOptions
 
 VERSION = "0.1.0"
 RABBITMQ_VERSION = "3.13.7"

@@ -12,10 +12,9 @@ from __future__ import annotations
 import base64
 from typing import Protocol
 
+from broker.clock import Entropy
 from protocol.codec import Message, encode_deliver
 from protocol.connection import ServerConnection
-
-from broker.clock import Entropy
 
 PSEUDO_QUEUE = "amq.rabbitmq.reply-to"
 PREFIX = b"amq.rabbitmq.reply-to."
@@ -64,7 +63,12 @@ class ReplyTarget:
         for message in messages:
             session.write(
                 encode_deliver(
-                    channel.number, tag, channel.next_tag, False, [message], session.connection.frame_max
+                    channel.number,
+                    tag,
+                    channel.next_tag,
+                    False,
+                    [message],
+                    session.connection.frame_max,
                 )
             )
         return 0

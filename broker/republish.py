@@ -11,21 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from protocol.codec import Message
-from protocol.properties import decode
-
 from broker.clock import Clock
 from broker.metrics import NodeMetrics
 from broker.observer import Observer
 from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from broker.queue.queue import Queue
 from broker.vhost import Vhost
+from protocol.codec import Message
+from protocol.properties import decode
 
 
 class Republisher:
     """Dead-letters for one vhost."""
 
-    def __init__(self, vhost: Vhost, clock: Clock, metrics: NodeMetrics, observer: Observer) -> None:
+    def __init__(
+        self, vhost: Vhost, clock: Clock, metrics: NodeMetrics, observer: Observer
+    ) -> None:
         self._vhost = vhost
         self._clock = clock
         self._metrics = metrics
@@ -61,5 +62,3 @@ class Republisher:
                     continue
                 exchange.publish_out += 1
                 queue.publish([dead], dead.flags, dead.size)
-
-

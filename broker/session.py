@@ -17,6 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from broker.alarms import Alarms
+from broker.auth import Auth, LoginRefused, User
+from broker.channel import Channel
+from broker.clock import Entropy
+from broker.loop import Turn
+from broker.methods import HANDLERS, basic
+from broker.metrics import NodeMetrics
+from broker.observer import Observer
+from broker.reply import ReplyTargets
+from broker.vhost import Vhost
 from protocol.codec import AckRun, PublishRun
 from protocol.connection import ServerConnection
 from protocol.errors import (
@@ -40,17 +50,6 @@ from protocol.events import (
 from protocol.methods import Basic, Connection, Method
 from protocol.sasl import credentials
 from storage.engine import Engine
-
-from broker.alarms import Alarms
-from broker.auth import Auth, LoginRefused, User
-from broker.channel import Channel
-from broker.clock import Entropy
-from broker.loop import Turn
-from broker.methods import HANDLERS, basic
-from broker.metrics import NodeMetrics
-from broker.observer import Observer
-from broker.reply import ReplyTargets
-from broker.vhost import Vhost
 
 SILENT_CLOSE_S = 3.0
 DEFERRED_MAX = 1000
@@ -114,7 +113,9 @@ class Peer:
 
 @dataclass(slots=True)
 class _Held:
-    events: deque[PublishRun | AckRun | MethodReceived | ChannelClosed] = field(default_factory=deque)
+    events: deque[PublishRun | AckRun | MethodReceived | ChannelClosed] = field(
+        default_factory=deque
+    )
 
 
 class Session:
@@ -190,7 +191,9 @@ class Session:
         except Exception as error:  # noqa: BLE001 - the one place; everything else propagates to it
             self._guard(channel, error, 60, 40)
         self.is_publisher = True
-        self.scheduler.output_dirty(self)  # a turn has to end: what was staged is handed over there, consumers or not
+        self.scheduler.output_dirty(
+            self
+        )  # a turn has to end: what was staged is handed over there, consumers or not
         alarms = self.context.alarms
         if alarms.active and not self.is_blocked:
             self.block()
@@ -393,9 +396,7 @@ class Session:
 
     def check_topic(self, permission: Any, exchange: str, routing_key: str) -> None:
         """Raise AccessRefused unless the user may use this key with the topic exchange."""
-        self.context.auth.check_topic(
-            self.user, self.vhost.name, permission, exchange, routing_key
-        )
+        self.context.auth.check_topic(self.user, self.vhost.name, permission, exchange, routing_key)
 
     # -- channels -----------------------------------------------------------------------------------------------
 
@@ -458,7 +459,7 @@ class Session:
         if not self.is_ended:
             self.fail(ConnectionForced(text))
 
-    def _on_close(self, event: ConnectionCloseReceived) -> None:  # noqa: ARG002
+    def _on_close(self, event: ConnectionCloseReceived) -> None:
         self._end_channels()
         self.connection.connection_close_ok()
         self.scheduler.output_dirty(self)

@@ -15,9 +15,8 @@ import struct
 from collections.abc import Callable
 from typing import cast
 
-from protocol.constants import HEARTBEAT_FRAME
-
 from broker.session import Session
+from protocol.constants import HEARTBEAT_FRAME
 
 WRITE_HIGH_WATER = 256 * 1024
 WRITE_HARD_LIMIT = 16 * 1024 * 1024

@@ -14,11 +14,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from protocol.codec import Message
-
 from broker.queue.backlog import Backlog, Batch
 from broker.queue.consumer import Consumer
 from broker.queue.queue import Queue
+from protocol.codec import Message
 
 COMPACT_ABOVE = 512
 
@@ -31,7 +30,12 @@ class Delivery:
     )  # fmt: skip
 
     def __init__(
-        self, first_tag: int, queue: Queue, backlog: Backlog, batch: Batch, consumer: Consumer | None
+        self,
+        first_tag: int,
+        queue: Queue,
+        backlog: Backlog,
+        batch: Batch,
+        consumer: Consumer | None,
     ) -> None:
         self.first_tag = first_tag
         self.queue = queue
@@ -160,8 +164,10 @@ class Unacked:
         else:
             delivery.messages[low:high] = [None] * (high - low)
             delivery.hole_count += high - low
-        while delivery.hole_count and delivery.head < len(delivery.messages) and (
-            delivery.messages[delivery.head] is None
+        while (
+            delivery.hole_count
+            and delivery.head < len(delivery.messages)
+            and (delivery.messages[delivery.head] is None)
         ):
             delivery.head += 1
             delivery.hole_count -= 1
@@ -194,10 +200,21 @@ def _without_overlap(deliveries: list[Delivery]) -> list[Delivery]:
             message = delivery.messages[index]
             if message is not None:
                 due = [delivery.expiries[index]] if delivery.expiries is not None else None
-                batch = Batch(delivery.seqs[index : index + 1], [message], message.size, delivery.kind, False, due)
+                batch = Batch(
+                    delivery.seqs[index : index + 1],
+                    [message],
+                    message.size,
+                    delivery.kind,
+                    False,
+                    due,
+                )
                 split.append(
                     Delivery(
-                        delivery.first_tag + index, delivery.queue, delivery.backlog, batch, delivery.consumer
+                        delivery.first_tag + index,
+                        delivery.queue,
+                        delivery.backlog,
+                        batch,
+                        delivery.consumer,
                     )
                 )
     return split

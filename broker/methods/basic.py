@@ -14,6 +14,14 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
+from broker.channel import Channel
+from broker.queue.backlog import Backlog, Batch
+from broker.queue.consumer import Consumer
+from broker.queue.dead_letter import routing_keys
+from broker.queue.queue import Queue
+from broker.reply import PSEUDO_QUEUE
+from broker.resource import describe
+from broker.router import Route
 from protocol import table
 from protocol.codec import Message, PublishRun, split_exrk
 from protocol.constants import (
@@ -33,15 +41,6 @@ from protocol.errors import (
 )
 from protocol.methods import Basic
 from protocol.properties import Properties, decode, rewrite
-
-from broker.channel import Channel
-from broker.queue.backlog import Backlog, Batch
-from broker.queue.consumer import Consumer
-from broker.queue.dead_letter import routing_keys
-from broker.queue.queue import Queue
-from broker.reply import PSEUDO_QUEUE
-from broker.resource import describe
-from broker.router import Route
 
 EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
@@ -187,7 +186,9 @@ def _check_properties(channel: Channel, properties: Properties) -> None:
 def check_expiration(text: str) -> None:
     """Raise PreconditionFailed, in RabbitMQ's words, unless `text` is a TTL in milliseconds."""
     digits = text[1:] if text[:1] in {"+", "-"} else text
-    end = next((index for index, char in enumerate(digits) if char not in "0123456789"), len(digits))
+    end = next(
+        (index for index, char in enumerate(digits) if char not in "0123456789"), len(digits)
+    )
     if not end:
         reason = "no_integer"
     elif end < len(digits):
@@ -206,10 +207,14 @@ def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
         value = (properties.headers or {}).get(name)
         if value is not None and not isinstance(value, list):
             kind = table.type_name(value)
-            raise PreconditionFailed(f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}')
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
+            )
     keys = tuple(routing_keys(message, properties))
     if len(keys) > KEYS_MAX:
-        raise PreconditionFailed(f"invalid message: more than {KEYS_MAX} routing keys in CC and BCC")
+        raise PreconditionFailed(
+            f"invalid message: more than {KEYS_MAX} routing keys in CC and BCC"
+        )
     return keys
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from broker.channel import Channel
 from protocol.errors import MethodNotImplemented
 from protocol.methods import Access
 from protocol.methods import Channel as ChannelMethods
-
-from broker.channel import Channel
 
 
 def flow(channel: Channel, method: Any) -> None:
@@ -20,7 +19,7 @@ def flow(channel: Channel, method: Any) -> None:
     channel.reply(ChannelMethods.FlowOk(active=True))
 
 
-def request(channel: Channel, method: Any) -> None:  # noqa: ARG001
+def request(channel: Channel, method: Any) -> None:
     """Old clients ask for a ticket; any will do."""
     channel.reply(Access.RequestOk())
 

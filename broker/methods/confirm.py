@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from protocol.errors import PreconditionFailed
-from protocol.methods import Confirm
-
 from broker.channel import Channel
 from broker.confirms import Confirms
+from protocol.errors import PreconditionFailed
+from protocol.methods import Confirm
 
 
 def select(channel: Channel, method: Any) -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from broker.channel import Channel, Transaction
+from broker.methods.basic import enqueue
 from protocol.errors import PreconditionFailed
 from protocol.methods import Tx
 
-from broker.channel import Channel, Transaction
-from broker.methods.basic import enqueue
 
-
-def select(channel: Channel, method: Any) -> None:  # noqa: ARG001
+def select(channel: Channel, method: Any) -> None:
     """Make the channel transactional; again is harmless."""
     if channel.confirms is not None:
         message = "cannot switch from confirm to tx mode"
@@ -33,7 +32,7 @@ def _transaction(channel: Channel) -> Transaction:
     return channel.transaction
 
 
-def commit(channel: Channel, method: Any) -> None:  # noqa: ARG001
+def commit(channel: Channel, method: Any) -> None:
     """Apply the transaction; the reply waits until it is durable."""
     transaction = _transaction(channel)
     channel.transaction = Transaction()
@@ -51,7 +50,7 @@ def commit(channel: Channel, method: Any) -> None:  # noqa: ARG001
         channel.reply(Tx.CommitOk())
 
 
-def rollback(channel: Channel, method: Any) -> None:  # noqa: ARG001
+def rollback(channel: Channel, method: Any) -> None:
     """Drop pending publishes; recorded settlements go back to being outstanding, without redelivery."""
     transaction = _transaction(channel)
     channel.transaction = Transaction()

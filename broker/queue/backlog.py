@@ -130,7 +130,9 @@ class Backlog:
             self.disk_first = self.next_seq
         return first
 
-    def append_ram(self, messages: list[Message], size: int, kind: int, expiries: list[int] | None) -> int:
+    def append_ram(
+        self, messages: list[Message], size: int, kind: int, expiries: list[int] | None
+    ) -> int:
         """Add a run at the tail, in RAM. Only legal while nothing is on disk. Returns the first id."""
         assert self.disk_count == 0
         first = self.next_seq
@@ -147,7 +149,9 @@ class Backlog:
             self.log.append(first, messages, expiries, size)
         return first
 
-    def append_disk(self, messages: list[Message], size: int, kind: int, expiries: list[int] | None) -> int:
+    def append_disk(
+        self, messages: list[Message], size: int, kind: int, expiries: list[int] | None
+    ) -> int:
         """Add a run at the tail, in the store only. Returns the first id."""
         first = self.next_seq
         if not self.disk_count:
@@ -346,9 +350,13 @@ class Backlog:
                 start = position + run_skip
                 messages = list(islice(self.ram, start, start + count))
                 expiries = (
-                    list(islice(self._expiries, start, start + count)) if self._expiries is not None else None
+                    list(islice(self._expiries, start, start + count))
+                    if self._expiries is not None
+                    else None
                 )
-                self.log.append(self.ram_first + start, messages, expiries, sum(m.size for m in messages))
+                self.log.append(
+                    self.ram_first + start, messages, expiries, sum(m.size for m in messages)
+                )
             position += run_count
         moved_bytes = sum(message.size for message in islice(self.ram, keep, None))
         for _ in range(moving):

@@ -33,7 +33,9 @@ def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = T
     for name in ("CC", "BCC") if with_bcc else ("CC",):
         value = headers.get(name)
         if isinstance(value, list):
-            keys.extend(key.encode("utf-8", "surrogateescape") for key in value if isinstance(key, str))
+            keys.extend(
+                key.encode("utf-8", "surrogateescape") for key in value if isinstance(key, str)
+            )
     return keys
 
 
@@ -72,11 +74,16 @@ def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
 
 def _merged(found: FieldValue, event: FieldTable) -> list[FieldValue]:
     """x-death with this event: an entry of the same (queue, reason) counts up and moves to the front."""
-    deaths = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    deaths = (
+        [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    )
     for index, entry in enumerate(deaths):
         if entry.get("queue") == event["queue"] and entry.get("reason") == event["reason"]:
             count = entry.get("count")
-            counted: FieldTable = {**entry, "count": Long((count if isinstance(count, int) else 0) + 1)}
+            counted: FieldTable = {
+                **entry,
+                "count": Long((count if isinstance(count, int) else 0) + 1),
+            }
             return [counted, *deaths[:index], *deaths[index + 1 :]]
     return [event, *deaths]
 

@@ -6,10 +6,9 @@ slice per consumer. Called by `broker.queue.queue` for runs that arrive and for 
 
 from __future__ import annotations
 
-from protocol.codec import Message
-
 from broker.queue.backlog import Backlog, Batch
 from broker.queue.consumer import UNLIMITED, Consumer
+from protocol.codec import Message
 
 
 def share(group: list[Consumer], count: int) -> tuple[int, int]:

@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from broker.queue import expiry
+from broker.queue.dispatch import body_bytes
 from protocol.codec import Message
 from protocol.constants import PROP_PRIORITY
 from protocol.properties import decode
-
-from broker.queue import expiry
-from broker.queue.dispatch import body_bytes
 
 if TYPE_CHECKING:
     from broker.queue.queue import Queue, Rejected
@@ -71,7 +70,9 @@ def _levels(queue: Queue, messages: list[Message], flags: int) -> dict[int, list
     return dict(sorted(levels.items(), reverse=True))
 
 
-def _publish_or_expire(queue: Queue, messages: list[Message], flags: int, deadlines: list[int]) -> int:
+def _publish_or_expire(
+    queue: Queue, messages: list[Message], flags: int, deadlines: list[int]
+) -> int:
     """TTL 0: a message that no consumer takes at once is discarded without being queued."""
     now = queue.context.scheduler.wall_ms()
     outcome = 0

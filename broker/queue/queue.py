@@ -21,10 +21,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.codec import Message
-from protocol.constants import PERSISTENT, PROP_EXPIRATION
-from storage.engine import Engine, QueueLog
-
 from broker.clock import Scheduler, Timer
 from broker.metrics import NodeMetrics, QueueMetrics
 from broker.queue import expiry, limits
@@ -32,6 +28,9 @@ from broker.queue.backlog import DURABLE, LOGGED, TRANSIENT, Backlog, Batch, Ret
 from broker.queue.consumer import Consumer, Consumers
 from broker.queue.dispatch import body_bytes, deal, share
 from broker.queue.settings import Settings
+from protocol.codec import Message
+from protocol.constants import PERSISTENT, PROP_EXPIRATION
+from storage.engine import Engine, QueueLog
 
 RAM_LIMIT = 2048
 """Most messages that a queue in bounded mode keeps in RAM (RabbitMQ 3.12's figure)."""
@@ -191,7 +190,12 @@ class Queue:
         return limits.publish(self, messages, flags, size)
 
     def enqueue(
-        self, backlog: Backlog, messages: list[Message], flags: int, size: int, expiries: list[int] | None
+        self,
+        backlog: Backlog,
+        messages: list[Message],
+        flags: int,
+        size: int,
+        expiries: list[int] | None,
     ) -> int:
         """Hand a run to waiting consumers, store the rest at the tail of `backlog`."""
         is_durable = self.durable and bool(flags & PERSISTENT)
@@ -207,7 +211,9 @@ class Queue:
         if is_durable:
             self.persistent_count += len(messages)
             self.persistent_bytes += size
-        self._store(backlog, messages, size, LOGGED | DURABLE if is_durable else TRANSIENT, expiries)
+        self._store(
+            backlog, messages, size, LOGGED | DURABLE if is_durable else TRANSIENT, expiries
+        )
         if expiries is not None:
             expiry.arm(self)
         if self.consumers.open_count:
@@ -215,7 +221,12 @@ class Queue:
         return outcome
 
     def _store(
-        self, backlog: Backlog, messages: list[Message], size: int, kind: int, expiries: list[int] | None
+        self,
+        backlog: Backlog,
+        messages: list[Message],
+        size: int,
+        kind: int,
+        expiries: list[int] | None,
     ) -> None:
         if kind & LOGGED:
             self.metrics.disk_writes += len(messages)
@@ -237,7 +248,11 @@ class Queue:
                 backlog.append_disk(tail, size - head_bytes, kind, cut[1])
 
     def _hand_over(
-        self, backlog: Backlog, messages: list[Message], is_durable: bool, expiries: list[int] | None
+        self,
+        backlog: Backlog,
+        messages: list[Message],
+        is_durable: bool,
+        expiries: list[int] | None,
     ) -> tuple[int, bool]:
         """Give waiting consumers their share; (how many messages, was anything written to the store)."""
         taken = 0
@@ -491,7 +506,9 @@ class Queue:
             or settings.max_priority is not None
         )
         for level in self.levels:
-            level.track_runs = settings.max_length is not None or settings.max_length_bytes is not None
+            level.track_runs = (
+                settings.max_length is not None or settings.max_length_bytes is not None
+            )
         if settings.overflow == "drop-head":
             limits.enforce(self)
         self.touch()

@@ -7,8 +7,13 @@ from protocol.properties import Properties, build
 
 
 def message(
-    body: bytes = b"", *, routing_key: bytes = b"q", exchange: bytes = b"", persistent: bool = False,
-    expiration: str | None = None, priority: int | None = None,
+    body: bytes = b"",
+    *,
+    routing_key: bytes = b"q",
+    exchange: bytes = b"",
+    persistent: bool = False,
+    expiration: str | None = None,
+    priority: int | None = None,
 ) -> Message:
     """One message as a client would have published it."""
     properties = Properties(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from protocol.codec import Message
-
 from broker.metrics import NodeMetrics
 from broker.queue.backlog import Backlog, Batch
 from broker.queue.consumer import UNLIMITED, Consumer
 from broker.queue.queue import Queue, QueueContext, QueueOptions
 from broker.queue.settings import QueueMode, Settings
+from protocol.codec import Message
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.memory_log import MemoryEngine
 from tests.support.messages import body_of
@@ -80,7 +79,9 @@ class QueueBench:
             republish=self._republish,
             on_unused=self.unused.append,
         )
-        self.queue = Queue("q", Settings(mode=queue_mode, **settings), self.context, durable=durable)
+        self.queue = Queue(
+            "q", Settings(mode=queue_mode, **settings), self.context, durable=durable
+        )
 
     def _republish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
         self.dead.extend((reason, body_of(message.raw)) for message in messages)

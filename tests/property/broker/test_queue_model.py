@@ -51,7 +51,9 @@ class QueueModel(RuleBasedStateMachine):
         self.inbox.limit = 0
         expected = self.ready[: len(self.inbox.bodies) - self.seen]
         assert [int(body) for body in self.inbox.bodies[self.seen :]] == expected
-        assert len(expected) == min(len(self.ready), count) or len(expected) >= min(len(self.ready), 1)
+        assert len(expected) == min(len(self.ready), count) or len(expected) >= min(
+            len(self.ready), 1
+        )
         self.seen = len(self.inbox.bodies)
         del self.ready[: len(expected)]
         self.unacked.extend(expected)

@@ -231,7 +231,12 @@ def test_ttl_zero_is_delivered_now_or_never():
 
 def test_priorities_order_levels_and_keep_order_inside():
     bench = QueueBench(max_priority=5)
-    bench.publish(message(b"a"), message(b"b", priority=3), message(b"c", priority=9), message(b"d", priority=3))
+    bench.publish(
+        message(b"a"),
+        message(b"b", priority=3),
+        message(b"c", priority=9),
+        message(b"d", priority=3),
+    )
     assert bench.queue.ready_count == 4
     assert bench.drain() == [b"c", b"b", b"d", b"a"]
 
