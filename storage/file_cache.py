@@ -5,7 +5,8 @@ sync. Called by queue_index and queue_store on the disk thread; the reader threa
 writer's lock and may go on reading one after it was evicted or unlinked, because a file closes with its last reference.
 
 Invariants: a dirty file stays open until it was synced, so that a failed write-back is reported to us; a sync that
-failed is never tried again on that file; stores are synced before indexes.
+failed is never tried again on that file; stores, indexes and directories are synced together, which is safe in any order
+because nothing is confirmed before all are: an index entry whose body did not make it is dropped at recovery.
 """
 
 from __future__ import annotations
@@ -119,27 +120,22 @@ class FileCache:
         return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
 
     def sync(self) -> list[str]:
-        """Make everything durable: stores, indexes, then directories. Gives the paths of files whose sync failed.
+        """Make everything durable: stores, indexes and directories. Gives the paths of files whose sync failed.
 
         Raises StorageError when a directory's fails.
         """
+        paths = {file: path for path, file in (*self._dirty_stores.items(), *self._dirty_indexes.items())}
+        directories = list(self._dirty_dirs)
+        self._dirty_stores.clear()
+        self._dirty_indexes.clear()
+        self._dirty_dirs.clear()
+        self.syncs += len(paths)
         failed: list[str] = []
-        for dirty in (self._dirty_stores, self._dirty_indexes):
-            while dirty:
-                path, file = dirty.popitem()
-                self.syncs += 1
-                try:
-                    file.fdatasync()
-                except OSError:
-                    self._open.pop(path, None)
-                    failed.append(path)
-        while self._dirty_dirs:
-            path, _ = self._dirty_dirs.popitem()
-            try:
-                self.filesystem.fsync_dir(path)
-            except FileNotFoundError:
-                continue  # the queue of this directory was deleted since
-            except OSError as error:
+        for item, error in self.filesystem.sync_all(list(paths), directories):
+            if not isinstance(item, str):
+                self._open.pop(paths[item], None)
+                failed.append(paths[item])
+            elif not isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
                 # Nothing can be written elsewhere instead of a name: the store is done.
-                raise StorageError(f"{path}: {error.strerror or error}") from error
+                raise StorageError(f"{item}: {error.strerror or error}") from error
         return failed

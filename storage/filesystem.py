@@ -18,8 +18,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+# More at once than a confirm's usual handful of files brings nothing (measured with 20).
+_SYNC_THREADS = 4
 # writev takes at most IOV_MAX buffers; 1024 on Linux.
 _IOV_MAX = 1024
 
@@ -67,6 +70,12 @@ class FileSystem(Protocol):
 
     def fsync_dir(self, path: str) -> None:
         """Make the creates, renames and unlinks in a directory durable."""
+
+    def sync_all(self, files: Sequence[File], directories: Sequence[str]) -> list[tuple[File | str, OSError]]:
+        """Sync files and directories, in this order or at the same time; give the files and paths that failed.
+
+        Everything is tried; a failure of one does not keep the others from being synced.
+        """
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing the target."""
@@ -166,8 +175,29 @@ class OsFile:
         self.close()
 
 
+def sync_in_order(
+    filesystem: FileSystem, files: Sequence[File], directories: Sequence[str]
+) -> list[tuple[File | str, OSError]]:
+    """`FileSystem.sync_all`, one after the other."""
+    failed: list[tuple[File | str, OSError]] = []
+    for file in files:
+        try:
+            file.fdatasync()
+        except OSError as error:
+            failed.append((file, error))
+    for path in directories:
+        try:
+            filesystem.fsync_dir(path)
+        except OSError as error:
+            failed.append((path, error))
+    return failed
+
+
 class OsFileSystem:
     """The real file system: thin calls, no policy."""
+
+    def __init__(self) -> None:
+        self._syncers: ThreadPoolExecutor | None = None
 
     def open(self, path: str) -> OsFile:
         """Open an existing file for reading and writing."""
@@ -190,6 +220,22 @@ class OsFileSystem:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def sync_all(self, files: Sequence[File], directories: Sequence[str]) -> list[tuple[File | str, OSError]]:
+        """Sync several at the same time: a journalling file system puts them into one commit.
+
+        Measured on ext4: two files one after the other 3.7 ms, at the same time 0.4 ms.
+        """
+        if len(files) + len(directories) < 2:
+            return sync_in_order(self, files, directories)
+        if self._syncers is None:
+            self._syncers = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="sync")
+        jobs = [self._syncers.submit(sync_in_order, self, (file,), ()) for file in files[1:]]
+        jobs += [self._syncers.submit(sync_in_order, self, (), (path,)) for path in directories]
+        failed = sync_in_order(self, files[:1], ())
+        for job in jobs:
+            failed += job.result()
+        return failed
 
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing the target."""

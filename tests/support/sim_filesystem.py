@@ -27,6 +27,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from storage.filesystem import File, sync_in_order
+
 SECTOR = 512
 Data = bytes | bytearray | memoryview
 
@@ -351,6 +353,10 @@ class SimFileSystem:
             done, self._pending = self._pending, []
         for link in done:
             _link(self._durable_names, link)
+
+    def sync_all(self, files: Sequence[File], directories: Sequence[str]) -> list[tuple[File | str, OSError]]:
+        """Sync one after the other, so that a cut or a fault has its place in a fixed order."""
+        return sync_in_order(self, files, directories)
 
     def rename(self, source: str, target: str) -> None:
         """Rename within one directory."""
