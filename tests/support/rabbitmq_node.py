@@ -157,11 +157,15 @@ def main() -> int:
     """Run a node in the foreground: DIRECTORY AMQP_PORT [MANAGEMENT_PORT]."""
     directory, port, *rest = sys.argv[1:]
     node = RabbitNode(Path(directory), int(port), management_port=int(rest[0]) if rest else None)
-    node.start()
-    sys.stdout.write(node.url + "\n")
-    sys.stdout.flush()
+    # A handler, not a blocked signal with sigwait: a blocked one would stay blocked in the server.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
-        signal.sigwait({signal.SIGTERM, signal.SIGINT})
+        node.start()
+        sys.stdout.write(node.url + "\n")
+        sys.stdout.flush()
+        signal.pause()
+    except KeyboardInterrupt:
+        return 0
     finally:
         node.stop()
     return 0
