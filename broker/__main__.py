@@ -17,9 +17,10 @@ from importlib import import_module
 
 import uvloop
 
+from broker.data_directory import DataDirectoryLocked
 from broker.listener import CannotListen
 from broker.log import LogObserver, make_logger
-from broker.node import VERSION, DataDirectoryLocked, Node
+from broker.node import VERSION, Node
 from config.errors import ConfigError
 from config.load import Loaded, load, parse_argv
 from storage.errors import StorageError

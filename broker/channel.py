@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 from broker.clock import Entropy, Scheduler
 from broker.confirms import Confirms
 from broker.metrics import ChannelMetrics, NodeMetrics
-from broker.queue.backlog import Backlog, Batch, Returned
+from broker.queue.backlog import Backlog
+from broker.queue.batch import Batch, Returned
 from broker.queue.consumer import UNLIMITED, Consumer
 from broker.queue.queue import Queue
 from broker.reply import ReplyTarget, ReplyTargets
@@ -231,8 +232,7 @@ class Channel:
                 return self.unacked.settle_up_to(last_tag)
             return self.unacked.settle_range(first_tag, last_tag)
         except UnknownTag as unknown:
-            message = f"unknown delivery tag {unknown.args[0]}"
-            raise PreconditionFailed(message) from None
+            raise PreconditionFailed(f"unknown delivery tag {unknown.args[0]}") from None
 
     def settle(self, pieces: list[Piece]) -> None:
         """Acked: the messages are gone for good."""

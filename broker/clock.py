@@ -81,6 +81,10 @@ class Scheduler(Clock, Protocol):
         """Something was staged or is to be sent: see that the turn has an end."""
         ...
 
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+        """Run `callback` when the store's batch `epoch` is durable; at once when it is already."""
+        ...
+
     def queue_dirty(self, queue: Pumpable) -> None:
         """Pump `queue` at the end of this turn."""
         ...

@@ -61,7 +61,7 @@ class Confirms:
             last = pending.popleft()[0]
         if not last and not self._nacked:
             return b"", 0
-        frames = []
+        frames: list[bytes] = []
         count = 0
         if last:
             count = last - self._acked_up_to

@@ -11,7 +11,7 @@ binding must not keep a broker down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +25,7 @@ from broker.vhost import Edge, ExchangeDeclaration
 if TYPE_CHECKING:
     from broker.auth import Auth
     from broker.binding import DestinationKind
-    from broker.policy import ApplyTo
+    from broker.policy import ApplyTo, PolicyValue
     from broker.resource import DefinitionLog
     from broker.vhost import Vhost
 
@@ -223,7 +223,7 @@ def _restore_policy(row: Row, vhost: Vhost) -> None:
     policy = Policy(
         name=_text(row, "name"),
         pattern=_text(row, "pattern"),
-        definition=definition,
+        definition=cast("Mapping[str, PolicyValue]", definition),
         apply_to=cast("ApplyTo", _text(row, "apply_to")),
         priority=priority,
     )

@@ -12,30 +12,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import functools
-import os
 import platform
 import time
-from typing import IO
+from collections.abc import Callable
 
 from broker import definitions, listener, resources
+from broker.admission import Admission
 from broker.alarms import Alarms
 from broker.auth import Auth, Permission
+from broker.data_directory import DataDirectory
 from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
-from broker.queue.queue import Queue, QueueContext, QueueOptions
+from broker.monitor import Monitor, ResourceLimits
+from broker.queue.context import QueueContext, QueueOptions
+from broker.queue.queue import Queue
 from broker.queue.settings import QueueDeclaration, Settings
 from broker.reply import ReplyTargets
 from broker.republish import Republisher
-from broker.session import Peer, Session, SessionContext
+from broker.session import Session, SessionContext
 from broker.transport import AmqpTransport
 from broker.vhost import Vhost, VhostOptions
+from broker.wire import Peer
 from config.schema import NodeConfig
 from protocol.codec import NAME as CODEC_NAME
 from protocol.codec import load_message
 from protocol.connection import ProtocolOptions, ServerConnection
+from protocol.table import FieldTable
 from storage.engine import Engine
 from storage.filesystem import OsFileSystem
 from storage.types import RecoveryReport, StoreOptions
@@ -47,13 +51,9 @@ STOP_GRACE_S = 3.0
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
 
 
-class DataDirectoryLocked(Exception):
-    """Another node uses the data directory."""
-
-
-def server_properties(cluster_name: str) -> dict[str, object]:
+def server_properties(cluster_name: str) -> FieldTable:
     """What connection.start tells: RabbitMQ's product and version, because clients branch on them; ours beside."""
-    capabilities = dict.fromkeys(
+    capabilities: FieldTable = dict.fromkeys(
         (
             "publisher_confirms",
             "exchange_exchange_bindings",
@@ -95,10 +95,6 @@ class Node:
         self.codec_name = CODEC_NAME
         self.report = RecoveryReport()
         self.alarms = Alarms(observer, self._on_alarm)
-        self.memory_limit_bytes = self._memory_limit()
-        self.disk_free_limit_bytes = config.resources.disk_absolute_bytes
-        self.disk_free_bytes = 0
-        self.rss_bytes = 0
         store = config.store
         self.engine = Engine(
             config.data_dir,
@@ -116,11 +112,14 @@ class Node:
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self._replies: dict[str, ReplyTargets] = {}
-        self._lock: IO[str] | None = None
+        self._directory = DataDirectory(config.data_dir)
         self._sweep: asyncio.TimerHandle | None = None
         self._stop_requested = asyncio.Event()
+        self._are_sessions_gone = asyncio.Event()
         self._is_stopped = False
         self.start_seconds = 0.0
+        self._loop: asyncio.AbstractEventLoop = None  # type: ignore[assignment]  # start()'s
+        self.monitor: Monitor = None  # type: ignore[assignment]  # made by start()
         self.turn: Turn = None  # type: ignore[assignment]  # made on the loop by start()
         self._context: SessionContext = None  # type: ignore[assignment]  # made by start()
         self._protocol_options: ProtocolOptions = None  # type: ignore[assignment]  # made by start()
@@ -131,27 +130,34 @@ class Node:
         """Recover and accept connections. Raises CannotListen, DataDirectoryLocked, StorageError."""
         began = time.monotonic()
         config = self.config
-        self._lock_data_dir()
-        loop = asyncio.get_running_loop()
-        self.turn = Turn(loop, self.engine.hand_over)
+        self._directory.lock()
+        self._loop = asyncio.get_running_loop()
+        self.turn = Turn(self._loop, self.engine.hand_over)
         self.report = self.engine.recover()
         self._restore()
         self._connect_engine()
-        self.engine.start(loop.call_soon_threadsafe)
+        self.engine.start(self._post)
+        self.monitor = self._make_monitor()
         self._load_start_batches()
         self.turn.touch()
         self._context = SessionContext(
-            turn=self.turn,
+            scheduler=self.turn,
             engine=self.engine,
             metrics=self.metrics,
             entropy=self.entropy,
             observer=self.observer,
             auth=self.auth,
             alarms=self.alarms,
-            vhosts=self.vhosts,
+            admission=Admission(
+                self.auth,
+                self.vhosts,
+                self.sessions,
+                config.connection_max,
+                self.metrics,
+                self.observer,
+            ),
             replies=self._replies_of,
-            sessions=self.sessions,
-            connection_max=config.connection_max,
+            on_lost=self._forget_session,
             consumer_max_per_channel=config.consumer_max_per_channel,
             write_budget_bytes=config.connection_write_budget_bytes,
         )
@@ -164,32 +170,18 @@ class Node:
             mechanisms=("PLAIN", "AMQPLAIN"),
             server_properties=server_properties(config.cluster_name or self.name),
         )
-        self._watch_resources()
+        self.monitor.look()
         await self._listen()
         self.turn.watch_lag()
         self._sweep_later()
         self.start_seconds = time.monotonic() - began
 
+    def _post(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(callback)
+
     def announce(self, process_seconds: float) -> None:
         """Log that the node is ready, with the time since the process began."""
         self.observer.node_started(self.name, self.codec_name, process_seconds)
-
-    def _lock_data_dir(self) -> None:
-        os.makedirs(self.config.data_dir, mode=0o700, exist_ok=True)
-        self._lock = open(os.path.join(self.config.data_dir, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.seek(0)
-            owner = self._lock.read().strip() or "unknown"
-            self._lock.close()
-            raise DataDirectoryLocked(
-                f"data directory {self.config.data_dir} is in use by process {owner}; "
-                "stop it or choose another with --data-dir"
-            ) from error
-        self._lock.truncate(0)
-        self._lock.write(f"{os.getpid()}\n")
-        self._lock.flush()
 
     def _restore(self) -> None:
         rows = self.report.definitions
@@ -267,7 +259,7 @@ class Node:
         engine.on_failed = self._on_store_failed
 
     def _load_start_batches(self) -> None:
-        room = self.memory_limit_bytes // 10
+        room = self.monitor.limits.memory_bytes // 10
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 if room > 0 and queue.ready_count:
@@ -299,6 +291,25 @@ class Node:
         self.observer.connection_accepted(session.name)
         return session
 
+    def _make_monitor(self) -> Monitor:
+        config = self.config
+        memory_bytes = self._memory_limit()
+        is_cached = config.store.default_mode == "cached"
+        limits = ResourceLimits(
+            memory_bytes=memory_bytes,
+            disk_free_bytes=config.resources.disk_absolute_bytes,
+            paging_above_bytes=(
+                int(memory_bytes * config.resources.paging_ratio) if is_cached else None
+            ),
+        )
+        measure = functools.partial(resources.measure, config.data_dir)
+        return Monitor(limits, measure, self.alarms, self.vhosts, self.turn)
+
+    def _forget_session(self, session: Session) -> None:
+        self.sessions.discard(session)
+        if self._is_stopped and not self.sessions:
+            self._are_sessions_gone.set()
+
     # -- while it runs ------------------------------------------------------------------------------------------
 
     def _sweep_later(self) -> None:
@@ -309,7 +320,7 @@ class Node:
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):
                 session.wire.heartbeat_due(now)
-        self._watch_resources()
+        self.monitor.look()
         self._sweep_later()
 
     def _memory_limit(self) -> int:
@@ -318,24 +329,6 @@ class Node:
             return wanted.memory_absolute_bytes
         total = wanted.memory_total_bytes or resources.memory_total_bytes()
         return int(total * wanted.memory_relative)
-
-    def _watch_resources(self) -> None:
-        self.rss_bytes = resources.rss_bytes()
-        self.alarms.update("memory", self.rss_bytes > self.memory_limit_bytes)
-        with contextlib.suppress(OSError):
-            self.disk_free_bytes = resources.disk_free_bytes(self.config.data_dir)
-            self.alarms.update("disk", self.disk_free_bytes < self.disk_free_limit_bytes)
-        is_paging = (
-            self.config.store.default_mode == "cached"
-            and self.rss_bytes > self.memory_limit_bytes * self.config.resources.paging_ratio
-        )
-        for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
-                if is_paging and not queue.is_paging:
-                    queue.page_out()
-                queue.is_paging = is_paging
-        if is_paging:
-            self.turn.touch()
 
     def _on_alarm(self, is_blocked: bool) -> None:
         if not is_blocked:
@@ -380,22 +373,20 @@ class Node:
             for queue in vhost.queues.values():
                 queue.note_delivered()
         await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
-        if self._lock is not None:
-            self._lock.close()
+        self._directory.unlock()
         self.observer.node_stopped(self.name)
 
     async def abandon(self) -> None:
         """A start that failed: let go of what was taken."""
         self._is_stopped = True
-        if self._lock is not None:
-            self._lock.close()
+        self._directory.unlock()
 
     async def _close_sessions(self) -> None:
         for session in list(self.sessions):
             session.force_close(SHUTDOWN_TEXT)
-        deadline = self.turn.monotonic() + STOP_GRACE_S
-        while self.sessions and self.turn.monotonic() < deadline:
-            await asyncio.sleep(0.01)
+        if self.sessions:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._are_sessions_gone.wait(), STOP_GRACE_S)
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):
                 session.wire.abort()

@@ -52,6 +52,7 @@ class ReplyTarget:
         self.channel = channel
         self.tag = tag
         self.key = key
+        self.name = key.decode()
 
     def publish(self, messages: list[Message], flags: int, size: int) -> int:
         """Deliver at once. The delivery tag is the channel's next one, not used up: RabbitMQ repeats it too."""

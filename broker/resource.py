@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from protocol.errors import NotFound, PreconditionFailed
 from protocol.table import DecimalValue, decode_table, encode_table, equivalent, type_name
+from storage.types import JsonValue
 
 if TYPE_CHECKING:
     from protocol.table import FieldTable, FieldValue
@@ -30,7 +31,7 @@ RowKind = Literal[
     "parameter",
     "policy",
 ]
-Row = dict[str, object]
+Row: TypeAlias = dict[str, JsonValue]
 
 
 class DefinitionLog(Protocol):

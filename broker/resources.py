@@ -7,9 +7,27 @@ cgroup's (v2, then v1), as in RabbitMQ, so that a container's limit counts.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One look at the machine; None: the file system did not answer."""
+
+    rss_bytes: int
+    disk_free_bytes: int | None
+
+
+def measure(data_dir: str) -> Measurement:
+    """Measure what alarms depend on."""
+    try:
+        disk_free = disk_free_bytes(data_dir)
+    except OSError:
+        disk_free = None
+    return Measurement(rss_bytes=rss_bytes(), disk_free_bytes=disk_free)
 
 
 def rss_bytes() -> int:

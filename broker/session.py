@@ -12,21 +12,25 @@ Source: RabbitMQ's rabbit_reader.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
+from broker.admission import Admission
 from broker.alarms import Alarms
 from broker.auth import Auth, LoginRefused, User
 from broker.channel import Channel
-from broker.clock import Entropy
-from broker.loop import Turn
-from broker.methods import HANDLERS, basic
+from broker.clock import Entropy, Scheduler
+from broker.held import ChannelEvent, HeldInput
+from broker.methods import HANDLERS
+from broker.methods.basic import ack
+from broker.methods.publish import publish
 from broker.metrics import NodeMetrics
 from broker.observer import Observer
+from broker.queue.queue import Queue
 from broker.reply import ReplyTargets
 from broker.vhost import Vhost
+from broker.wire import Peer, Wire
 from protocol.codec import AckRun, PublishRun
 from protocol.connection import ServerConnection
 from protocol.errors import (
@@ -34,7 +38,6 @@ from protocol.errors import (
     CommandInvalid,
     ConnectionForced,
     InternalError,
-    NotAllowed,
     SoftError,
 )
 from protocol.events import (
@@ -48,74 +51,30 @@ from protocol.events import (
     OpenRequested,
 )
 from protocol.methods import Basic, Connection, Method
-from protocol.sasl import credentials
 from storage.engine import Engine
 
 SILENT_CLOSE_S = 3.0
-DEFERRED_MAX = 1000
-"""Events of held channels above which the connection is not read."""
-
-
-class Wire(Protocol):
-    """What a session needs of its socket."""
-
-    def flush(self) -> None:
-        """Write what the connection has queued."""
-        ...
-
-    def pause_reading(self, reason: str) -> None:
-        """Stop reading; reasons add up."""
-        ...
-
-    def resume_reading(self, reason: str) -> None:
-        """Withdraw one reason; reading resumes when none is left."""
-        ...
-
-    def close_after(self, delay_s: float) -> None:
-        """Close the socket after `delay_s` seconds, writing what is queued first."""
-        ...
+EXCLUSIVE_AT_ONCE = 200
+"""Exclusive queues that are deleted in one turn when their connection ends; more would stall everybody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
     """What all sessions of a node share."""
 
-    turn: Turn
+    scheduler: Scheduler
     engine: Engine
     metrics: NodeMetrics
     entropy: Entropy
     observer: Observer
     auth: Auth
+    admission: Admission
     alarms: Alarms
-    vhosts: dict[str, Vhost]
     replies: Callable[[Vhost], ReplyTargets]
-    sessions: set[Session]
-    connection_max: int | None = None
+    on_lost: Callable[[Session], None]
+    """The session's socket is gone, and with it the session."""
     consumer_max_per_channel: int | None = None
     write_budget_bytes: int = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """Both ends of the socket."""
-
-    host: str
-    port: int
-    local_host: str
-    local_port: int
-    is_loopback: bool
-
-    @property
-    def name(self) -> str:
-        """RabbitMQ's connection name."""
-        return f"{self.host}:{self.port} -> {self.local_host}:{self.local_port}"
-
-
-@dataclass(slots=True)
-class _Held:
-    events: deque[PublishRun | AckRun | MethodReceived | ChannelClosed] = field(
-        default_factory=deque
-    )
 
 
 class Session:
@@ -126,7 +85,7 @@ class Session:
         self.connection = connection
         self.peer = peer
         self.name = peer.name
-        self.scheduler = context.turn
+        self.scheduler = context.scheduler
         self.engine = context.engine
         self.metrics = context.metrics
         self.entropy = context.entropy
@@ -143,10 +102,9 @@ class Session:
         self.is_blocked = False
         self.is_publisher = False
         self.pending_bytes = 0
-        self.connected_at_ms = context.turn.wall_ms()
+        self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = False
-        self._held: dict[int, _Held] = {}
-        self._deferred_count = 0
+        self._held = HeldInput()
         self._handlers: dict[type, Callable[[Any], None]] = {
             PublishRun: self._on_publish,
             AckRun: self._on_acks,
@@ -171,6 +129,7 @@ class Session:
             if handler is not None:
                 handler(event)
             else:
+                assert isinstance(event, AmqpError)
                 self.fail(event)
             if self.is_ended:
                 break
@@ -187,7 +146,7 @@ class Session:
             self._defer(channel, run)
             return
         try:
-            basic.publish(channel, run)
+            publish(channel, run)
         except Exception as error:  # noqa: BLE001 - the one place; everything else propagates to it
             self._guard(channel, error, 60, 40)
         self.is_publisher = True
@@ -206,7 +165,7 @@ class Session:
             self._defer(channel, run)
             return
         try:
-            basic.ack(channel, run.first_tag, run.last_tag, multiple=run.multiple)
+            ack(channel, run.first_tag, run.last_tag, multiple=run.multiple)
         except Exception as error:  # noqa: BLE001
             self._guard(channel, error, 60, 80)
 
@@ -216,11 +175,8 @@ class Session:
             self._defer(channel, event)
             return
         method = event.method
-        handler = HANDLERS.get(method.name)
+        handler = HANDLERS.get(method.name, _unknown)
         try:
-            if handler is None:
-                message = "unimplemented method"
-                raise CommandInvalid(message)
             handler(channel, method)
         except Exception as error:  # noqa: BLE001
             self._guard(channel, error, method.class_id, method.method_id)
@@ -255,26 +211,23 @@ class Session:
 
     # -- held channels ------------------------------------------------------------------------------------------
 
-    def _defer(self, channel: Channel, event: Any) -> None:
+    def _defer(self, channel: Channel, event: ChannelEvent) -> None:
         if channel.is_closed:
             return  # it failed earlier in what was read together; RabbitMQ drops what follows too
-        self._held.setdefault(channel.number, _Held()).events.append(event)
-        self._deferred_count += 1
-        if self._deferred_count == DEFERRED_MAX and self.wire is not None:
+        self._held.defer(channel.number, event)
+        if self._held.is_full and self.wire is not None:
             self.wire.pause_reading("held")
 
     def release(self, channel: Channel) -> None:
         """The channel is no longer held: handle the input that waited, until it is held again."""
-        held = self._held.get(channel.number)
-        while held is not None and held.events and not channel.is_held and not self.is_ended:
-            event = held.events.popleft()
-            self._deferred_count -= 1
+        while not channel.is_held and not self.is_ended:
+            event = self._held.pop(channel.number)
+            if event is None:
+                break
             if channel.is_closed and not isinstance(event, ChannelClosed):
                 continue
             self._handlers[event.__class__](event)
-        if held is not None and not held.events:
-            self._held.pop(channel.number, None)
-        if self._deferred_count < DEFERRED_MAX and self.wire is not None:
+        if not self._held.is_full and self.wire is not None:
             self.wire.resume_reading("held")
         if self.connection.out:
             self.scheduler.output_dirty(self)
@@ -337,19 +290,11 @@ class Session:
 
     def _on_login(self, event: LoginAttempt) -> None:
         self.auth_mechanism = event.mechanism
-        self.metrics.auth_attempts += 1
         try:
-            given = credentials(event.mechanism, event.response)
-            self.user = self.context.auth.authenticate(
-                given.username, given.password, is_loopback=self.peer.is_loopback
-            )
-        except LoginRefused as refusal:
-            self.metrics.auth_failures += 1
-            self.context.observer.login_refused(self.name, event.mechanism, str(refusal))
+            self.user = self.context.admission.log_in(event, self.peer)
+        except LoginRefused:
             self._close_after(self.connection.refuse_login().delay_s)
-        except AmqpError as error:
-            self.metrics.auth_failures += 1
-            self.context.observer.login_refused(self.name, event.mechanism, error.reply_text)
+        except AmqpError:
             self.is_ended = True
             self._close_after(SILENT_CLOSE_S)
         else:
@@ -359,11 +304,12 @@ class Session:
 
     def _on_open(self, event: OpenRequested) -> None:
         try:
-            self._enter(event.vhost)
+            self.vhost = self.context.admission.enter(self.user, event.vhost)
         except AmqpError as error:
             error.class_id, error.method_id = 10, 40
             self.fail(error)
             return
+        self.replies = self.context.replies(self.vhost)
         self.connection.accept_open()
         self._was_answered = True
         self.is_open = True
@@ -372,18 +318,6 @@ class Session:
         self.context.observer.connection_authenticated(
             self.name, self.user.name, self.vhost.name, str(properties.get("connection_name", ""))
         )
-
-    def _enter(self, name: str) -> None:
-        limit = self.context.connection_max
-        if limit is not None and sum(each.is_open for each in self.context.sessions) >= limit:
-            raise NotAllowed(f"connection refused: node connection limit ({limit}) is reached")
-        vhost = self.context.vhosts.get(name)
-        if vhost is None:
-            raise NotAllowed(f"vhost {name} not found")
-        if not self.context.auth.may_enter(self.user, name):
-            raise NotAllowed(f"access to vhost '{name}' refused for user '{self.user.name}'")
-        self.vhost = vhost
-        self.replies = self.context.replies(vhost)
 
     @property
     def auth_generation(self) -> int:
@@ -418,7 +352,9 @@ class Session:
 
     def _on_channel_failed(self, event: ChannelFailed) -> None:
         channel = self.channels.get(event.channel)
-        if channel is not None:
+        if channel is not None and channel.is_held:
+            self._defer(channel, event)
+        elif channel is not None:
             self._guard(channel, event.error, event.error.class_id, event.error.method_id)
 
     def _end_channel(self, channel: Channel) -> None:
@@ -432,7 +368,16 @@ class Session:
             self._end_channel(channel)
         self.channels.clear()
         if self.vhost is not None:
-            self.vhost.delete_exclusive(self)
+            self._delete_exclusive(self.vhost.exclusive_queues(self))
+
+    def _delete_exclusive(self, queues: list[Queue]) -> None:
+        """Delete the connection's own queues, the last declared first: a chunk now, the rest in later turns."""
+        for queue in queues[-EXCLUSIVE_AT_ONCE:]:
+            self.vhost.delete_queue(queue)
+        del queues[-EXCLUSIVE_AT_ONCE:]
+        self.scheduler.touch()
+        if queues:
+            self.scheduler.call_later(0, lambda: self._delete_exclusive(queues))
 
     # -- alarms and the end -------------------------------------------------------------------------------------
 
@@ -478,7 +423,7 @@ class Session:
 
     def lost(self, reason: str) -> None:
         """The socket is gone."""
-        self.context.sessions.discard(self)
+        self.context.on_lost(self)
         if not self.is_ended:
             self._end_channels()
         if self.is_open:
@@ -487,3 +432,8 @@ class Session:
             self.context.observer.connection_closed(
                 self.name, self.user.name, self.vhost.name, reason
             )
+
+
+def _unknown(channel: Channel, method: Method) -> None:
+    """A method of AMQP that is none for servers, or that RabbitMQ does not know either."""
+    raise CommandInvalid("unimplemented method")

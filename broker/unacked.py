@@ -14,7 +14,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from broker.queue.backlog import Backlog, Batch
+from broker.queue.backlog import Backlog
+from broker.queue.batch import Batch
 from broker.queue.consumer import Consumer
 from broker.queue.queue import Queue
 from protocol.codec import Message

@@ -1,9 +1,7 @@
-"""basic.*: publish, get, consume, cancel, qos, acknowledgements, recover.
+"""basic.get, consume, cancel, qos, and the settlements: ack, nack, reject, recover.
 
-Free functions (channel, method); errors are raised, the session turns them into closes. `publish` takes a run and is
-the hot path: route, permission and existence are looked up once per run and remembered on the channel until the
-vhost's topology or the permissions change. Only runs in which some message carries a property that matters on the
-way in (expiration, user_id, reply_to, CC/BCC) or that must be routed by its headers are looked at one by one.
+Free functions (channel, method); errors are raised, the session turns them into closes. `ack` takes a run of
+consecutive tags. basic.publish is `broker.methods.publish`.
 
 Source: rabbit_channel; AMQP 0-9-1 basic class; RabbitMQ's extensions.
 """
@@ -15,23 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.channel import Channel
-from broker.queue.backlog import Backlog, Batch
+from broker.queue.backlog import Backlog
+from broker.queue.batch import Batch
 from broker.queue.consumer import Consumer
-from broker.queue.dead_letter import routing_keys
 from broker.queue.queue import Queue
 from broker.reply import PSEUDO_QUEUE
 from broker.resource import describe
-from broker.router import Route
 from protocol import table
-from protocol.codec import Message, PublishRun, split_exrk
-from protocol.constants import (
-    IMMEDIATE,
-    MANDATORY,
-    MAYBE_CC,
-    PROP_EXPIRATION,
-    PROP_REPLY_TO,
-    PROP_USER_ID,
-)
 from protocol.errors import (
     AccessRefused,
     MethodNotImplemented,
@@ -40,187 +28,8 @@ from protocol.errors import (
     PreconditionFailed,
 )
 from protocol.methods import Basic
-from protocol.properties import Properties, decode, rewrite
 
-EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
-"""Flags of messages that must be looked at one by one."""
-EXPIRATION_MAX_MS = 315_360_000_000
 SERVER_TAG_BYTES = 16
-KEYS_MAX = 1024
-"""Routing keys of one message, CC and BCC included."""
-
-
-# -- publish ----------------------------------------------------------------------------------------------------------
-
-
-def publish(channel: Channel, run: PublishRun) -> None:
-    """Take a run of publishes to one exchange and routing key."""
-    flags = run.flags
-    if flags & IMMEDIATE:
-        raise MethodNotImplemented("immediate=true")
-    version = channel.vhost.generation + channel.session.auth_generation
-    if channel.routes_version != version:
-        # Both only rise, so an equal sum means that neither topology nor permissions changed.
-        channel.routes.clear()
-        channel.routes_version = version
-    route = channel.routes.get(run.exrk)
-    if route is None:
-        route = _resolve(channel, run.exrk)
-    messages = run.messages
-    count = len(messages)
-    session = channel.session
-    channel.metrics.publish += count
-    session.metrics.messages_received += count
-    route.exchange.publish_in += count
-    if flags & EACH or route.queues is None or channel.transaction is not None:
-        for message in messages:
-            _publish_one(channel, route, message)
-        return
-    enqueue(channel, route, route.queues, messages, flags, run.size)
-
-
-def _resolve(channel: Channel, exrk: bytes) -> Route:
-    exchange = split_exrk(exrk)[0].decode("utf-8", "surrogateescape")
-    channel.session.check("write", "exchange", exchange)
-    route = channel.vhost.resolve(exrk)
-    if route.exchange.type == "topic":
-        routing_key = split_exrk(exrk)[1].decode("utf-8", "surrogateescape")
-        channel.session.check_topic("write", exchange, routing_key)
-    if exrk in channel.vhost.route_cache:
-        if len(channel.routes) >= 1024:
-            channel.routes.clear()
-        channel.routes[exrk] = route
-    return route
-
-
-def enqueue(
-    channel: Channel,
-    route: Route,
-    queues: tuple[Queue, ...],
-    messages: list[Message],
-    flags: int,
-    size: int,
-) -> bool:
-    """Give routed messages to their queues and book their confirms; True when a queue refused some."""
-    count = len(messages)
-    session = channel.session
-    pending = 0
-    refused: set[int] | None = None
-    for queue in queues:
-        outcome = queue.publish(messages, flags, size)
-        if outcome.__class__ is int:
-            pending |= outcome
-        else:
-            pending |= outcome.is_pending
-            refused = set(outcome.indexes) | (refused or set())
-    if queues and not all(getattr(queue, "is_reply", False) for queue in queues):
-        route.exchange.publish_out += count * len(queues)
-        session.metrics.messages_routed += count
-    else:
-        _unroutable(channel, messages, flags)
-    confirms = channel.confirms
-    if confirms is None:
-        return refused is not None
-    session.metrics.messages_received_confirm += count
-    epoch = 0
-    if pending:
-        session.engine.require_sync()
-        epoch = session.engine.epoch
-    if refused:
-        confirms.add_refused(sorted(refused), count, epoch)
-    else:
-        confirms.add(count, epoch)
-    session.scheduler.confirms_dirty(channel)
-    return refused is not None
-
-
-def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:
-    totals = channel.session.metrics
-    if flags & MANDATORY:
-        for message in messages:
-            channel.return_message(message, 312, "NO_ROUTE")
-        totals.messages_unroutable_returned += len(messages)
-    else:
-        channel.metrics.drop_unroutable += len(messages)
-        totals.messages_unroutable_dropped += len(messages)
-
-
-def _publish_one(channel: Channel, route: Route, message: Message) -> None:
-    """A message with properties that matter, a headers exchange on its way, or a transaction."""
-    properties = decode(message.raw)
-    _check_properties(channel, properties)
-    keys = (split_exrk(message.exrk)[1],)
-    if message.flags & MAYBE_CC:
-        keys = _all_keys(message, properties)
-    if message.flags & PROP_REPLY_TO and properties.reply_to == PSEUDO_QUEUE:
-        properties.reply_to = _reply_key(channel)
-        message = rewrite(message, properties)
-    elif properties.headers and "BCC" in properties.headers:
-        del properties.headers["BCC"]
-        message = rewrite(message, properties)
-    queues = route.queues
-    if queues is None or len(keys) > 1:
-        queues = channel.vhost.route(route.exchange, keys, lambda: properties.headers or {})
-    if channel.transaction is not None:
-        channel.transaction.publishes.append((route, queues, message))
-        return
-    enqueue(channel, route, queues, [message], message.flags, message.size)
-
-
-def _check_properties(channel: Channel, properties: Properties) -> None:
-    if properties.reply_to == PSEUDO_QUEUE and channel.reply_target is None:
-        message = "fast reply consumer does not exist"
-        raise PreconditionFailed(message)
-    user = channel.session.user
-    if (
-        properties.user_id is not None
-        and properties.user_id != user.name
-        and "impersonator" not in user.tags
-    ):
-        message = f"user_id property set to '{properties.user_id}' but authenticated user was '{user.name}'"
-        raise PreconditionFailed(message)
-    if properties.expiration is not None:
-        check_expiration(properties.expiration)
-
-
-def check_expiration(text: str) -> None:
-    """Raise PreconditionFailed, in RabbitMQ's words, unless `text` is a TTL in milliseconds."""
-    digits = text[1:] if text[:1] in {"+", "-"} else text
-    end = next(
-        (index for index, char in enumerate(digits) if char not in "0123456789"), len(digits)
-    )
-    if not end:
-        reason = "no_integer"
-    elif end < len(digits):
-        reason = f'{{leftover_string,"{digits[end:]}"}}'
-    elif int(text) < 0:
-        reason = f"{{value_negative,{int(text)}}}"
-    elif int(text) > EXPIRATION_MAX_MS:
-        reason = f"{{value_too_large,{int(text)}}}"
-    else:
-        return
-    raise PreconditionFailed(f"invalid expiration '{text}': {reason}")
-
-
-def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
-    for name in ("CC", "BCC"):
-        value = (properties.headers or {}).get(name)
-        if value is not None and not isinstance(value, list):
-            kind = table.type_name(value)
-            raise PreconditionFailed(
-                f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
-            )
-    keys = tuple(routing_keys(message, properties))
-    if len(keys) > KEYS_MAX:
-        raise PreconditionFailed(
-            f"invalid message: more than {KEYS_MAX} routing keys in CC and BCC"
-        )
-    return keys
-
-
-def _reply_key(channel: Channel) -> str:
-    assert channel.reply_target is not None
-    return channel.reply_target.key.decode()
 
 
 # -- get and consume --------------------------------------------------------------------------------------------------
@@ -230,8 +39,7 @@ def named_queue(channel: Channel, name: str) -> Queue:
     """The queue a method names, or the channel's last declared one for the empty name."""
     if not name:
         if channel.last_queue_name is None:
-            message = "no previously declared queue"
-            raise NotFound(message)
+            raise NotFound("no previously declared queue")
         name = channel.last_queue_name
     channel.session.check("read", "queue", name)
     queue = channel.vhost.queue(name)
@@ -318,11 +126,9 @@ def _is_reply_tag(channel: Channel, tag: str) -> bool:
 
 def _consume_replies(channel: Channel, method: Any, tag: str) -> None:
     if channel.reply_target is not None:
-        message = "reply consumer already set"
-        raise PreconditionFailed(message)
+        raise PreconditionFailed("reply consumer already set")
     if not method.no_ack:
-        message = "reply consumer cannot acknowledge"
-        raise PreconditionFailed(message)
+        raise PreconditionFailed("reply consumer cannot acknowledge")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
     channel.reply_target = channel.session.replies.add(channel, tag)
@@ -419,8 +225,7 @@ def _reject(channel: Channel, tag: int, *, multiple: bool, requeue: bool) -> Non
 def recover(channel: Channel, method: Any) -> None:
     """basic.recover and recover-async: everything unacked goes back to its queue."""
     if not method.requeue:
-        message = "requeue=false"
-        raise MethodNotImplemented(message)
+        raise MethodNotImplemented("requeue=false")
     channel.requeue(channel.unacked.settle_up_to(0))
     if method.name == "Basic.Recover":
         channel.reply(Basic.RecoverOk())

@@ -14,8 +14,7 @@ from protocol.methods import Channel as ChannelMethods
 def flow(channel: Channel, method: Any) -> None:
     """Only active=true is taken, as in RabbitMQ: prefetch is the way to pause deliveries."""
     if not method.active:
-        message = "active=false"
-        raise MethodNotImplemented(message)
+        raise MethodNotImplemented("active=false")
     channel.reply(ChannelMethods.FlowOk(active=True))
 
 

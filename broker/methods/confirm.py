@@ -14,8 +14,7 @@ from protocol.methods import Confirm
 def select(channel: Channel, method: Any) -> None:
     """Put the channel into confirm mode; again is harmless."""
     if channel.transaction is not None:
-        message = "cannot switch from tx to confirm mode"
-        raise PreconditionFailed(message)
+        raise PreconditionFailed("cannot switch from tx to confirm mode")
     if channel.confirms is None:
         channel.confirms = Confirms()
     if not method.nowait:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from broker.channel import Channel, Transaction
-from broker.methods.basic import enqueue
+from broker.methods.publish import enqueue
 from protocol.errors import PreconditionFailed
 from protocol.methods import Tx
 
@@ -18,8 +18,7 @@ from protocol.methods import Tx
 def select(channel: Channel, method: Any) -> None:
     """Make the channel transactional; again is harmless."""
     if channel.confirms is not None:
-        message = "cannot switch from confirm to tx mode"
-        raise PreconditionFailed(message)
+        raise PreconditionFailed("cannot switch from confirm to tx mode")
     if channel.transaction is None:
         channel.transaction = Transaction()
     channel.reply(Tx.SelectOk())
@@ -27,8 +26,7 @@ def select(channel: Channel, method: Any) -> None:
 
 def _transaction(channel: Channel) -> Transaction:
     if channel.transaction is None:
-        message = "channel is not transactional"
-        raise PreconditionFailed(message)
+        raise PreconditionFailed("channel is not transactional")
     return channel.transaction
 
 
@@ -42,8 +40,7 @@ def commit(channel: Channel, method: Any) -> None:
     for act, pieces in transaction.settlements:
         act(pieces)
     if refused:
-        message = "partial tx completion"
-        raise PreconditionFailed(message)
+        raise PreconditionFailed("partial tx completion")
     if transaction.publishes:
         channel.reply_durable(Tx.CommitOk())
     else:

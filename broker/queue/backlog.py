@@ -18,48 +18,28 @@ Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import NewType
+from typing import cast
 
+from broker.queue import returned as returned_heap
+from broker.queue.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned, body_bytes
+from broker.queue.disk_sizes import DiskSizes
 from protocol.codec import Message, take
 from protocol.constants import PERSISTENT
-from storage.engine import QueueLog
+from storage.queue_log import QueueLog
 from storage.types import LoadedMessage
 
-Kind = NewType("Kind", int)
-TRANSIENT = Kind(0)
-LOGGED = Kind(1)
-"""The message is in the store under this queue's sequence id."""
-DURABLE = Kind(2)
-"""The message is persistent in a durable queue (it is then LOGGED too)."""
 
-Returned = tuple[int, Message, int, int, bool]
-"""(sequence id, message, expiry in wall ms or 0, kind, redelivered)"""
+class _Stretch:
+    """Neighbours in `ram` that are of one kind."""
 
+    __slots__ = ("count", "kind")
 
-class Batch:
-    """Messages taken from the head together: all of one kind, all redelivered or all not."""
-
-    __slots__ = ("expiries", "kind", "messages", "redelivered", "seqs", "size")
-
-    def __init__(
-        self,
-        seqs: Sequence[int],
-        messages: list[Message],
-        size: int,
-        kind: int,
-        redelivered: bool = False,
-        expiries: list[int] | None = None,
-    ) -> None:
-        self.seqs = seqs
-        self.messages = messages
-        self.size = size
+    def __init__(self, count: int, kind: Kind) -> None:
+        self.count = count
         self.kind = kind
-        self.redelivered = redelivered
-        self.expiries = expiries
 
 
 class Backlog:
@@ -76,7 +56,7 @@ class Backlog:
         self.returned: list[Returned] = []
         self.ram: deque[Message] = deque()
         self.ram_first = 0
-        self._kinds: deque[list[int]] = deque()
+        self._kinds: deque[_Stretch] = deque()
         self._expiries: deque[int] | None = None
         self.disk_first = 0
         self.disk_count = 0
@@ -85,8 +65,8 @@ class Backlog:
         self.redelivered_below = 0
         self.is_loading = False
         self.has_expiries = False
-        self.track_runs = False
-        self._disk_runs: deque[list[int]] | None = None
+        self.keeps_sizes = False
+        self._disk_sizes: DiskSizes | None = None
         self._generation = 0
 
     # -- size ---------------------------------------------------------------------------------------------------
@@ -130,10 +110,27 @@ class Backlog:
             self.disk_first = self.next_seq
         return first
 
-    def append_ram(
-        self, messages: list[Message], size: int, kind: int, expiries: list[int] | None
-    ) -> int:
-        """Add a run at the tail, in RAM. Only legal while nothing is on disk. Returns the first id."""
+    def append(
+        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None, room: int
+    ) -> None:
+        """Add a run at the tail: the first `room` of it in RAM, the rest in the store only.
+
+        Whatever `room` says, nothing goes to RAM behind what is on disk.
+        """
+        if room <= 0 or self.disk_count:
+            self._append_disk(messages, size, kind, expiries)
+        elif room >= len(messages):
+            self._append_ram(messages, size, kind, expiries)
+        else:
+            head = messages[:room]
+            head_size = body_bytes(head)
+            cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
+            self._append_ram(head, head_size, kind, cut[0])
+            self._append_disk(messages[room:], size - head_size, kind, cut[1])
+
+    def _append_ram(
+        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
+    ) -> None:
         assert self.disk_count == 0
         first = self.next_seq
         count = len(messages)
@@ -147,60 +144,38 @@ class Backlog:
         self.next_seq = self.disk_first = first + count
         if kind & LOGGED:
             self.log.append(first, messages, expiries, size)
-        return first
 
-    def append_disk(
-        self, messages: list[Message], size: int, kind: int, expiries: list[int] | None
-    ) -> int:
-        """Add a run at the tail, in the store only. Returns the first id."""
+    def _append_disk(
+        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
+    ) -> None:
         first = self.next_seq
         if not self.disk_count:
             self.disk_first = first
-            self._disk_runs = deque() if self.track_runs else None
+            self._disk_sizes = DiskSizes() if self.keeps_sizes else None
         self.log.append(first, messages, expiries, size)
         if expiries is not None:
             self.has_expiries = True
         count = len(messages)
-        if self._disk_runs is not None:
-            self._track(messages, kind)
+        if self._disk_sizes is not None:
+            self._disk_sizes.append(messages, kind)
         self.disk_count += count
         self.disk_bytes += size
         self.next_seq = first + count
-        return first
-
-    def _track(self, messages: list[Message], kind: int) -> None:
-        """Remember the sizes of what goes to disk, so that a length limit can drop it unread."""
-        runs = self._disk_runs
-        assert runs is not None
-        for message in messages:
-            if runs and runs[-1][1] == message.size and runs[-1][2] == kind:
-                runs[-1][0] += 1
-            else:
-                runs.append([1, message.size, kind])
 
     def give_back(self, entries: list[Returned]) -> None:
         """Put messages that were handed out back into their places."""
-        returned = self.returned
-        if not returned:
-            entries.sort()
-            self.returned = entries
-        elif len(entries) > len(returned):
-            returned.extend(entries)
-            heapq.heapify(returned)
-        else:
-            for entry in entries:
-                heapq.heappush(returned, entry)
         for entry in entries:
             self.ram_bytes += entry[1].size
             if entry[2]:
                 self.has_expiries = True
+        self.returned = returned_heap.merge(self.returned, entries)
 
-    def _add_kind(self, count: int, kind: int) -> None:
+    def _add_kind(self, count: int, kind: Kind) -> None:
         kinds = self._kinds
-        if kinds and kinds[-1][1] == kind:
-            kinds[-1][0] += count
+        if kinds and kinds[-1].kind == kind:
+            kinds[-1].count += count
         else:
-            kinds.append([count, kind])
+            kinds.append(_Stretch(count, kind))
 
     def _extend_expiries(self, expiries: list[int] | None, count: int) -> None:
         if self._expiries is None:
@@ -213,16 +188,18 @@ class Backlog:
     def take(self, max_count: int, max_bytes: int) -> Batch | None:
         """Remove up to `max_count` messages from the head, at least one; None when the head is not in RAM."""
         if self.returned:
-            return self._take_returned(max_count, max_bytes)
+            batch = returned_heap.take(self.returned, max_count, max_bytes)
+            self.ram_bytes -= batch.size
+            return batch
         if not self.ram:
             return None
-        run = self._kinds[0]
-        messages, size = take(self.ram, min(max_count, run[0]), max_bytes)
+        stretch = self._kinds[0]
+        messages, size = take(self.ram, min(max_count, stretch.count), max_bytes)
         count = len(messages)
-        if count == run[0]:
+        if count == stretch.count:
             self._kinds.popleft()
         else:
-            run[0] -= count
+            stretch.count -= count
         first = self.ram_first
         self.ram_first = first + count
         self.ram_bytes -= size
@@ -234,26 +211,9 @@ class Backlog:
                 self._expiries = None
                 self.has_expiries = self.disk_count > 0
         redelivered = first < self.redelivered_below
-        return Batch(range(first, first + count), messages, size, run[1], redelivered, expiries)
-
-    def _take_returned(self, max_count: int, max_bytes: int) -> Batch:
-        returned = self.returned
-        _, _, _, kind, redelivered = returned[0]
-        seqs: list[int] = []
-        messages: list[Message] = []
-        expiries: list[int] = []
-        size = 0
-        while returned and len(seqs) < max_count and (size < max_bytes or not seqs):
-            head = returned[0]
-            if head[3] != kind or head[4] != redelivered:
-                break
-            heapq.heappop(returned)
-            seqs.append(head[0])
-            messages.append(head[1])
-            expiries.append(head[2])
-            size += head[1].size
-        self.ram_bytes -= size
-        return Batch(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)
+        return Batch(
+            range(first, first + count), messages, size, stretch.kind, redelivered, expiries
+        )
 
     def head(self) -> tuple[Message, int] | None:
         """(message, expiry) at the head if it is in RAM."""
@@ -263,7 +223,7 @@ class Backlog:
             return self.ram[0], self._expiries[0] if self._expiries is not None else 0
         return None
 
-    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: int) -> None:
+    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
         """Tell the store that these messages are gone for good."""
         if kind & LOGGED and seqs:
             if isinstance(seqs, range) and seqs.step == 1:
@@ -279,9 +239,9 @@ class Backlog:
         for entry in self.returned:
             self.forget((entry[0],), [entry[1]], entry[3])
         seq = self.ram_first
-        for run_count, kind in self._kinds:
-            self.forget(range(seq, seq + run_count), None, kind)
-            seq += run_count
+        for stretch in self._kinds:
+            self.forget(range(seq, seq + stretch.count), None, stretch.kind)
+            seq += stretch.count
         if self.disk_count:
             self.log.ack(self.disk_first, self.next_seq - 1, None)
         self.returned = []
@@ -291,31 +251,23 @@ class Backlog:
         self.ram_bytes = self.disk_bytes = self.disk_count = 0
         self.ram_first = self.disk_first = self.next_seq
         self.has_expiries = False
-        self._disk_runs = None
+        self._disk_sizes = None
         return count
 
-    def drop_disk(self, max_count: int, max_bytes: int) -> tuple[int, int, int] | None:
-        """Drop one tracked run's messages from the head of the disk range, unread, until a limit is reached.
+    def drop_disk(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind] | None:
+        """Drop messages of one size from the head of the disk range, unread, until a limit is reached.
 
         Returns (count, body bytes, kind); None when the head is not on disk, or its sizes are not known.
         """
-        runs = self._disk_runs
-        if not runs or self.ram or self.returned or self.is_loading:
+        sizes = self._disk_sizes
+        if not sizes or self.ram or self.returned or self.is_loading:
             return None
-        run_count, size, kind = runs[0]
-        count = min(run_count, max_count)
-        if size and max_bytes < size * count:
-            count = max(1, -(-max_bytes // size))
-        runs[0][0] -= count
-        if not runs[0][0]:
-            runs.popleft()
+        count, size, kind = sizes.take(max_count, max_bytes)
         first = self.disk_first
         self.log.ack(first, first + count - 1, None)
-        self.disk_first = first + count
+        self.ram_first = self.disk_first = first + count
         self.disk_count -= count
         self.disk_bytes -= size * count
-        if not self.ram:
-            self.ram_first = self.disk_first
         return count, size * count, kind
 
     def expired_count(self, now_ms: int) -> int:
@@ -331,55 +283,34 @@ class Backlog:
 
     # -- disk ---------------------------------------------------------------------------------------------------
 
-    def page_out(self, keep: int = 0) -> int:
-        """Move all but the first `keep` of `ram` to the disk range; returns how many moved."""
-        moving = len(self.ram) - keep
-        if moving <= 0:
+    def page_out(self) -> int:
+        """Move all of `ram` to the disk range; returns how many moved. What is in the store already is not written again."""
+        moving = len(self.ram)
+        if not moving:
             return 0
         # A read in flight starts behind what now goes to disk: its answer would leave a gap.
         self._generation += 1
         self.is_loading = False
-        seq = self.ram_first + keep
-        skip = keep
-        position = 0
-        for run_count, kind in self._kinds:
-            run_skip = min(skip, run_count)
-            skip -= run_skip
-            count = run_count - run_skip
-            if count and not kind & LOGGED:
-                start = position + run_skip
-                messages = list(islice(self.ram, start, start + count))
+        start = 0
+        for stretch in self._kinds:
+            stop = start + stretch.count
+            if not stretch.kind & LOGGED:
+                messages = list(islice(self.ram, start, stop))
                 expiries = (
-                    list(islice(self._expiries, start, start + count))
-                    if self._expiries is not None
-                    else None
+                    None if self._expiries is None else list(islice(self._expiries, start, stop))
                 )
-                self.log.append(
-                    self.ram_first + start, messages, expiries, sum(m.size for m in messages)
-                )
-            position += run_count
-        moved_bytes = sum(message.size for message in islice(self.ram, keep, None))
-        for _ in range(moving):
-            self.ram.pop()
-        if self._expiries is not None:
-            for _ in range(moving):
-                self._expiries.pop()
-        self._cut_kinds(keep)
-        self.disk_first = seq
-        self._disk_runs = None
+                self.log.append(self.ram_first + start, messages, expiries, body_bytes(messages))
+            start = stop
+        moved_bytes = sum([message.size for message in self.ram])
+        self.ram.clear()
+        self._kinds.clear()
+        self._expiries = None
+        self._disk_sizes = None
+        self.disk_first = self.ram_first
         self.disk_count += moving
         self.disk_bytes += moved_bytes
         self.ram_bytes -= moved_bytes
         return moving
-
-    def _cut_kinds(self, keep: int) -> None:
-        kinds: deque[list[int]] = deque()
-        for run_count, kind in self._kinds:
-            if keep <= 0:
-                break
-            kinds.append([min(run_count, keep), kind])
-            keep -= run_count
-        self._kinds = kinds
 
     def recover(self, log: QueueLog) -> None:
         """Take over what the store found at start; everything is on disk until loaded."""
@@ -409,16 +340,16 @@ class Backlog:
         )
         if answer is not None:
             self.is_loading = False
-            self._accept(*answer)
+            self._accept(*_as_ours(answer))
 
     def _on_read(self, generation: int, loaded: list[LoadedMessage], next_seq: int) -> None:
         if generation != self._generation:
             return
         self.is_loading = False
-        self._accept(loaded, next_seq)
+        self._accept(*_as_ours((loaded, next_seq)))
         self._on_loaded()
 
-    def _accept(self, loaded: list[LoadedMessage], next_seq: int) -> None:
+    def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         first = self.disk_first
         count = len(loaded)
         is_plain = (
@@ -445,7 +376,8 @@ class Backlog:
                     for seq, message, expiry in loaded
                 ]
             )
-        self._untrack(count)
+        if self._disk_sizes is not None:
+            self._disk_sizes.skip(count)
         self.disk_first = max(next_seq, first)
         self.disk_count -= count
         self.disk_bytes -= size
@@ -456,16 +388,7 @@ class Backlog:
         if not self.ram:
             self.ram_first = self.disk_first
 
-    def _untrack(self, count: int) -> None:
-        runs = self._disk_runs
-        while count and runs:
-            step = min(count, runs[0][0])
-            runs[0][0] -= step
-            count -= step
-            if not runs[0][0]:
-                runs.popleft()
-
-    def _accept_run(self, loaded: list[LoadedMessage], size: int) -> None:
+    def _accept_run(self, loaded: list[Loaded], size: int) -> None:
         if not self.ram:
             self.ram_first = loaded[0][0]
         expiries = [entry[2] for entry in loaded] if self.has_expiries else None
@@ -476,6 +399,11 @@ class Backlog:
         for _, message, _ in loaded:
             self._add_kind(1, self._kind_of(message))
 
-    def _kind_of(self, message: Message) -> int:
+    def _kind_of(self, message: Message) -> Kind:
         """Kind of a message that is in the store."""
-        return LOGGED | DURABLE if message.flags & self._persistent_flag else LOGGED
+        return DURABLE if message.flags & self._persistent_flag else LOGGED
+
+
+def _as_ours(answer: tuple[list[LoadedMessage], int]) -> tuple[list[Loaded], int]:
+    """The store builds no message itself: the loader that it was given, and so what it loads, is the codec's."""
+    return cast("tuple[list[Loaded], int]", answer)

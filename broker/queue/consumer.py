@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from broker.queue.backlog import Backlog, Batch
+from broker.queue.backlog import Backlog
+from broker.queue.batch import Batch
+from protocol.table import FieldTable
 
 if TYPE_CHECKING:
     from broker.queue.queue import Queue
@@ -65,7 +67,7 @@ class Consumer:
         exclusive: bool = False,
         prefetch_count: int = 0,
         priority: int = 0,
-        arguments: dict[str, Any] | None = None,
+        arguments: FieldTable | None = None,
     ) -> None:
         self.tag = tag
         self.tag_bytes = tag.encode()
@@ -75,7 +77,7 @@ class Consumer:
         self.exclusive = exclusive
         self.prefetch_count = prefetch_count
         self.priority = priority
-        self.arguments = arguments or {}
+        self.arguments: FieldTable = arguments or {}
         self.unacked_count = 0
         self.is_active = True
         self.is_blocked = False

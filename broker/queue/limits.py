@@ -13,13 +13,14 @@ import math
 from typing import TYPE_CHECKING
 
 from broker.queue import expiry
-from broker.queue.dispatch import body_bytes
+from broker.queue.batch import body_bytes
+from broker.queue.outcome import PENDING, Rejected
 from protocol.codec import Message
 from protocol.constants import PROP_PRIORITY
 from protocol.properties import decode
 
 if TYPE_CHECKING:
-    from broker.queue.queue import Queue, Rejected
+    from broker.queue.queue import Queue
 
 NO_LIMIT = 1 << 62
 
@@ -42,7 +43,7 @@ def publish(queue: Queue, messages: list[Message], flags: int, size: int) -> int
             outcome = _by_level(queue, messages, flags, size, deadlines)
         if queue.settings.overflow == "drop-head":
             enforce(queue)
-    return queue.rejected(refused, outcome) if refused else outcome
+    return Rejected(refused, outcome == PENDING) if refused else outcome
 
 
 def _by_level(

@@ -15,67 +15,29 @@ Sources: rabbit_amqqueue_process, rabbit_variable_queue; the classic queue guide
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from broker.clock import Scheduler, Timer
-from broker.metrics import NodeMetrics, QueueMetrics
-from broker.queue import expiry, limits
-from broker.queue.backlog import DURABLE, LOGGED, TRANSIENT, Backlog, Batch, Returned
+from broker.clock import Timer
+from broker.metrics import QueueMetrics
+from broker.queue import dispatch, expiry, limits
+from broker.queue.backlog import Backlog
+from broker.queue.batch import DURABLE, TRANSIENT, Batch, Kind, Returned, body_bytes
 from broker.queue.consumer import Consumer, Consumers
-from broker.queue.dispatch import body_bytes, deal, share
+from broker.queue.context import QueueContext
+from broker.queue.outcome import ACCEPTED, PENDING, Rejected
+from broker.queue.rate import RAM_LIMIT, ConsumptionRate
 from broker.queue.settings import Settings
 from protocol.codec import Message
 from protocol.constants import PERSISTENT, PROP_EXPIRATION
-from storage.engine import Engine, QueueLog
+from protocol.table import FieldTable
+from storage.queue_log import QueueLog
 
-RAM_LIMIT = 2048
-"""Most messages that a queue in bounded mode keeps in RAM (RabbitMQ 3.12's figure)."""
 START_BATCH = 16_384
 """Messages loaded at start and when a queue leaves lazy mode (RabbitMQ's lazy queue guide)."""
-PUMP_BYTES = 1 << 20
-"""Bytes that one queue may deliver in one turn of the loop."""
 LOAD_BYTES = 1 << 20
-RATE_HALF_LIFE_S = 5.0
 IDLE_S = 0.5
-
-ACCEPTED = 0
-PENDING = 1
-"""Accepted; a confirm waits for the batch that is being collected."""
-
-
-@dataclass(slots=True)
-class Rejected:
-    """Some messages of a run were refused (overflow); `indexes` are their places in the run."""
-
-    indexes: list[int]
-    is_pending: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueOptions:
-    """What the node decides for all queues."""
-
-    default_mode: str = "bounded"
-    start_batch_bytes: int = 64 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueContext:
-    """The outside world of a queue."""
-
-    vhost_name: str
-    scheduler: Scheduler
-    engine: Engine
-    metrics: NodeMetrics
-    options: QueueOptions
-    republish: Callable[[Queue, str, Sequence[Message]], None]
-    """(source queue, reason, messages): dead-letter them; the source's settings name the exchange."""
-    on_unused: Callable[[Queue], None]
-    """The last consumer of an auto-delete queue left, or the lease ended: delete the queue."""
+NO_LIMIT = 1 << 62
 
 
 class Queue:
@@ -90,14 +52,14 @@ class Queue:
         durable: bool = False,
         auto_delete: bool = False,
         exclusive_owner: object | None = None,
-        arguments: dict[str, Any] | None = None,
+        arguments: FieldTable | None = None,
     ) -> None:
         self.name = name
         self.context = context
         self.durable = durable and exclusive_owner is None
         self.auto_delete = auto_delete
         self.exclusive_owner = exclusive_owner
-        self.arguments = arguments or {}
+        self.arguments: FieldTable = arguments or {}
         self.settings = settings
         self.metrics = QueueMetrics()
         self.consumers = Consumers(is_single_active=settings.single_active_consumer)
@@ -114,9 +76,7 @@ class Queue:
         self.is_deleted = False
         self.is_paging = False
         self.was_used = False
-        self.rate = 0.0
-        self._rate_at = 0.0
-        self._out_since_rate = 0
+        self.rate = ConsumptionRate(context.scheduler)
         self._getters: deque[Callable[[Backlog | None, Batch | None], None]] = deque()
         self._after_pump: list[Callable[[], None]] = []
         self._lease: Timer | None = None
@@ -201,88 +161,35 @@ class Queue:
         is_durable = self.durable and bool(flags & PERSISTENT)
         outcome = PENDING if is_durable else ACCEPTED
         if self.consumers.open_count and not self.ready_count:
-            taken, was_logged = self._hand_over(backlog, messages, is_durable, expiries)
+            taken, was_logged = dispatch.offer(self, backlog, messages, is_durable, expiries)
             if taken == len(messages):
                 return outcome if was_logged else ACCEPTED
             if taken:
                 messages = messages[taken:]
                 size = body_bytes(messages)
                 expiries = expiries[taken:] if expiries is not None else None
+        kind = TRANSIENT
         if is_durable:
-            self.persistent_count += len(messages)
-            self.persistent_bytes += size
-        self._store(
-            backlog, messages, size, LOGGED | DURABLE if is_durable else TRANSIENT, expiries
-        )
+            kind = DURABLE
+            self.stored(len(messages), size)
+        if self._is_lazy or self.is_paging:
+            room = 0
+        elif self._is_cached:
+            room = NO_LIMIT
+        else:
+            room = self.rate.ram_limit() - backlog.ram_count
+        backlog.append(messages, size, kind, expiries, room)
         if expiries is not None:
             expiry.arm(self)
         if self.consumers.open_count:
             self.context.scheduler.queue_dirty(self)
         return outcome
 
-    def _store(
-        self,
-        backlog: Backlog,
-        messages: list[Message],
-        size: int,
-        kind: int,
-        expiries: list[int] | None,
-    ) -> None:
-        if kind & LOGGED:
-            self.metrics.disk_writes += len(messages)
-        if backlog.disk_count or self._is_lazy or self.is_paging:
-            backlog.append_disk(messages, size, kind, expiries)
-        elif self._is_cached:
-            backlog.append_ram(messages, size, kind, expiries)
-        else:
-            room = self._ram_limit() - backlog.ram_count
-            if room >= len(messages):
-                backlog.append_ram(messages, size, kind, expiries)
-            elif room <= 0:
-                backlog.append_disk(messages, size, kind, expiries)
-            else:
-                head, tail = messages[:room], messages[room:]
-                head_bytes = body_bytes(head)
-                cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
-                backlog.append_ram(head, head_bytes, kind, cut[0])
-                backlog.append_disk(tail, size - head_bytes, kind, cut[1])
-
-    def _hand_over(
-        self,
-        backlog: Backlog,
-        messages: list[Message],
-        is_durable: bool,
-        expiries: list[int] | None,
-    ) -> tuple[int, bool]:
-        """Give waiting consumers their share; (how many messages, was anything written to the store)."""
-        taken = 0
-        total = len(messages)
-        was_logged = False
-        while taken < total:
-            group = self.consumers.ready(total - taken)
-            if not group:
-                break
-            width, count = share(group, total - taken)
-            part = messages if count == total else messages[taken : taken + count]
-            size = body_bytes(part)
-            kind = TRANSIENT
-            seqs = range(count)
-            part_expiries = expiries[taken : taken + count] if expiries is not None else None
-            if not all(consumer.no_ack for consumer in group[:width]):
-                first = backlog.take_seqs(count)
-                seqs = range(first, first + count)
-                if is_durable:
-                    kind = LOGGED | DURABLE
-                    was_logged = True
-                    backlog.log.append(first, part, part_expiries, size)
-                    self.persistent_count += count
-                    self.persistent_bytes += size
-            batch = Batch(seqs, part, size, kind, False, part_expiries)
-            deal(group[:width], backlog, batch)
-            self.consumers.served(group[0].priority, count)
-            taken += count
-        self._note_out(taken)
-        return taken, was_logged
+    def stored(self, count: int, size: int) -> None:
+        """Account for persistent messages that were staged in the store."""
+        self.persistent_count += count
+        self.persistent_bytes += size
+        self.metrics.disk_writes += count
 
     # -- departures ---------------------------------------------------------------------------------------------
 
@@ -290,7 +197,7 @@ class Queue:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
         if self._getters:
             self._serve_getters()
-        self._serve_consumers()
+        dispatch.serve(self)
         if self._after_pump:
             waiting, self._after_pump = self._after_pump, []
             for callback in waiting:
@@ -304,29 +211,8 @@ class Queue:
         """Run `callback` when consumers were served next."""
         self._after_pump.append(callback)
 
-    def _serve_consumers(self) -> None:
-        budget = PUMP_BYTES
-        while budget > 0:
-            backlog = self._head_level()
-            if backlog is None:
-                return
-            group = self.consumers.ready(backlog.count)
-            if not group:
-                return
-            width, count = share(group, backlog.count)
-            batch = backlog.take(min(count, RAM_LIMIT), budget)
-            if batch is None:
-                if self._load(backlog, count):
-                    return
-                continue
-            taken = len(batch.messages)
-            deal(group[:width], backlog, batch)
-            self.consumers.served(group[0].priority, taken)
-            self._note_out(taken)
-            budget -= batch.size + 64 * taken
-        self.context.scheduler.queue_dirty(self)
-
-    def _head_level(self) -> Backlog | None:
+    def head_level(self) -> Backlog | None:
+        """The level that is served next, after what has expired at its head is gone; None when nothing is ready."""
         if self.has_expiries:
             expiry.drop_expired(self)
         if len(self.levels) == 1:
@@ -341,9 +227,9 @@ class Queue:
         """Whether any ready message may expire."""
         return any(level.has_expiries for level in self.levels)
 
-    def _load(self, backlog: Backlog, wanted: int) -> bool:
+    def load(self, backlog: Backlog, wanted: int) -> bool:
         """Bring the head of `backlog` into RAM; True when it takes another turn."""
-        backlog.load(min(max(wanted, self._ram_limit()), RAM_LIMIT), LOAD_BYTES)
+        backlog.load(min(max(wanted, self.rate.ram_limit()), RAM_LIMIT), LOAD_BYTES)
         return backlog.is_loading
 
     def _on_loaded(self) -> None:
@@ -361,13 +247,13 @@ class Queue:
 
     def _serve_getters(self) -> None:
         while self._getters:
-            backlog = self._head_level()
+            backlog = self.head_level()
             if backlog is None:
                 self._getters.popleft()(None, None)
                 continue
             batch = backlog.take(1, 1)
             if batch is None:
-                if self._load(backlog, 1):
+                if self.load(backlog, 1):
                     return
                 continue
             self._getters.popleft()(backlog, batch)
@@ -381,34 +267,29 @@ class Queue:
         if not consumer_no_ack:
             self.unacked_count += count
             self.unacked_bytes += batch.size
-            if batch.kind & DURABLE:
+            if batch.kind == DURABLE:
                 self.unacked_persistent_count += count
                 self.unacked_persistent_bytes += batch.size
         else:
             self.gone(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
 
     def gone(
-        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: int, size: int
+        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: Kind, size: int
     ) -> None:
         """These messages left the queue for good."""
-        if kind & DURABLE:
+        if kind == DURABLE:
             self.persistent_count -= len(messages)
             self.persistent_bytes -= size
         backlog.forget(seqs, messages, kind)
 
-    def dropped(self, count: int, size: int, kind: int) -> None:
+    def dropped(self, count: int, size: int, kind: Kind) -> None:
         """Messages that were dropped from the disk range unread."""
-        if kind & DURABLE:
+        if kind == DURABLE:
             self.persistent_count -= count
             self.persistent_bytes -= size
 
-    @staticmethod
-    def rejected(indexes: list[int], outcome: int) -> Rejected:
-        """The answer for a run of which some messages were refused."""
-        return Rejected(indexes, outcome == PENDING)
-
     def settle(
-        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: int, size: int
+        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: Kind, size: int
     ) -> None:
         """Acked (or rejected without requeue, after dead-lettering): forget them."""
         if self.is_deleted:
@@ -418,10 +299,10 @@ class Queue:
         self.metrics.ack += count
         self.gone(backlog, seqs, messages, kind, size)
 
-    def _leave_unacked(self, count: int, size: int, kind: int) -> None:
+    def _leave_unacked(self, count: int, size: int, kind: Kind) -> None:
         self.unacked_count -= count
         self.unacked_bytes -= size
-        if kind & DURABLE:
+        if kind == DURABLE:
             self.unacked_persistent_count -= count
             self.unacked_persistent_bytes -= size
 
@@ -506,7 +387,7 @@ class Queue:
             or settings.max_priority is not None
         )
         for level in self.levels:
-            level.track_runs = (
+            level.keeps_sizes = (
                 settings.max_length is not None or settings.max_length_bytes is not None
             )
         if settings.overflow == "drop-head":
@@ -591,23 +472,3 @@ class Queue:
         for level in self.levels:
             if level.has_log:
                 level.log.delete()
-
-    # -- consumption rate ---------------------------------------------------------------------------------------
-
-    def _note_out(self, count: int) -> None:
-        self._out_since_rate += count
-        if self._out_since_rate > 100:
-            now = self.context.scheduler.monotonic()
-            elapsed = max(now - self._rate_at, 1e-6)
-            weight = 1.0 - 2.0 ** (-elapsed / RATE_HALF_LIFE_S)
-            self.rate += weight * (self._out_since_rate / elapsed - self.rate)
-            self._rate_at = now
-            self._out_since_rate = 0
-
-    def _ram_limit(self) -> int:
-        """How many messages may be in RAM by consumption rate: those expected to be consumed within two seconds."""
-        if not self.rate:
-            return 1
-        age = self.context.scheduler.monotonic() - self._rate_at
-        rate = self.rate * 2.0 ** (-age / RATE_HALF_LIFE_S)
-        return min(1 + math.floor(2 * rate), RAM_LIMIT)

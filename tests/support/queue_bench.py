@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from broker.metrics import NodeMetrics
-from broker.queue.backlog import Backlog, Batch
+from broker.queue.backlog import Backlog
+from broker.queue.batch import Batch
 from broker.queue.consumer import UNLIMITED, Consumer
-from broker.queue.queue import Queue, QueueContext, QueueOptions
+from broker.queue.context import QueueContext, QueueOptions
+from broker.queue.queue import Queue
 from broker.queue.settings import QueueMode, Settings
 from protocol.codec import Message
 from tests.support.fake_scheduler import FakeScheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.queue.queue import ACCEPTED, PENDING, Rejected
+from broker.queue.outcome import ACCEPTED, PENDING, Rejected
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 

@@ -1,0 +1,74 @@
+"""Who may come in: the login of a connection, and its entry into a virtual host.
+
+One for the node. Owns no state but the connection limit; asks `broker.auth`, counts attempts, tells the observer.
+Refusals are raised: a failed login as LoginRefused or an AmqpError (after which the session closes the socket without
+saying why), a refused vhost as NotAllowed with RabbitMQ's text.
+
+Source: rabbit_reader (auth_phase, connection.open), rabbit_access_control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from broker.auth import Auth, LoginRefused, User
+from broker.metrics import NodeMetrics
+from broker.observer import Observer
+from broker.vhost import Vhost
+from broker.wire import Peer
+from protocol.errors import AmqpError, NotAllowed
+from protocol.events import LoginAttempt
+from protocol.sasl import credentials
+
+
+class Admitted(Protocol):
+    """What is counted against the connection limit."""
+
+    is_open: bool
+
+
+class Admission:
+    """The node's door."""
+
+    def __init__(
+        self,
+        auth: Auth,
+        vhosts: Mapping[str, Vhost],
+        sessions: Collection[Admitted],
+        connection_max: int | None,
+        metrics: NodeMetrics,
+        observer: Observer,
+    ) -> None:
+        self._auth = auth
+        self._vhosts = vhosts
+        self._sessions = sessions
+        self._connection_max = connection_max
+        self._metrics = metrics
+        self._observer = observer
+
+    def log_in(self, attempt: LoginAttempt, peer: Peer) -> User:
+        """The user who logs in. Raises LoginRefused, or an AmqpError when the response makes no sense."""
+        self._metrics.auth_attempts += 1
+        try:
+            given = credentials(attempt.mechanism, attempt.response)
+            return self._auth.authenticate(
+                given.username, given.password, is_loopback=peer.is_loopback
+            )
+        except (LoginRefused, AmqpError) as refusal:
+            reason = refusal.reply_text if isinstance(refusal, AmqpError) else str(refusal)
+            self._metrics.auth_failures += 1
+            self._observer.login_refused(peer.name, attempt.mechanism, reason)
+            raise
+
+    def enter(self, user: User, vhost_name: str) -> Vhost:
+        """The vhost that a logged-in user opens. Raises NotAllowed."""
+        limit = self._connection_max
+        if limit is not None and sum(each.is_open for each in self._sessions) >= limit:
+            raise NotAllowed(f"connection refused: node connection limit ({limit}) is reached")
+        vhost = self._vhosts.get(vhost_name)
+        if vhost is None:
+            raise NotAllowed(f"vhost {vhost_name} not found")
+        if not self._auth.may_enter(user, vhost_name):
+            raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{user.name}'")
+        return vhost

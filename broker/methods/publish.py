@@ -1,0 +1,206 @@
+"""basic.publish: a run of messages on its way to its queues. The hot path.
+
+Route, permission and existence are looked up once per run and remembered on the channel until the vhost's topology
+or the permissions change. Only runs in which some message carries a property that matters on the way in (expiration,
+user_id, reply_to, CC/BCC), that must be routed by their headers, or that belong to a transaction are looked at message
+by message. Called by the session for each run; `enqueue` also by tx.commit. Errors are raised.
+
+Source: rabbit_channel (basic.publish, deliver_to_queues, process_routing_confirm); AMQP 0-9-1 basic class.
+"""
+
+from __future__ import annotations
+
+from broker.channel import Channel
+from broker.queue.dead_letter import routing_keys
+from broker.queue.outcome import Rejected
+from broker.queue.queue import Queue
+from broker.reply import PSEUDO_QUEUE
+from broker.router import Route
+from protocol import table
+from protocol.codec import Message, PublishRun, split_exrk
+from protocol.constants import (
+    IMMEDIATE,
+    MANDATORY,
+    MAYBE_CC,
+    PROP_EXPIRATION,
+    PROP_REPLY_TO,
+    PROP_USER_ID,
+)
+from protocol.errors import MethodNotImplemented, PreconditionFailed
+from protocol.properties import Properties, decode, rewrite
+
+EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
+"""Flags of messages that must be looked at one by one."""
+EXPIRATION_MAX_MS = 315_360_000_000
+KEYS_MAX = 1024
+"""Routing keys of one message, CC and BCC included."""
+
+
+def publish(channel: Channel, run: PublishRun) -> None:
+    """Take a run of publishes to one exchange and routing key."""
+    flags = run.flags
+    if flags & IMMEDIATE:
+        raise MethodNotImplemented("immediate=true")
+    version = channel.vhost.generation + channel.session.auth_generation
+    if channel.routes_version != version:
+        # Both only rise, so an equal sum means that neither topology nor permissions changed.
+        channel.routes.clear()
+        channel.routes_version = version
+    route = channel.routes.get(run.exrk)
+    if route is None:
+        route = _resolve(channel, run.exrk)
+    messages = run.messages
+    count = len(messages)
+    session = channel.session
+    channel.metrics.publish += count
+    session.metrics.messages_received += count
+    route.exchange.publish_in += count
+    if flags & EACH or route.queues is None or channel.transaction is not None:
+        for message in messages:
+            _publish_one(channel, route, message)
+        return
+    enqueue(channel, route, route.queues, messages, flags, run.size)
+
+
+def _resolve(channel: Channel, exrk: bytes) -> Route:
+    exchange = split_exrk(exrk)[0].decode("utf-8", "surrogateescape")
+    channel.session.check("write", "exchange", exchange)
+    route = channel.vhost.resolve(exrk)
+    if route.exchange.type == "topic":
+        routing_key = split_exrk(exrk)[1].decode("utf-8", "surrogateescape")
+        channel.session.check_topic("write", exchange, routing_key)
+    if exrk in channel.vhost.route_cache:
+        if len(channel.routes) >= 1024:
+            channel.routes.clear()
+        channel.routes[exrk] = route
+    return route
+
+
+def enqueue(
+    channel: Channel,
+    route: Route,
+    queues: tuple[Queue, ...],
+    messages: list[Message],
+    flags: int,
+    size: int,
+) -> bool:
+    """Give routed messages to their queues and book their confirms; True when a queue refused some."""
+    count = len(messages)
+    session = channel.session
+    pending = 0
+    refused: set[int] | None = None
+    for queue in queues:
+        outcome = queue.publish(messages, flags, size)
+        if not isinstance(outcome, Rejected):
+            pending |= outcome
+        else:
+            pending |= outcome.is_pending
+            refused = set(outcome.indexes) | (refused or set())
+    if queues and not all(getattr(queue, "is_reply", False) for queue in queues):
+        route.exchange.publish_out += count * len(queues)
+        session.metrics.messages_routed += count
+    else:
+        _unroutable(channel, messages, flags)
+    confirms = channel.confirms
+    if confirms is None:
+        return refused is not None
+    session.metrics.messages_received_confirm += count
+    epoch = 0
+    if pending:
+        session.engine.require_sync()
+        epoch = session.engine.epoch
+    if refused:
+        confirms.add_refused(sorted(refused), count, epoch)
+    else:
+        confirms.add(count, epoch)
+    session.scheduler.confirms_dirty(channel)
+    return refused is not None
+
+
+def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:
+    totals = channel.session.metrics
+    if flags & MANDATORY:
+        for message in messages:
+            channel.return_message(message, 312, "NO_ROUTE")
+        totals.messages_unroutable_returned += len(messages)
+    else:
+        channel.metrics.drop_unroutable += len(messages)
+        totals.messages_unroutable_dropped += len(messages)
+
+
+def _publish_one(channel: Channel, route: Route, message: Message) -> None:
+    """A message with properties that matter, a headers exchange on its way, or a transaction."""
+    properties = decode(message.raw)
+    _check_properties(channel, properties)
+    keys: tuple[bytes, ...] = (split_exrk(message.exrk)[1],)
+    if message.flags & MAYBE_CC:
+        keys = _all_keys(message, properties)
+    if message.flags & PROP_REPLY_TO and properties.reply_to == PSEUDO_QUEUE:
+        properties.reply_to = _reply_key(channel)
+        message = rewrite(message, properties)
+    elif properties.headers and "BCC" in properties.headers:
+        del properties.headers["BCC"]
+        message = rewrite(message, properties)
+    queues = route.queues
+    if queues is None or len(keys) > 1:
+        queues = channel.vhost.route(route.exchange, keys, lambda: properties.headers or {})
+    if channel.transaction is not None:
+        channel.transaction.publishes.append((route, queues, message))
+        return
+    enqueue(channel, route, queues, [message], message.flags, message.size)
+
+
+def _check_properties(channel: Channel, properties: Properties) -> None:
+    if properties.reply_to == PSEUDO_QUEUE and channel.reply_target is None:
+        raise PreconditionFailed("fast reply consumer does not exist")
+    user = channel.session.user
+    if (
+        properties.user_id is not None
+        and properties.user_id != user.name
+        and "impersonator" not in user.tags
+    ):
+        raise PreconditionFailed(
+            f"user_id property set to '{properties.user_id}' but authenticated user was '{user.name}'"
+        )
+    if properties.expiration is not None:
+        check_expiration(properties.expiration)
+
+
+def check_expiration(text: str) -> None:
+    """Raise PreconditionFailed, in RabbitMQ's words, unless `text` is a TTL in milliseconds."""
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    end = next(
+        (index for index, char in enumerate(digits) if char not in "0123456789"), len(digits)
+    )
+    if not end:
+        reason = "no_integer"
+    elif end < len(digits):
+        reason = f'{{leftover_string,"{digits[end:]}"}}'
+    elif int(text) < 0:
+        reason = f"{{value_negative,{int(text)}}}"
+    elif int(text) > EXPIRATION_MAX_MS:
+        reason = f"{{value_too_large,{int(text)}}}"
+    else:
+        return
+    raise PreconditionFailed(f"invalid expiration '{text}': {reason}")
+
+
+def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
+    for name in ("CC", "BCC"):
+        value = (properties.headers or {}).get(name)
+        if value is not None and not isinstance(value, list):
+            kind = table.type_name(value)
+            raise PreconditionFailed(
+                f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
+            )
+    keys = tuple(routing_keys(message, properties))
+    if len(keys) > KEYS_MAX:
+        raise PreconditionFailed(
+            f"invalid message: more than {KEYS_MAX} routing keys in CC and BCC"
+        )
+    return keys
+
+
+def _reply_key(channel: Channel) -> str:
+    assert channel.reply_target is not None
+    return channel.reply_target.key.decode()

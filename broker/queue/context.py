@@ -1,0 +1,42 @@
+"""The outside world of a queue, given to it at construction by `broker.node`.
+
+Frozen, and shared by all queues of one vhost. The two callables are the only ways from a queue to what lies above it:
+dead letters go up by one, the wish to be deleted by the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.clock import Scheduler
+from broker.metrics import NodeMetrics
+from protocol.codec import Message
+from storage.engine import Engine
+
+if TYPE_CHECKING:
+    from broker.queue.queue import Queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOptions:
+    """What the node decides for all queues."""
+
+    default_mode: str = "bounded"
+    start_batch_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueContext:
+    """What a queue is connected to."""
+
+    vhost_name: str
+    scheduler: Scheduler
+    engine: Engine
+    metrics: NodeMetrics
+    options: QueueOptions
+    republish: Callable[[Queue, str, Sequence[Message]], None]
+    """(source queue, reason, messages): dead-letter them; the source's settings name the exchange."""
+    on_unused: Callable[[Queue], None]
+    """The last consumer of an auto-delete queue left, or the lease ended: delete the queue."""

@@ -1,0 +1,20 @@
+"""What a queue answers when it is given a run: accepted, accepted with a confirm to come, or refused in part.
+
+The common answers are two ints that combine with `|` over the queues of a route; a refusal says which messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ACCEPTED = 0
+PENDING = 1
+"""Accepted; a confirm waits for the batch that is being collected."""
+
+
+@dataclass(slots=True)
+class Rejected:
+    """Some messages of a run were refused (overflow); `indexes` are their places in the run."""
+
+    indexes: list[int]
+    is_pending: bool

@@ -1,0 +1,49 @@
+"""How fast a queue is consumed, and how many of its messages are therefore worth keeping in RAM.
+
+An exponentially weighted rate, renewed at most once in a hundred messages, so that the clock is not read for each
+run. State owned: the rate and when it was last renewed. Called by the queue's dispatch and when it stores a run.
+
+Source: the rule of RabbitMQ 3.12's rabbit_variable_queue, at most 2,048 messages in RAM by consumption rate.
+"""
+
+from __future__ import annotations
+
+import math
+
+from broker.clock import Clock
+
+RAM_LIMIT = 2048
+"""Most messages that a queue in bounded mode keeps in RAM (RabbitMQ 3.12's figure)."""
+HALF_LIFE_S = 5.0
+RENEW_EVERY = 100
+
+
+class ConsumptionRate:
+    """Messages per second that leave a queue for its consumers."""
+
+    __slots__ = ("_at", "_clock", "_out", "per_s")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.per_s = 0.0
+        self._at = 0.0
+        self._out = 0
+
+    def note(self, count: int) -> None:
+        """`count` messages went out."""
+        self._out += count
+        if self._out > RENEW_EVERY:
+            now = self._clock.monotonic()
+            elapsed_s = max(now - self._at, 1e-6)
+            weight = 1.0 - 2.0 ** (-elapsed_s / HALF_LIFE_S)
+            self.per_s += weight * (self._out / elapsed_s - self.per_s)
+            self._at = now
+            self._out = 0
+
+    def ram_limit(self) -> int:
+        """How many messages may be in RAM: those expected to be consumed within two seconds."""
+        if not self.per_s:
+            return 1
+        age_s = self._clock.monotonic() - self._at
+        per_s: float = self.per_s * 2.0 ** (-age_s / HALF_LIFE_S)
+        return min(1 + math.floor(2.0 * per_s), RAM_LIMIT)
