@@ -18,6 +18,7 @@ from importlib import import_module
 import uvloop
 
 from broker.data_directory import DataDirectoryLocked
+from broker.definition_document import ImportRefused
 from broker.listener import CannotListen
 from broker.log import LogObserver, make_logger
 from broker.node import VERSION, Node
@@ -54,7 +55,7 @@ async def run(loaded: Loaded) -> int:
         loop.add_signal_handler(signum, node.request_stop)
     try:
         await node.start()
-    except (CannotListen, DataDirectoryLocked, StorageError) as error:
+    except (CannotListen, DataDirectoryLocked, ImportRefused, StorageError) as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.abandon()
         return 1

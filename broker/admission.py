@@ -10,9 +10,10 @@ Source: rabbit_reader (auth_phase, connection.open), rabbit_access_control.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
 
+from broker import connection_limits
 from broker.auth import Auth, LoginRefused, User
+from broker.connection_limits import CountedSession
 from broker.metrics import NodeMetrics
 from broker.observer import Observer
 from broker.vhost import Vhost
@@ -22,12 +23,6 @@ from protocol.events import LoginAttempt
 from protocol.sasl import credentials
 
 
-class Admitted(Protocol):
-    """What is counted against the connection limit."""
-
-    is_open: bool
-
-
 class Admission:
     """The node's door."""
 
@@ -35,11 +30,13 @@ class Admission:
         self,
         auth: Auth,
         vhosts: Mapping[str, Vhost],
-        sessions: Collection[Admitted],
+        sessions: Collection[CountedSession],
         connection_max: int | None,
         metrics: NodeMetrics,
         observer: Observer,
+        node_name: str = "",
     ) -> None:
+        self._node_name = node_name
         self._auth = auth
         self._vhosts = vhosts
         self._sessions = sessions
@@ -69,6 +66,15 @@ class Admission:
         vhost = self._vhosts.get(vhost_name)
         if vhost is None:
             raise NotAllowed(f"vhost {vhost_name} not found")
+        # Asked again: the limits may have been set since the login.
+        user = self._auth.users.get(user.name, user)
+        connection_limits.check_open(user, vhost, self._sessions)
         if not self._auth.may_enter(user, vhost_name):
             raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{user.name}'")
         return vhost
+
+    def open_channel(self, user: User) -> None:
+        """A user opens one more channel. Raises NotAllowed."""
+        user = self._auth.users.get(user.name, user)
+        if user.limits:
+            connection_limits.check_channel(user, self._sessions, self._node_name)

@@ -20,7 +20,7 @@ import hashlib
 import hmac
 import re
 from base64 import b64decode, b64encode
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from broker.pattern import compile_pattern
@@ -28,7 +28,7 @@ from broker.resource import ResourceKind, describe, row_key
 from protocol.errors import AccessRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from broker.clock import Entropy
     from broker.resource import DefinitionLog
@@ -55,6 +55,8 @@ class User:
     password_hash: str = field(default="", repr=False)
     tags: tuple[str, ...] = ()
     hashing_algorithm: str = SHA256
+    limits: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """max-connections and max-channels; a negative one is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,15 +227,26 @@ class Auth:
             password_hash=password_hash,
             tags=tags,
             hashing_algorithm=hashing_algorithm,
+            limits=known.limits if known is not None else {},
         )
-        self.restore_user(user)
-        self._write_user(user)
+        self._put(user)
         return user
 
     def set_tags(self, name: str, tags: tuple[str, ...]) -> User:
         """Replace a user's tags. Raises KeyError for an unknown user."""
         user = self.users[name]
         return self.put_user(name, user.password_hash, tags, user.hashing_algorithm)
+
+    def set_limits(self, name: str, limits: Mapping[str, int]) -> User:
+        """Replace a user's limits. Raises KeyError for an unknown user."""
+        user = replace(self.users[name], limits=dict(limits))
+        self._put(user)
+        return user
+
+    def _put(self, user: User) -> None:
+        if self.users.get(user.name) != user:
+            self.restore_user(user)
+            self._write_user(user)
 
     def delete_user(self, name: str) -> None:
         """Remove a user with all permissions. Raises KeyError for an unknown user."""
@@ -250,6 +263,8 @@ class Auth:
 
         Raises: BadPattern.
         """
+        if self.permissions.get((vhost, user)) == permission:
+            return
         self.restore_permission(vhost, user, permission)
         self._definitions.put(
             "permission",
@@ -276,6 +291,8 @@ class Auth:
 
         Raises: BadPattern.
         """
+        if self.topic_permissions.get((vhost, user), {}).get(exchange) == permission:
+            return
         self.restore_topic_permission(vhost, user, exchange, permission)
         self._definitions.put(
             "topic_permission",
@@ -344,6 +361,7 @@ class Auth:
                 "password_hash": user.password_hash,
                 "hashing_algorithm": user.hashing_algorithm,
                 "tags": list(user.tags),
+                "limits": dict(user.limits),
             },
         )
 

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from broker import parameters
 from broker.auth import Permission, TopicPermission, User
 from broker.exchange import TYPES
+from broker.parameter_rules import user_limits
 from broker.policy import Policy
 from broker.queue.settings import QueueDeclaration
 from broker.resource import Row, row_key, unpack_arguments
@@ -25,6 +27,7 @@ from broker.vhost import Edge, ExchangeDeclaration
 if TYPE_CHECKING:
     from broker.auth import Auth
     from broker.binding import DestinationKind
+    from broker.parameters import Parameters
     from broker.policy import ApplyTo, PolicyValue
     from broker.resource import DefinitionLog
     from broker.vhost import Vhost
@@ -71,8 +74,9 @@ def restore(
     vhosts: dict[str, Vhost],
     auth: Auth,
     make_vhost: MakeVhost,
+    known: Parameters | None = None,
 ) -> list[UnusableRow]:
-    """Fill `vhosts` and `auth` from recovered rows; returns those that could not be used."""
+    """Fill `vhosts`, `auth` and `known` parameters from recovered rows; returns those that could not be used."""
     by_kind: dict[str, list[tuple[str, Row]]] = {kind: [] for kind in ORDER}
     unusable: list[UnusableRow] = []
     for kind, key, value in rows:
@@ -83,7 +87,10 @@ def restore(
     for kind in ORDER:
         for key, value in by_kind[kind]:
             try:
-                _restore_row(kind, value, vhosts, auth, make_vhost)
+                if kind == "parameter":
+                    parameters.restore(value, vhosts, known)
+                else:
+                    _restore_row(kind, value, vhosts, auth, make_vhost)
             except (KeyError, TypeError, ValueError) as error:
                 unusable.append(UnusableRow(kind=kind, key=key, reason=repr(error)))
     return unusable
@@ -124,6 +131,7 @@ def delete_vhost(
         vhost.delete_queue(queue)
     for exchange in list(vhost.exchanges.values()):
         vhost.delete_exchange(exchange)
+    parameters.forget_vhost(vhost)
     auth.delete_vhost(vhost.name)
     definitions.delete("vhost", row_key(vhost.name))
 
@@ -153,6 +161,7 @@ def _restore_row(
                     password_hash=_text(row, "password_hash"),
                     hashing_algorithm=_text(row, "hashing_algorithm"),
                     tags=_texts(row, "tags"),
+                    limits=user_limits(row.get("limits", {})),
                 )
             )
         case "permission":
@@ -169,8 +178,6 @@ def _restore_row(
                 _text(row, "exchange"),
                 TopicPermission(write=_text(row, "write"), read=_text(row, "read")),
             )
-        case "parameter":
-            pass  # nothing has parameters yet; the rows stay for what will
         case _:
             _restore_in_vhost(kind, row, vhosts[_text(row, "vhost")])
 
@@ -218,7 +225,7 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
 
 def _restore_policy(row: Row, vhost: Vhost) -> None:
     definition, priority = row["definition"], row["priority"]
-    if not isinstance(definition, dict) or not isinstance(priority, int):
+    if not isinstance(definition, dict) or not isinstance(priority, int | float):
         raise TypeError("definition or priority of the wrong type")
     policy = Policy(
         name=_text(row, "name"),
@@ -227,8 +234,7 @@ def _restore_policy(row: Row, vhost: Vhost) -> None:
         apply_to=cast("ApplyTo", _text(row, "apply_to")),
         priority=priority,
     )
-    kind = vhost.policies.operator_policies if row.get("is_operator") else vhost.policies.policies
-    kind[policy.name] = policy
+    vhost.policies.of_kind(is_operator=bool(row.get("is_operator")))[policy.name] = policy
 
 
 def _text(row: Row, key: str) -> str:

@@ -17,7 +17,7 @@ import platform
 import time
 from collections.abc import Callable
 
-from broker import definitions, listener, resources
+from broker import definition_document, definitions, listener, resources
 from broker.admission import Admission
 from broker.alarms import Alarms
 from broker.auth import Auth, Permission
@@ -26,6 +26,7 @@ from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
 from broker.monitor import Monitor, ResourceLimits
+from broker.parameters import Parameters
 from broker.queue.context import QueueContext, QueueOptions
 from broker.queue.queue import Queue
 from broker.queue.settings import QueueDeclaration, Settings
@@ -111,6 +112,7 @@ class Node:
             load_message,
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
+        self.parameters = Parameters(self.engine.definitions)
         self._replies: dict[str, ReplyTargets] = {}
         self._directory = DataDirectory(config.data_dir)
         self._sweep: asyncio.TimerHandle | None = None
@@ -127,7 +129,10 @@ class Node:
     # -- start --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Recover and accept connections. Raises CannotListen, DataDirectoryLocked, StorageError."""
+        """Recover and accept connections.
+
+        Raises: CannotListen, DataDirectoryLocked, ImportRefused, StorageError.
+        """
         began = time.monotonic()
         config = self.config
         self._directory.lock()
@@ -155,6 +160,7 @@ class Node:
                 config.connection_max,
                 self.metrics,
                 self.observer,
+                self.name,
             ),
             replies=self._replies_of,
             on_lost=self._forget_session,
@@ -186,10 +192,13 @@ class Node:
     def _restore(self) -> None:
         rows = self.report.definitions
         if rows:
-            unusable = definitions.restore(rows, self.vhosts, self.auth, self.make_vhost)
+            unusable = definitions.restore(
+                rows, self.vhosts, self.auth, self.make_vhost, self.parameters
+            )
             for row in unusable:
                 self.observer.definition_unusable(row.kind, row.key, row.reason)
-        else:
+        elif self.config.load_definitions is None:
+            # RabbitMQ: who brings definitions brings the first user too.
             first = self.config.first_user
             seed = definitions.Seed(
                 vhost=first.vhost,
@@ -205,6 +214,8 @@ class Node:
             for queue in vhost.queues.values():
                 queue.recover(functools.partial(self._is_stored, vhost.name))
         self.engine.discard_unclaimed()
+        if self.config.load_definitions is not None:
+            definition_document.import_file(self, self.config.load_definitions)
 
     def _is_stored(self, vhost_name: str, log_name: str) -> bool:
         return (vhost_name, log_name) in self.report.queues

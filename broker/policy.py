@@ -3,7 +3,8 @@
 At most one policy and one operator policy apply to an entity: the matching one with the highest priority. Their
 definitions merge key by key (the lower limit, the operator's word for the rest); how the result meets the entity's
 own arguments is `broker.queue.settings`' business. A policy with a key that classic queues do not know does not
-match a queue at all. `PolicySet` belongs to one vhost and owns its policies.
+match a queue at all. `PolicySet` belongs to one vhost and owns its policies, and remembers who got which: lists of
+many queues ask for every row. What may stand in a policy is `broker.parameter_rules`' business.
 
 Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
 """
@@ -63,7 +64,7 @@ class Policy:
     pattern: str
     definition: Mapping[str, PolicyValue]
     apply_to: ApplyTo = "all"
-    priority: int = 0
+    priority: int | float = 0
     regex: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +89,7 @@ class EffectivePolicy:
 
 
 NO_POLICY = EffectivePolicy()
+REMEMBERED_MAX = 65_536
 
 
 class PolicySet:
@@ -96,11 +98,28 @@ class PolicySet:
     def __init__(self) -> None:
         self.policies: dict[str, Policy] = {}
         self.operator_policies: dict[str, Policy] = {}
+        self._remembered: dict[tuple[ResourceKind, str], EffectivePolicy] = {}
+
+    def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
+        """One of the two kinds by name; whoever changes it calls `changed`."""
+        return self.operator_policies if is_operator else self.policies
+
+    def changed(self) -> None:
+        """Policies came, went or changed."""
+        self._remembered.clear()
 
     def effective(self, kind: ResourceKind, name: str) -> EffectivePolicy:
         """What applies to an entity of that name."""
         if not self.policies and not self.operator_policies:
             return NO_POLICY
+        found = self._remembered.get((kind, name))
+        if found is None:
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            found = self._remembered[(kind, name)] = self._find(kind, name)
+        return found
+
+    def _find(self, kind: ResourceKind, name: str) -> EffectivePolicy:
         policy = _strongest(self.policies.values(), kind, name)
         operator = _strongest(self.operator_policies.values(), kind, name)
         if policy is None and operator is None:

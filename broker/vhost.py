@@ -18,7 +18,7 @@ Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from broker import router
@@ -28,6 +28,7 @@ from broker.exchange.direct import DefaultExchange
 from broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from broker.policy import EffectivePolicy, PolicySet
 from broker.queue import settings as queue_settings
+from broker.queue import transition
 from broker.resource import Rows, StagingEngine, describe, not_found, pack_arguments, row_key
 from broker.router import Route
 from protocol import table
@@ -53,10 +54,9 @@ REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VhostOptions:
-    """What the node decides for a vhost; a limit of None is none."""
+    """What the node decides for a vhost."""
 
     default_queue_version: int = 2
-    queue_limit: int | None = None
 
 
 class Vhost:
@@ -78,6 +78,7 @@ class Vhost:
         self.tags: list[str] = []
         self.queues: dict[str, Queue] = {}
         self.policies = PolicySet()
+        self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.route_cache: dict[bytes, Route] = {}
         self.generation = 0
         self.rows = Rows(engine)
@@ -242,8 +243,8 @@ class Vhost:
         """
         name = declaration.name
         queue_settings.validate(declaration.arguments, name, self.name)
-        limit = self.options.queue_limit
-        if limit is not None and len(self.queues) >= limit:
+        limit = self.limits.get("max-queues", -1)
+        if 0 <= limit <= len(self.queues):
             raise PreconditionFailed(
                 f"cannot declare queue '{name}':"
                 f" queue limit in vhost '{self.name}' ({limit}) is reached"
@@ -333,14 +334,24 @@ class Vhost:
 
     def policies_changed(self) -> None:
         """Put changed policies in force, on those entities for which something changed."""
+        self.policies.changed()
         for exchange in self.exchanges.values():
             if exchange.name:
                 self._apply_exchange_policy(exchange)
         for queue in list(self.queues.values()):
             settings = self.effective_settings(queue.name, queue.arguments)
+            if not self._says_mode(queue):
+                # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
+                settings = replace(settings, mode=queue.settings.mode)
             if settings != queue.settings:
-                queue.apply_settings(settings)
+                transition.put_in_force(queue, settings)
         self._changed()
+
+    def _says_mode(self, queue: Queue) -> bool:
+        return (
+            "x-queue-mode" in queue.arguments
+            or "queue-mode" in self.effective_policy(queue.name).definition
+        )
 
     def _locked(self, queue_name: str) -> ResourceLocked:
         return ResourceLocked(

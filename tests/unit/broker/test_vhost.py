@@ -9,7 +9,7 @@ import pytest
 from broker import vhost as vhost_module
 from broker.policy import Policy
 from broker.queue.settings import QueueDeclaration
-from broker.vhost import Edge, ExchangeDeclaration, Vhost, VhostOptions
+from broker.vhost import Edge, ExchangeDeclaration, Vhost
 from protocol.codec import join_exrk
 from protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
 from tests.support.topology import CountingQueue, KeptEngine, NamedDestination, make_vhost
@@ -283,7 +283,8 @@ def test_an_owners_queues_end_with_it() -> None:
 
 
 def test_the_queue_limit_counts_new_queues_only() -> None:
-    vhost = make_vhost(options=VhostOptions(queue_limit=1))
+    vhost = make_vhost()
+    vhost.limits = {"max-queues": 1}
     queue(vhost)
     queue(vhost)
     with pytest.raises(PreconditionFailed) as caught:
