@@ -59,7 +59,12 @@ async def run(loaded: Loaded) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.abandon()
         return 1
-    management = await import_module("management.server").start(node)
+    try:
+        management = await import_module("management.server").start(node)
+    except OSError as error:
+        sys.stderr.write(f"burrowmq-server: cannot start management: {error}\n")
+        await node.stop()
+        return 1
     gc.collect()
     gc.freeze()
     node.announce(process_age_s())

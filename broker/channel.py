@@ -27,13 +27,19 @@ from broker.router import Route
 from broker.unacked import Delivery, Piece, Unacked, UnknownTag
 from protocol.codec import Message, encode_deliver, encode_get_ok, encode_return
 from protocol.connection import ServerConnection
-from protocol.errors import PreconditionFailed
+from protocol.errors import PreconditionFailed, ResourceError
 
 if TYPE_CHECKING:
     from broker.auth import User
     from broker.vhost import Vhost
     from protocol.methods import Method
     from storage.engine import Engine
+
+
+TRANSACTION_BYTES = 256 << 20
+"""Most bytes that the publishes of one transaction may take before they are committed."""
+TRANSACTION_MESSAGE_BYTES = 256
+"""What a message counts against that limit besides its frames."""
 
 
 class ChannelSession(Protocol):
@@ -48,6 +54,7 @@ class ChannelSession(Protocol):
     vhost: Vhost
     replies: ReplyTargets
     is_congested: bool
+    consumer_max: int | None
 
     @property
     def auth_generation(self) -> int:
@@ -84,13 +91,24 @@ class ChannelSession(Protocol):
 
 
 class Transaction:
-    """What tx.commit will do: publishes already routed, and settlements in issue order."""
+    """What tx.commit will do: publishes already routed, and settlements in issue order.
 
-    __slots__ = ("publishes", "settlements")
+    Bounded: settlements by what is unacked, publishes by TRANSACTION_BYTES (one message of any size fits).
+    """
+
+    __slots__ = ("publishes", "settlements", "size")
 
     def __init__(self) -> None:
         self.publishes: list[tuple[Route, tuple[Queue, ...], Message]] = []
         self.settlements: list[tuple[Callable[[list[Piece]], None], list[Piece]]] = []
+        self.size = 0
+
+    def add(self, route: Route, queues: tuple[Queue, ...], message: Message) -> None:
+        """Keep a publish until the commit. Raises ResourceError when the transaction has grown too large."""
+        self.size += len(message.raw) + TRANSACTION_MESSAGE_BYTES
+        if self.publishes and self.size > TRANSACTION_BYTES:
+            raise ResourceError(f"transaction exceeds {TRANSACTION_BYTES} bytes")
+        self.publishes.append((route, queues, message))
 
 
 class Channel:

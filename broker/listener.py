@@ -1,6 +1,7 @@
 """TCP listeners of the AMQP port.
 
-Binds the configured addresses, sets the socket options, makes one transport per accepted socket. An IPv6 address that
+Binds the configured addresses, sets the socket options, makes one transport per accepted socket. Accepted sockets
+inherit the listening socket's options, except TCP_NODELAY, which asyncio sets on each and the transport withdraws. An IPv6 address that
 the machine cannot bind is skipped when an IPv4 one was bound (containers without IPv6); anything else that cannot be
 bound ends the start with the address in the message.
 """
@@ -11,6 +12,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from broker.transport import AmqpTransport
 
@@ -19,7 +21,26 @@ class CannotListen(Exception):
     """An address could not be bound."""
 
 
-def bind(host: str, port: int, backlog: int) -> socket.socket:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketOptions:
+    """Options of the listening sockets; None leaves the operating system's value."""
+
+    backlog: int = 128
+    sndbuf_bytes: int | None = None
+    recbuf_bytes: int | None = None
+    keepalive: bool = False
+
+    def apply(self, sock: socket.socket) -> None:
+        """Set them on a socket that does not listen yet (the receive buffer decides the window scale)."""
+        if self.sndbuf_bytes is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.sndbuf_bytes)
+        if self.recbuf_bytes is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.recbuf_bytes)
+        if self.keepalive:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def bind(host: str, port: int, options: SocketOptions) -> socket.socket:
     """A listening socket. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -27,8 +48,9 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        options.apply(sock)
         sock.bind((host, port))
-        sock.listen(backlog)
+        sock.listen(options.backlog)
         sock.setblocking(False)
     except OSError as error:
         sock.close()
@@ -36,7 +58,7 @@ def bind(host: str, port: int, backlog: int) -> socket.socket:
     return sock
 
 
-def bind_all(endpoints: Sequence[tuple[str, int]], backlog: int) -> list[socket.socket]:
+def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> list[socket.socket]:
     """Bind every address; an empty host means all interfaces. Raises CannotListen."""
     sockets: list[socket.socket] = []
     every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104
@@ -45,7 +67,7 @@ def bind_all(endpoints: Sequence[tuple[str, int]], backlog: int) -> list[socket.
     ]
     for host, port in wanted:
         try:
-            sockets.append(bind(host, port, backlog))
+            sockets.append(bind(host, port, options))
         except CannotListen as error:
             cause = error.__cause__
             has_no_ipv6 = isinstance(cause, OSError) and cause.errno in {

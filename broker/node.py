@@ -278,10 +278,19 @@ class Node:
                     room -= min(queue.ready_bytes, 64 << 20)
 
     async def _listen(self) -> None:
-        sockets = listener.bind_all(self.config.listeners, self.config.tcp.backlog)
+        tcp = self.config.tcp
+        sockets = listener.bind_all(
+            self.config.listeners,
+            listener.SocketOptions(
+                backlog=tcp.backlog,
+                sndbuf_bytes=tcp.sndbuf_bytes,
+                recbuf_bytes=tcp.recbuf_bytes,
+                keepalive=tcp.keepalive,
+            ),
+        )
         timeout_s = self.config.handshake_timeout_ms / 1000
         self.listeners = await listener.serve(
-            sockets, lambda: AmqpTransport(self._make_session, timeout_s)
+            sockets, lambda: AmqpTransport(self._make_session, timeout_s, is_nodelay=tcp.nodelay)
         )
         for sock in sockets:
             host, port = sock.getsockname()[:2]

@@ -89,6 +89,7 @@ class Session:
         self.engine = context.engine
         self.metrics = context.metrics
         self.entropy = context.entropy
+        self.consumer_max = context.consumer_max_per_channel
         self.wire: Wire | None = None
         self.channels: dict[int, Channel] = {}
         self.user = User(name="")

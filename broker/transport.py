@@ -28,10 +28,15 @@ class AmqpTransport(asyncio.Protocol):
     """asyncio's side of one connection."""
 
     def __init__(
-        self, make_session: Callable[[asyncio.Transport], Session], handshake_timeout_s: float
+        self,
+        make_session: Callable[[asyncio.Transport], Session],
+        handshake_timeout_s: float,
+        *,
+        is_nodelay: bool = True,
     ) -> None:
         self._make_session = make_session
         self._handshake_timeout_s = handshake_timeout_s
+        self._is_nodelay = is_nodelay
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self.session: Session = None  # type: ignore[assignment]  # set by connection_made
         self._pauses: set[str] = set()
@@ -54,6 +59,9 @@ class AmqpTransport(asyncio.Protocol):
         """A client connected."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        if not self._is_nodelay:
+            sock = transport.get_extra_info("socket")
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
         self.session = self._make_session(self._transport)
         self.session.wire = self
         loop = asyncio.get_running_loop()

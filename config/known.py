@@ -65,7 +65,6 @@ NOT_HONOURED = tuple(
 NOT_YET: dict[str, tuple[str, ...]] = {
     "classic_queue.default_version": ("1",),
     "collect_statistics_interval": (),
-    "consumer_max_per_channel": (),
     "consumer_timeout": (),
     "disk_free_limit.relative": (),
     "disk_monitor_interval": (),
@@ -74,12 +73,8 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "log.dir": (),
     "log.file": (),
     "memory_monitor_interval": (),
-    "tcp_listen_options.keepalive": ("true", "on"),
     "tcp_listen_options.linger.on": ("false", "off"),
     "tcp_listen_options.linger.timeout": (),
-    "tcp_listen_options.nodelay": ("false", "off"),
-    "tcp_listen_options.recbuf": (),
-    "tcp_listen_options.sndbuf": (),
 }
 
 

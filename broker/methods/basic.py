@@ -85,6 +85,9 @@ def _got(
 
 def consume(channel: Channel, method: Any) -> None:
     """basic.consume."""
+    limit = channel.session.consumer_max
+    if limit is not None and len(channel.consumers) >= limit:
+        raise NotAllowed(f"reached maximum ({limit}) of consumers per channel")
     tag = method.consumer_tag or _server_tag(channel)
     if method.queue == PSEUDO_QUEUE:
         _consume_replies(channel, method, tag)

@@ -145,7 +145,7 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
     if queues is None or len(keys) > 1:
         queues = channel.vhost.route(route.exchange, keys, lambda: properties.headers or {})
     if channel.transaction is not None:
-        channel.transaction.publishes.append((route, queues, message))
+        channel.transaction.add(route, queues, message)
         return
     enqueue(channel, route, queues, [message], message.flags, message.size)
 

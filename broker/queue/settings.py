@@ -34,6 +34,8 @@ QueueMode = Literal["default", "lazy"]
 EXPIRY_MAX_MS: Final = 315_360_000_000  # ten years
 PRIORITY_MAX: Final = 255
 OVERFLOWS: Final[tuple[Overflow, ...]] = ("drop-head", "reject-publish", "reject-publish-dlx")
+BUILT_VERSIONS: Final = (2,)
+"""RabbitMQ also has 1; it is refused, not stored as something else, until it is built."""
 QUEUE_MODES: Final[tuple[QueueMode, ...]] = ("default", "lazy")
 FOREIGN_KEYS: Final = (
     "x-max-age",
@@ -147,7 +149,7 @@ def _queue_mode(value: FieldValue, arguments: FieldTable) -> str | None:
 
 def _queue_version(value: FieldValue, arguments: FieldTable) -> str | None:
     wrong = _integer(value, arguments)
-    if wrong is None and isinstance(value, int) and value not in (1, 2):
+    if wrong is None and isinstance(value, int) and value not in BUILT_VERSIONS:
         return f"\"unsupported queue version '{value}'\""
     return wrong
 
@@ -255,10 +257,16 @@ def compute(
         ),
         max_priority=max(1, int(priority)) if isinstance(priority, int) else None,
         mode=next((known for known in QUEUE_MODES if known == mode), "default"),
-        version=int(version) if isinstance(version, int) else default_version,
+        version=_version(version, default_version),
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         consumer_timeout_ms=_lower(arguments, policy, "consumer-timeout"),
     )
+
+
+def _version(wanted: FieldValue | PolicyValue, default: int) -> int:
+    """The version in force: what a policy or the node's default may ask for and is not built gives the one that is."""
+    version = int(wanted) if isinstance(wanted, int) else default
+    return version if version in BUILT_VERSIONS else BUILT_VERSIONS[-1]
 
 
 def _lower(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -> int | None:

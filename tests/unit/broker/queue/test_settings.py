@@ -50,6 +50,7 @@ BAD = [
     ("x-queue-mode", "foo", "\"unsupported queue mode 'foo'\""),
     ("x-queue-mode", 1, "{unacceptable_type,signedint}"),
     ("x-queue-version", 3, "\"unsupported queue version '3'\""),
+    ("x-queue-version", 1, "\"unsupported queue version '1'\""),
     ("x-queue-version", "2", '"expected integer, got longstr"'),
     ("x-queue-type", "quorum", "\"unsupported queue type 'quorum'\""),
     ("x-queue-type", "stream", "\"unsupported queue type 'stream'\""),
@@ -90,7 +91,7 @@ def test_a_dead_letter_exchange_is_text() -> None:
         {"x-message-ttl": Long(315360000000), "x-max-priority": Byte(0)},
         {"x-max-length": Short(5), "x-max-length-bytes": UnsignedInt(5)},
         {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "k"},
-        {"x-queue-mode": "lazy", "x-queue-version": 1, "x-queue-type": "classic"},
+        {"x-queue-mode": "lazy", "x-queue-version": 2, "x-queue-type": "classic"},
         {"x-single-active-consumer": False, "x-queue-master-locator": 3},
         {"x-consumer-timeout": "not checked", "x-unknown": {"a": 1}},
     ],
@@ -180,7 +181,6 @@ def test_what_means_the_same(current: dict[str, Any], received: dict[str, Any]) 
 
 def test_nothing_set() -> None:
     assert compute({}, {}) == Settings()
-    assert compute({}, {}, default_version=1).version == 1
 
 
 def test_limits_are_the_lower_of_argument_and_policy() -> None:
@@ -195,7 +195,7 @@ def test_for_the_rest_the_argument_wins() -> None:
     arguments: Any = {
         "x-overflow": "drop-head",
         "x-queue-mode": "lazy",
-        "x-queue-version": 1,
+        "x-queue-version": 2,
         "x-dead-letter-exchange": "",
         "x-dead-letter-routing-key": "k",
     }
@@ -207,7 +207,7 @@ def test_for_the_rest_the_argument_wins() -> None:
         "dead-letter-routing-key": "p",
     }
     found = compute(arguments, policy)
-    assert (found.overflow, found.mode, found.version) == ("drop-head", "lazy", 1)
+    assert (found.overflow, found.mode, found.version) == ("drop-head", "lazy", 2)
     assert (found.dead_letter_exchange, found.dead_letter_routing_key) == ("", b"k")
     found = compute({}, policy)
     assert (found.overflow, found.mode, found.version) == ("reject-publish", "default", 2)
@@ -220,3 +220,8 @@ def test_priority_and_single_active_consumer_are_arguments_only() -> None:
     policy: Any = {"max-priority": 5, "single-active-consumer": True}
     assert compute({}, policy) == Settings()
     assert compute({"x-single-active-consumer": True}, {}).single_active_consumer
+
+
+def test_a_version_that_is_not_built_gives_the_one_that_is() -> None:
+    assert compute({}, {"queue-version": 1}).version == 2
+    assert compute({}, {}, default_version=1).version == 2
