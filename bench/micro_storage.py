@@ -47,6 +47,9 @@ class _Loop:
         while not is_done():
             self.inbox.get(timeout=60)()
 
+    def run_next(self) -> None:
+        self.inbox.get(timeout=60)()
+
     def run_ready(self) -> None:
         while not self.inbox.empty():
             self.inbox.get()()
@@ -75,9 +78,7 @@ def _raw(size: int) -> bytes:
 
 
 def _engine(directory: str, confirm: str) -> Engine:
-    return Engine(
-        directory, OsFileSystem(), StoreOptions(confirm=confirm), _Silent(), load_message
-    )
+    return Engine(directory, OsFileSystem(), StoreOptions(confirm=confirm), _Silent(), load_message)
 
 
 def _append(engine: Engine, log: QueueLog, loop: _Loop, arguments: argparse.Namespace) -> None:
@@ -96,7 +97,9 @@ def _append(engine: Engine, log: QueueLog, loop: _Loop, arguments: argparse.Name
         runs = min(_RUN, count - seq)
         # Bodies differ so that nothing is shared: bytes(raw) alone would be one object.
         messages = [
-            Message(exrk, raw[:-9] + b"%08d" % at + b"\xce", arguments.size, PERSISTENT, 1, frame_max)
+            Message(
+                exrk, raw[:-9] + b"%08d" % at + b"\xce", arguments.size, PERSISTENT, 1, frame_max
+            )
             for at in range(seq, seq + runs)
         ]
         log.append(seq, messages, None, runs * arguments.size)
@@ -108,7 +111,8 @@ def _append(engine: Engine, log: QueueLog, loop: _Loop, arguments: argparse.Name
         loop.run_ready()
         loop.run_until(lambda: not paused[0])
         if is_confirmed:
-            loop.run_until(lambda: seq - staged.get(committed[0], 0) <= _WINDOW or not committed[0])
+            while committed[0] and seq - staged.get(committed[0], 0) > _WINDOW:
+                loop.run_next()
     last = engine.epoch if not engine._batch.is_empty() else engine.epoch - 1
     engine.hand_over()
     loop.run_until(lambda: committed[0] >= last)

@@ -360,10 +360,15 @@ class ThreadedBackend:
             self._start_compaction(is_idle=False)
 
     def _finish(self, ends: Ends) -> None:
+        """The last thing that the thread does, whatever comes of it."""
         if self._copier is not None:
             self._copier.join()
-        if self._failure is None:
+        if self._failure is not None:
+            return
+        try:
             self._work.close(ends)
+        except Exception as error:  # noqa: BLE001 - close() tells whoever waits for it
+            self._fail(error)
 
     # -- compaction -----------------------------------------------------------------------------------------------
 

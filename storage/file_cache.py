@@ -124,7 +124,9 @@ class FileCache:
 
         Raises StorageError when a directory's fails.
         """
-        paths = {file: path for path, file in (*self._dirty_stores.items(), *self._dirty_indexes.items())}
+        paths = {
+            file: path for path, file in (*self._dirty_stores.items(), *self._dirty_indexes.items())
+        }
         directories = list(self._dirty_dirs)
         self._dirty_stores.clear()
         self._dirty_indexes.clear()

@@ -1,7 +1,7 @@
 """One queue's storage on the disk side: its index and its store, kept in step.
 
 State: the queue's directory, made at its first message, and the two objects that own the files in it. Called by the
-writer on the disk thread; `plan_read` also on the reader thread under the writer's lock.
+writer on the disk thread; queue_read looks at it on the reader thread, under the writer's lock.
 
 Invariants: an entry is counted only after its body and itself were written; a segment's two files are made and removed
 together (the index first when removing, so that a store without index is all that a power cut can leave).
@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import json
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from storage import record
 from storage.errors import ReadFailed
 from storage.file_cache import FileCache, write_error
-from storage.filesystem import File
 from storage.queue_index import (
     FLAG_PERSISTENT,
     KIND_SHARED,
@@ -33,36 +30,10 @@ from storage.record import ENTRY_PRESENT, EntryColumns
 from storage.types import PERSISTENT, StoredMessage
 
 NAME_FILE = ".queue_name"
-# Index entries looked at with one read while planning.
-_PLAN_STEP = 2048
+# Index entries read at a time.
+_STEP = 2048
 # The tail of an empty queue goes at once, not at the next idle moment, when its store is larger than this.
 _EMPTY_TAIL = 1024 * 1024
-
-
-@dataclass(slots=True)
-class StorePart:
-    """Records to read from one store file; `positions` say where they belong in the answer."""
-
-    file: File | None
-    segment: int
-    seed: int
-    positions: list[int] = field(default_factory=list)
-    slots: list[int] = field(default_factory=list)
-    offsets: array[int] = field(default_factory=lambda: array("Q"))
-    sizes: array[int] = field(default_factory=lambda: array("I"))
-
-
-@dataclass(slots=True)
-class ReadPlan:
-    """What a read has to fetch: a snapshot that stays right while segments are compacted or removed."""
-
-    next_seq: int
-    seqs: list[int] = field(default_factory=list)
-    expiries: list[int] = field(default_factory=list)
-    parts: list[StorePart] = field(default_factory=list)
-    shared_positions: list[int] = field(default_factory=list)
-    handles: list[int] = field(default_factory=list)
-    corrupt: list[int] = field(default_factory=list)
 
 
 class QueueDisk:
@@ -270,9 +241,9 @@ class QueueDisk:
         """The shared store handles of the entries at these places."""
         handles: list[int] = []
         slots = slots_of(bits)
-        for at in range(0, len(slots), _PLAN_STEP):
-            step = slots[at : at + _PLAN_STEP]
-            columns = self._load(segment.number, step[0], step[-1])
+        for at in range(0, len(slots), _STEP):
+            step = slots[at : at + _STEP]
+            columns = self.load(segment.number, step[0], step[-1])
             base = step[0]
             handles += [
                 columns.locations[slot - base]
@@ -284,9 +255,9 @@ class QueueDisk:
 
     def columns_of(self, segment: Segment) -> EntryColumns:
         """Read all entries of a segment. Raises ReadFailed."""
-        return self._load(segment.number, 0, max(segment.used - 1, 0))
+        return self.load(segment.number, 0, max(segment.used - 1, 0))
 
-    def _load(self, number: int, first: int, last: int) -> EntryColumns:
+    def load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read entries; a refused read is tried once more."""
         try:
             return self.index.load(number, first, last)
@@ -335,6 +306,12 @@ class QueueDisk:
         if segment.store_end:
             self.store.delete(segment.number, segment.generation)
 
+    def is_live(self, seq: int) -> bool:
+        """Tell whether a message is here and not acked."""
+        number, slot = divmod(seq, self.index.entry_count)
+        segment = self.index.segments.get(number)
+        return segment is not None and bool(segment.live_mask() >> slot & 1)
+
     def all_handles(self) -> list[int]:
         """The shared store handles of all live entries, for a queue that is going away."""
         handles: list[int] = []
@@ -342,112 +319,6 @@ class QueueDisk:
             if segment.shared:
                 handles += self.handles_at(segment, segment.live_mask())
         return handles
-
-    # -- reads ----------------------------------------------------------------------------------------------------
-
-    def plan_read(self, first_seq: int, limit_seq: int, max_count: int, max_bytes: int) -> ReadPlan:
-        """Choose the entries of a read and where their bodies are."""
-        plan = ReadPlan(next_seq=first_seq)
-        entry_count = self.index.entry_count
-        left = max_bytes
-        numbers = self.index.numbers
-        for number in numbers[bisect_left(numbers, first_seq // entry_count) :]:
-            base = number * entry_count
-            if base >= limit_seq:
-                break
-            segment = self.index.segments[number]
-            first = max(first_seq - base, 0)
-            while first < min(segment.used, limit_seq - base):
-                room = min(max_count - len(plan.seqs), _PLAN_STEP)
-                slots = segment.live_slots(first, room)
-                if limit_seq - base < entry_count:
-                    slots = [slot for slot in slots if base + slot < limit_seq]
-                if not slots:
-                    break
-                taken, left = self._plan_slots(plan, segment, slots, left)
-                first = slots[taken - 1] + 1
-                plan.next_seq = base + first
-                if taken < len(slots) or len(plan.seqs) >= max_count:
-                    return plan
-        plan.next_seq = max(plan.next_seq, limit_seq)
-        return plan
-
-    def _plan_slots(
-        self, plan: ReadPlan, segment: Segment, slots: list[int], left: int
-    ) -> tuple[int, int]:
-        """Put entries of one segment into the plan until the bytes are used up: (how many, bytes left)."""
-        base = slots[0]
-        part: StorePart | None = None
-        first_seq = segment.number * self.index.entry_count
-        try:
-            columns = self._load(segment.number, base, slots[-1])
-        except ReadFailed:
-            plan.corrupt += [first_seq + slot for slot in slots]
-            return len(slots), left
-        count = slots[-1] - base + 1
-        if (
-            count == len(slots)
-            and columns.statuses.count(ENTRY_PRESENT) == count
-            and columns.kinds.count(KIND_STORE) == count
-        ):
-            return self._plan_plain(plan, segment, slots, left, columns)
-        for taken, slot in enumerate(slots):
-            at = slot - base
-            seq = first_seq + slot
-            if columns.statuses[at] != ENTRY_PRESENT:
-                plan.corrupt.append(seq)
-                continue
-            left -= columns.payload_sizes[at]
-            if left < 0 and plan.seqs:
-                return taken, left
-            position = len(plan.seqs)
-            plan.seqs.append(seq)
-            plan.expiries.append(columns.expiries[at])
-            if columns.kinds[at] == KIND_SHARED:
-                plan.shared_positions.append(position)
-                plan.handles.append(columns.locations[at])
-                continue
-            if part is None:
-                part = StorePart(self._store_file(segment), segment.number, self.store.seed)
-                plan.parts.append(part)
-            part.positions.append(position)
-            part.slots.append(slot)
-            part.offsets.append(columns.locations[at])
-            part.sizes.append(columns.sizes[at])
-        return len(slots), left
-
-    def _plan_plain(
-        self, plan: ReadPlan, segment: Segment, slots: list[int], left: int, columns: EntryColumns
-    ) -> tuple[int, int]:
-        """The same for entries side by side that are all good and in the queue's own store."""
-        sizes = list(accumulate(columns.payload_sizes))
-        taken = bisect_right(sizes, left)
-        if not plan.seqs:
-            taken = max(taken, 1)
-        if not taken:
-            return 0, -1
-        position = len(plan.seqs)
-        first_seq = segment.number * self.index.entry_count + slots[0]
-        plan.seqs += range(first_seq, first_seq + taken)
-        plan.expiries += columns.expiries[:taken]
-        plan.parts.append(
-            StorePart(
-                self._store_file(segment),
-                segment.number,
-                self.store.seed,
-                list(range(position, position + taken)),
-                slots[:taken],
-                columns.locations[:taken],
-                columns.sizes[:taken],
-            )
-        )
-        return taken, left - sizes[taken - 1]
-
-    def _store_file(self, segment: Segment) -> File | None:
-        try:
-            return self.store.open(segment.number, segment.generation)
-        except OSError:
-            return None
 
 
 def pack_names(vhost: str, name: str) -> bytes:

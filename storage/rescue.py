@@ -1,8 +1,8 @@
 """Messages whose sync failed, written again: from memory, or as they can still be read.
 
 State: none. Called by the writer on the disk thread, under its lock, after the shared store gave up the files whose
-fdatasync failed. Invariants: an entry is changed only while it is live; the old handle loses exactly the references that
-the new one gets. Source: fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again
+fdatasync failed. Invariants: an entry is changed only while it is live; the old handle loses exactly the references
+that the new one gets. Source: fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again
 would report success for lost data.
 """
 

@@ -46,7 +46,10 @@ def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
 
 @dataclass(slots=True)
 class RecordedStore:
-    """What STORE.json holds. Shared store segments below `ceiling` may be in use; `first_segment`: where new stores begin."""
+    """What STORE.json holds.
+
+    Shared store segments below `ceiling` may be in use; `first_segment` is where new stores begin.
+    """
 
     path: str
     identity: bytes

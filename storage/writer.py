@@ -8,8 +8,8 @@ A batch is applied in steps, each of which is done whole or not at all, so that 
 batch: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
 stores and indexes, acks, references dropped. Only `sync` makes it durable.
 
-Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync is
-never repeated on the same file.
+Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync
+is never repeated on the same file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from operator import attrgetter
 
 from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest
 from storage.errors import ReadFailed, WriteFailed
-from storage.queue_disk import QueueDisk, ReadPlan
+from storage.queue_disk import QueueDisk
 from storage.queue_index import Segment
+from storage.queue_read import ReadPlan, fetch_records, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
-from storage.queue_store import read_records
 from storage.rescue import append_again, messages_of
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
@@ -344,33 +344,11 @@ class Writer:
         queue = self._queues.get(request.queue_id)
         if queue is None:
             return None
-        plan = queue.plan_read(
-            request.first_seq, request.limit_seq, request.max_count, request.max_bytes
-        )
-        return plan, self.context.vhost(queue.vhost)
+        return plan_read(queue, request), self.context.vhost(queue.vhost)
 
     def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
         """Read what was planned; what cannot be read is reported, and forgotten by the next upkeep."""
-        count = len(plan.seqs)
-        found: list[tuple[bytes, bytes, int, int] | None] = [None] * count
-        handles = [-1] * count
-        for part in plan.parts:
-            if part.file is None:
-                continue
-            records = read_records(
-                part.file, part.segment, part.seed, part.slots, part.offsets, part.sizes
-            )
-            if len(records) == count:
-                found = records
-                continue
-            for position, entry in zip(part.positions, records, strict=True):
-                found[position] = entry
-        if plan.handles:
-            for position, handle, stored in zip(
-                plan.shared_positions, plan.handles, store.read(plan.handles), strict=True
-            ):
-                found[position] = stored
-                handles[position] = handle
+        found, handles = fetch_records(plan, store)
         load = self.context.load_message
         columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
         for seq in plan.corrupt:
@@ -391,10 +369,11 @@ class Writer:
         return loaded
 
     def _report_lost(self, queue_id: int, seq: int, reason: str) -> None:
-        self.counters.lost += 1
         queue = self._queues.get(queue_id)
-        place = queue.directory if queue is not None else "deleted queue"
-        self.context.observer.record_lost(place, seq, reason)
+        if queue is None or not queue.is_live(seq):
+            return  # purged or deleted while it was read: nobody misses it
+        self.counters.lost += 1
+        self.context.observer.record_lost(queue.directory, seq, reason)
         self._lost.append((queue_id, seq))
 
     # -- the end --------------------------------------------------------------------------------------------------

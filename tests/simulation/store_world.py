@@ -21,7 +21,11 @@ from tests.support.stored_message import FakeMessage
 
 VHOST = "/"
 OPTIONS = StoreOptions(
-    segment_size_limit=3000, segment_entry_count=16, embed_below=120, open_files=6, rewrite_above=600
+    segment_size_limit=3000,
+    segment_entry_count=16,
+    embed_below=120,
+    open_files=6,
+    rewrite_above=600,
 )
 SIZES = (1, 20, 60, 130, 400, 900)
 _HEADER = b"\x02\x00\x01\x00\x00\x00\x0e\x00\x3c\x00\x00"
@@ -190,9 +194,7 @@ class World:
                 queue.is_replaced = True
         log = self.engine.open_queue(VHOST, name, durable=durable)
         assert log.recovered is None, f"{name} came back"
-        self.queues[name] = ModelQueue(
-            name, durable, self.engine.epoch, log, identity=self.number
-        )
+        self.queues[name] = ModelQueue(name, durable, self.engine.epoch, log, identity=self.number)
 
     def delete(self) -> None:
         queue = self._some_queue()
@@ -290,7 +292,9 @@ class World:
         queue = self._some_queue()
         if queue is None:
             return
-        found = read_all(queue.log, self.rng.choice((3, 50)))
+        found = read_all(
+            queue.log, self.rng.choice((3, 50)), self.rng.choice((1, 150, 600, 1 << 30))
+        )
         live = {seq: entry for seq, entry in queue.entries.items() if entry.ack_epoch is None}
         if [seq for seq, _, _ in found] != sorted(live):
             raise Violation(f"{queue.name}: read {[s for s, _, _ in found]}, live {sorted(live)}")
@@ -387,7 +391,10 @@ class World:
         assert isinstance(message, FakeMessage)
         if message.raw != entry.raw or message.exrk != entry.message.exrk or expiry != entry.expiry:
             raise Violation(f"{queue.name} {seq}: other bytes")
-        if 0 <= message.handle < TRANSIENT_SEGMENTS << 32 and self.handles.setdefault(message.handle, entry.raw) != entry.raw:
+        if (
+            0 <= message.handle < TRANSIENT_SEGMENTS << 32
+            and self.handles.setdefault(message.handle, entry.raw) != entry.raw
+        ):
             raise Violation(f"handle {message.handle:#x} was used for two messages")
 
     def _check_references(self) -> None:
@@ -406,12 +413,12 @@ class World:
                 raise Violation(f"{live} shared messages are live, {len(wanted)} are referred to")
 
 
-def read_all(log: QueueLog, step: int) -> list[tuple[int, object, int]]:
+def read_all(log: QueueLog, step: int, max_bytes: int = 1 << 30) -> list[tuple[int, object, int]]:
     """Read a queue from its beginning to its end."""
     found: list[tuple[int, object, int]] = []
     seq = 0
     while True:
-        answer = log.read(seq, step, 1 << 30, lambda *_: None)
+        answer = log.read(seq, step, max_bytes, lambda *_: None)
         assert answer is not None
         loaded, next_seq = answer
         found += loaded

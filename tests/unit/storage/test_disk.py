@@ -23,6 +23,7 @@ class FailingFileSystem(OsFileSystem):
     """The real one, with a switch for the disk being full and for creating at all."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.error: int | None = None
         self.is_broken = False
 
@@ -72,17 +73,19 @@ class Node:
         self.engine.hand_over()
         self.loop.run_until(lambda: bool(self.committed) and self.committed[-1] >= epoch)
 
+    def _read(self, log: QueueLog, seq: int) -> tuple[list[tuple[int, object, int]], int]:
+        answers: list[tuple[list[tuple[int, object, int]], int]] = []
+        answer = log.read(seq, 40, 1 << 20, lambda *found: answers.append(found))
+        if answer is None:
+            self.loop.run_until(lambda: bool(answers))
+            answer = answers[0]
+        return answer
+
     def read_all(self, log: QueueLog) -> list[tuple[int, object, int]]:
         found: list[tuple[int, object, int]] = []
         seq = 0
         while True:
-            answers: list[tuple[list[tuple[int, object, int]], int]] = []
-            answer = log.read(
-                seq, 40, 1 << 20, lambda loaded, next_seq: answers.append((loaded, next_seq))
-            )
-            if answer is None:
-                self.loop.run_until(lambda: bool(answers))
-                answer = answers[0]
+            answer = self._read(log, seq)
             found += answer[0]
             if not answer[0] and answer[1] <= seq:
                 return found
@@ -97,7 +100,9 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
         found.engine.close()
     except StoreClosed:
         pass
-    assert not [thread for thread in threading.enumerate() if thread.name in ("disk", "reader", "copier")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name in ("disk", "reader", "copier")
+    ]
 
 
 def test_batches_commit_in_order_and_reads_come_back(node: Node) -> None:
@@ -203,6 +208,16 @@ def test_an_idle_store_syncs_by_itself(node: Node) -> None:
             break
         threading.Event().wait(0.01)
     assert node.engine.stats()["file_syncs"] >= 2
+
+
+def test_a_stop_that_cannot_be_clean_says_so(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.sync()
+    node.filesystem.is_broken = True
+    with pytest.raises(StoreClosed, match="broken"):
+        node.engine.close()
 
 
 def test_a_loop_that_is_gone_does_not_hurt_closing(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The loop side: batches, epochs, memory, reads; with everything applied in this thread.
 
 Covers: storage/queue_log.py, storage/batch.py, storage/staging.py, storage/writer.py, storage/queue_disk.py,
- storage/vhost_store.py, storage/store_context.py, storage/queue_rewrite.py
+ storage/vhost_store.py, storage/store_context.py, storage/queue_rewrite.py, storage/queue_read.py
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def engine_on(
     return engine
 
 
-def run_of(first: int, count: int, size: int = SMALL, *, persistent: bool = True) -> list[FakeMessage]:
+def run_of(
+    first: int, count: int, size: int = SMALL, *, persistent: bool = True
+) -> list[FakeMessage]:
     return [make_message(first + at, size, persistent) for at in range(count)]
 
 
@@ -160,6 +162,15 @@ def test_a_read_keeps_to_both_limits_and_brings_one_at_least() -> None:
         assert answer is not None
         assert [seq for seq, _, _ in answer[0]] == list(range(2, 2 + expected))
         assert answer[1] == 2 + expected
+
+
+def test_bytes_that_end_with_a_segment_skip_nothing() -> None:
+    engine = engine_on(SimFileSystem(), segment_entry_count=16)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 40, 104)
+    engine.hand_over()
+    for count in range(1, 40):
+        assert len(read_all(log, 100, count * 104)) == 40
 
 
 def test_older_messages_may_come_after_younger_ones() -> None:

@@ -153,7 +153,7 @@ def test_headers_tell_other_terms_apart() -> None:
     assert read_header(head, "p", COUNT, IDENTITY) == 3
     assert read_header(head[:63], "p", COUNT, IDENTITY) is None
     assert read_header(bytes(64), "p", COUNT, IDENTITY) is None
-    with pytest.raises(LimitChanged, match="64.*128"):
+    with pytest.raises(LimitChanged, match=r"64.*128"):
         read_header(head, "p", 128, IDENTITY)
     with pytest.raises(ForeignStore):
         read_header(head, "p", COUNT, b"j" * 16)

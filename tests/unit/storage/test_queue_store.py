@@ -43,7 +43,12 @@ def test_records_are_read_as_written_and_only_at_their_place() -> None:
     ]
     some = [3, 4, 20]
     assert read_records(
-        file, 4, store.seed, [slots[i] for i in some], [offsets[i] for i in some], [sizes[i] for i in some]
+        file,
+        4,
+        store.seed,
+        [slots[i] for i in some],
+        [offsets[i] for i in some],
+        [sizes[i] for i in some],
     ) == [messages[i].record for i in some]
     assert read_records(file, 4, store.seed, [8], offsets[:1], sizes[:1]) == [None]
     assert read_records(file, 5, store.seed, [7], offsets[:1], sizes[:1]) == [None]

@@ -54,7 +54,9 @@ def test_everything_is_there_again(clean: bool) -> None:
     recovered = log.recovered
     assert recovered is not None
     assert (recovered.first_seq, recovered.count, recovered.persistent_count) == (0, 100, 100)
-    assert recovered.bytes == sum(make_message(0, size, True).size for size in [5000] * 10 + [50] * 90)
+    assert recovered.bytes == sum(
+        make_message(0, size, True).size for size in [5000] * 10 + [50] * 90
+    )
     # After a clean stop it goes on where it was; otherwise in a new segment, all of it redelivered.
     assert (recovered.next_seq, recovered.next_deliver_seq) == ((100, 7) if clean else (128, 128))
 
@@ -96,7 +98,9 @@ def test_transient_messages_and_queues_are_gone(clean: bool) -> None:
     assert [seq for seq, _, _ in read_all(log, 9)] == [0, 2, 4, 6, 8, 10]
     gone = engine.open_queue("/", "t", durable=False)
     assert (gone.recovered, read_all(gone, 9)) == (None, [])
-    assert not [path for path in filesystem.paths() if "/transient/" in path or "transient/1" in path]
+    assert not [
+        path for path in filesystem.paths() if "/transient/" in path or "transient/1" in path
+    ]
 
 
 def test_the_mark_of_a_clean_stop_is_gone_while_running() -> None:
@@ -124,7 +128,9 @@ def test_queues_that_nobody_opens_are_removed() -> None:
         ({"segment_size_limit": 1 << 20}, "msg_store_file_size_limit is 1048576 .* with 16777216"),
     ],
 )
-def test_changed_limits_are_refused_and_nothing_is_written(options: dict[str, int], name: str) -> None:
+def test_changed_limits_are_refused_and_nothing_is_written(
+    options: dict[str, int], name: str
+) -> None:
     filesystem, rows = filled(clean=True)
     before = {path: filesystem.content(path) for path in filesystem.paths()}
     with pytest.raises(LimitChanged, match=name):
@@ -191,11 +197,14 @@ def test_a_missing_file_costs_what_was_in_it(ending: str) -> None:
     filesystem.unlink(path_of(filesystem, ending))
     _, _, found = reopen(filesystem, rows)
     shared = [seq for seq in range(100) if seq % 10 == 0]
-    assert set(found) == {
-        "/0.qs": {*range(64, 100), *shared},
-        "/1.qi": set(range(64)),
-        ".seg": set(range(100)) - set(shared),
-    }[ending]
+    assert (
+        set(found)
+        == {
+            "/0.qs": {*range(64, 100), *shared},
+            "/1.qi": set(range(64)),
+            ".seg": set(range(100)) - set(shared),
+        }[ending]
+    )
 
 
 def test_leftovers_are_removed() -> None:

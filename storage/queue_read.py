@@ -1,0 +1,194 @@
+"""Reading a range of a queue: first a plan, then the bodies.
+
+`plan_read` looks at the index, quickly, under the writer's lock; `fetch_records` then reads the bodies without it, on
+the reader thread. State: none; a plan is a snapshot that holds the files that it reads from open, so that neither a
+compaction nor a rewrite nor a removal meanwhile changes what it gives.
+
+Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the next
+read; a record whose check fails is None, never wrong bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from storage.batch import ReadRequest
+from storage.errors import ReadFailed
+from storage.filesystem import File
+from storage.queue_disk import QueueDisk
+from storage.queue_index import KIND_SHARED, KIND_STORE, Segment
+from storage.queue_store import read_records
+from storage.record import ENTRY_PRESENT, EntryColumns
+from storage.types import NO_HANDLE
+from storage.vhost_store import VhostStore
+
+# Index entries looked at with one read.
+_STEP = 2048
+Stored = tuple[bytes, bytes, int, int] | None
+
+
+@dataclass(slots=True)
+class StorePart:
+    """Records to read from one store file; `positions` say where they belong in the answer."""
+
+    file: File | None
+    segment: int
+    seed: int
+    positions: list[int] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("I"))
+
+
+@dataclass(slots=True)
+class ReadPlan:
+    """What a read has to fetch: a snapshot that stays right while segments are compacted or removed."""
+
+    next_seq: int
+    seqs: list[int] = field(default_factory=list)
+    expiries: list[int] = field(default_factory=list)
+    parts: list[StorePart] = field(default_factory=list)
+    shared_positions: list[int] = field(default_factory=list)
+    handles: list[int] = field(default_factory=list)
+    corrupt: list[int] = field(default_factory=list)
+
+
+def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
+    """Choose the entries of a read and where their bodies are."""
+    plan = ReadPlan(next_seq=request.first_seq)
+    entry_count = queue.index.entry_count
+    limit_seq = request.limit_seq
+    left = request.max_bytes
+    numbers = queue.index.numbers
+    for number in numbers[bisect_left(numbers, request.first_seq // entry_count) :]:
+        base = number * entry_count
+        if base >= limit_seq:
+            break
+        segment = queue.index.segments[number]
+        first = max(request.first_seq - base, 0)
+        while first < min(segment.used, limit_seq - base):
+            slots = segment.live_slots(first, min(request.max_count - len(plan.seqs), _STEP))
+            if limit_seq - base < entry_count:
+                slots = [slot for slot in slots if base + slot < limit_seq]
+            if not slots:
+                break
+            taken, left = _plan_slots(queue, plan, segment, slots, left)
+            if taken:
+                first = slots[taken - 1] + 1
+                plan.next_seq = base + first
+            if taken < len(slots) or len(plan.seqs) >= request.max_count:
+                return plan
+    plan.next_seq = max(plan.next_seq, limit_seq)
+    return plan
+
+
+def _plan_slots(
+    queue: QueueDisk, plan: ReadPlan, segment: Segment, slots: list[int], left: int
+) -> tuple[int, int]:
+    """Put entries of one segment into the plan until the bytes are used up: (how many, bytes left)."""
+    base = slots[0]
+    first_seq = segment.number * queue.index.entry_count
+    try:
+        columns = queue.load(segment.number, base, slots[-1])
+    except ReadFailed:
+        plan.corrupt += [first_seq + slot for slot in slots]
+        return len(slots), left
+    count = slots[-1] - base + 1
+    if (
+        count == len(slots)
+        and columns.statuses.count(ENTRY_PRESENT) == count
+        and columns.kinds.count(KIND_STORE) == count
+    ):
+        return _plan_plain(queue, plan, segment, slots, left, columns)
+    part: StorePart | None = None
+    for taken, slot in enumerate(slots):
+        at = slot - base
+        if columns.statuses[at] != ENTRY_PRESENT:
+            plan.corrupt.append(first_seq + slot)
+            continue
+        left -= columns.payload_sizes[at]
+        if left < 0 and plan.seqs:
+            return taken, left
+        position = len(plan.seqs)
+        plan.seqs.append(first_seq + slot)
+        plan.expiries.append(columns.expiries[at])
+        if columns.kinds[at] == KIND_SHARED:
+            plan.shared_positions.append(position)
+            plan.handles.append(columns.locations[at])
+            continue
+        if part is None:
+            part = StorePart(_store_file(queue, segment), segment.number, queue.store.seed)
+            plan.parts.append(part)
+        part.positions.append(position)
+        part.slots.append(slot)
+        part.offsets.append(columns.locations[at])
+        part.sizes.append(columns.sizes[at])
+    return len(slots), left
+
+
+def _plan_plain(
+    queue: QueueDisk,
+    plan: ReadPlan,
+    segment: Segment,
+    slots: list[int],
+    left: int,
+    columns: EntryColumns,
+) -> tuple[int, int]:
+    """The same for entries side by side that are all good and in the queue's own store."""
+    sizes = list(accumulate(columns.payload_sizes))
+    taken = bisect_right(sizes, left)
+    if not plan.seqs:
+        taken = max(taken, 1)
+    if not taken:
+        return 0, -1
+    position = len(plan.seqs)
+    first_seq = segment.number * queue.index.entry_count + slots[0]
+    plan.seqs += range(first_seq, first_seq + taken)
+    plan.expiries += columns.expiries[:taken]
+    plan.parts.append(
+        StorePart(
+            _store_file(queue, segment),
+            segment.number,
+            queue.store.seed,
+            list(range(position, position + taken)),
+            slots[:taken],
+            columns.locations[:taken],
+            columns.sizes[:taken],
+        )
+    )
+    return taken, left - sizes[taken - 1]
+
+
+def _store_file(queue: QueueDisk, segment: Segment) -> File | None:
+    try:
+        return queue.store.open(segment.number, segment.generation)
+    except OSError:
+        return None
+
+
+def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list[int]]:
+    """Read what was planned: (record or None, shared store handle or none) for each entry."""
+    count = len(plan.seqs)
+    found: list[Stored] = [None] * count
+    handles = [NO_HANDLE] * count
+    for part in plan.parts:
+        if part.file is None:
+            continue
+        records = read_records(
+            part.file, part.segment, part.seed, part.slots, part.offsets, part.sizes
+        )
+        if len(records) == count:
+            return records, handles
+        for position, entry in zip(part.positions, records, strict=True):
+            found[position] = entry
+    if plan.handles:
+        shared = store.read(plan.handles)
+        for position, handle, stored in zip(
+            plan.shared_positions, plan.handles, shared, strict=True
+        ):
+            found[position] = stored
+            handles[position] = handle
+    return found, handles
