@@ -60,14 +60,17 @@ async def run(loaded: Loaded) -> int:
         await node.abandon()
         return 1
     try:
-        management = await import_module("management.server").start(node)
+        doors = import_module("management.doors").bind(node)
     except OSError as error:
         sys.stderr.write(f"burrowmq-server: cannot start management: {error}\n")
         await node.stop()
         return 1
+    node.announce(process_age_s())
+    # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
+    server = await loop.run_in_executor(None, import_module, "management.server")
+    management = await server.start(node, doors)
     gc.collect()
     gc.freeze()
-    node.announce(process_age_s())
     await node.wait_for_stop_request()
     await management.stop()
     await node.stop()

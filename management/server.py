@@ -1,7 +1,7 @@
 """The management server: aiohttp on TCP, on the control socket and for Prometheus.
 
 State: the runners of the three listeners, the rate samples and the sampler's task (`Management`). Started and stopped
-by `broker.__main__` around the node. On the control socket a caller is trusted by its peer credentials; on TCP it
+by `broker.__main__` around the node, on the sockets that `management.doors` bound. On the control socket a caller is trusted by its peer credentials; on TCP it
 needs a user's password; Prometheus asks nothing. Bodies are limited; an error of ours is a 500 without details.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
+import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from broker import inspect
@@ -22,6 +22,7 @@ from management import access, commands, prometheus, settings, ui
 from management.aio import web
 from management.api import ROUTES
 from management.commands import refusal_of
+from management.doors import Doors
 from management.rates import INTERVAL_S, Rates
 from management.reply import ApiError, Call, LoginRequired, Route, dump, reply, unauthorised
 
@@ -142,47 +143,22 @@ class Management:
         self._sampler: asyncio.Task[None] | None = None
         self._socket_path = settings.control_socket(node.config)
 
-    async def start(self) -> None:
-        """Open the listeners. Raises: OSError when a port is taken."""
-        try:
-            await self._open_listeners()
-        except OSError:
-            await self.stop()
-            raise
+    async def start(self, doors: Doors) -> None:
+        """Serve on the bound sockets, which are ours from now on."""
+        if doors.control is not None:
+            await self._serve(
+                create_app(self._node, trusted=True, rates=self._rates), [doors.control]
+            )
+        if doors.api:
+            await self._serve(create_app(self._node, trusted=False, rates=self._rates), doors.api)
+        if doors.prometheus:
+            await self._serve(prometheus.create_app(self._node), doors.prometheus)
         self._sampler = asyncio.get_running_loop().create_task(self._sample_for_ever())
 
-    async def _open_listeners(self) -> None:
-        if self._socket_path:
-            await self._open_control_socket()
-        for open_app, addresses in (
-            (self._api, settings.management_addresses(self._node.config)),
-            (
-                lambda: prometheus.create_app(self._node),
-                settings.prometheus_addresses(self._node.config),
-            ),
-        ):
-            if addresses:
-                runner = await self._runner(open_app())
-                for host, port in addresses:
-                    await _listen(runner, host, port)
-
-    def _api(self) -> web.Application:
-        return create_app(self._node, trusted=False, rates=self._rates)
-
-    async def _open_control_socket(self) -> None:
-        """Burrowctl's door: a socket in the data directory that only its owner can open."""
-        runner = await self._runner(create_app(self._node, trusted=True, rates=self._rates))
-        # What is there was left by a node that was killed: the data directory is locked by us.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._socket_path)
-        directory = os.open(os.path.dirname(self._socket_path), os.O_RDONLY)
-        # The socket is made under the umask: nobody else can connect between bind and chmod.
-        before = os.umask(0o177)
-        try:
-            await web.UnixSite(runner, settings.bindable(self._socket_path, directory)).start()
-        finally:
-            os.umask(before)
-            os.close(directory)
+    async def _serve(self, app: web.Application, sockets: Sequence[socket.socket]) -> None:
+        runner = await self._runner(app)
+        for sock in sockets:
+            await web.SockSite(runner, sock).start()
 
     async def _runner(self, app: web.Application) -> web.AppRunner:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -232,18 +208,8 @@ class Management:
         rates.finish()
 
 
-async def start(node: Any) -> Management:
-    """Open the listeners that the configuration names."""
+async def start(node: Any, doors: Doors) -> Management:
+    """Serve what `management.doors.bind` bound."""
     management = Management(node)
-    await management.start()
+    await management.start(doors)
     return management
-
-
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
-    """Listen on one address; a machine without IPv6 is no reason to fail."""
-    try:
-        await web.TCPSite(runner, host or None, port).start()
-    except OSError as error:
-        if ":" not in host or error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-            raise
-        LOGGER.warning("listener_skipped host=%s port=%d: %s", host, port, error)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from cli.__main__ import main
-from management import server
+from management import doors, server
 from tests.support.fake_node import FakeEndpoint, FakeNode, FakeResources
 
 START_TIMEOUT_S = 20.0
@@ -129,7 +129,7 @@ def serving(node: FakeNode, data_dir: Path) -> Iterator[Served]:
     stop = asyncio.Event()
 
     async def serve() -> None:
-        management = await server.start(node)
+        management = await server.start(node, doors.bind(node))
         is_up.set()
         await stop.wait()
         await management.stop()

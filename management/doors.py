@@ -1,0 +1,104 @@
+"""The management server's listening sockets, bound before aiohttp is loaded.
+
+Loading aiohttp takes longer than everything else that a start does. The sockets are therefore bound and listening when
+the node says that it is ready; who connects in the first moments waits in the backlog until `management.server`,
+loaded meanwhile, takes the sockets over. State: the sockets until then.
+
+Called by `broker.__main__`. Invariant: imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from management import settings
+
+BACKLOG = 128
+
+
+class Doors:
+    """Bound sockets: burrowctl's, the HTTP API's, Prometheus'."""
+
+    def __init__(self) -> None:
+        self.control: socket.socket | None = None
+        self.api: list[socket.socket] = []
+        self.prometheus: list[socket.socket] = []
+
+    def close(self) -> None:
+        """Let go of the sockets that nobody took over."""
+        for sock in (*self.api, *self.prometheus, *filter(None, [self.control])):
+            sock.close()
+
+
+def bind(node: Any) -> Doors:
+    """Bind what the configuration names. Raises OSError, with the address, when one is taken."""
+    doors = Doors()
+    try:
+        path = settings.control_socket(node.config)
+        if path:
+            doors.control = _bind_control(path)
+        _bind_all(settings.management_addresses(node.config), doors.api)
+        _bind_all(settings.prometheus_addresses(node.config), doors.prometheus)
+    except OSError:
+        doors.close()
+        raise
+    return doors
+
+
+def _bind_control(path: str) -> socket.socket:
+    """A socket in the data directory that only its owner can open."""
+    # What is there was left by a node that was killed: the data directory is locked by us.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    directory = os.open(os.path.dirname(path), os.O_RDONLY)
+    # The socket is made under the umask: nobody else can connect between bind and chmod.
+    before = os.umask(0o177)
+    try:
+        sock.bind(settings.bindable(path, directory))
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    finally:
+        os.umask(before)
+        os.close(directory)
+    return sock
+
+
+def _bind_all(addresses: Sequence[settings.Address], sockets: list[socket.socket]) -> None:
+    for host, port in addresses:
+        for one in (host,) if host else ("0.0.0.0", "::"):  # noqa: S104 - a bare port means all interfaces
+            sock = _bind_tcp(one, port, is_optional=bool(sockets))
+            if sock is not None:
+                sockets.append(sock)
+
+
+def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
+    """A listening socket; None for an IPv6 address on a machine without IPv6."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        if is_optional and error.errno == errno.EAFNOSUPPORT:
+            return None
+        raise
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((host, port))
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        if is_optional and ":" in host and error.errno == errno.EADDRNOTAVAIL:
+            return None
+        raise OSError(error.errno, f"{error.strerror}: {host}:{port}") from error
+    return sock

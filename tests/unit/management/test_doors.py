@@ -1,0 +1,64 @@
+"""The management sockets, bound before the server that serves them is loaded."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from management import doors
+from tests.support.fake_node import FakeEndpoint, FakeNode
+
+
+def node_in(data_dir: Path, port: int = 0) -> FakeNode:
+    """A node that wants one API socket and one for metrics."""
+    node = FakeNode()
+    node.config.data_dir = str(data_dir)
+    node.config.management.listeners = (FakeEndpoint("127.0.0.1", port),)
+    node.config.prometheus.listeners = (FakeEndpoint("127.0.0.1", 0),)
+    return node
+
+
+def test_who_connects_before_the_server_is_loaded_waits(tmp_path: Path) -> None:
+    opened = doors.bind(node_in(tmp_path))
+    try:
+        address = opened.api[0].getsockname()
+        with socket.create_connection(address, timeout=5) as client:
+            accepted, peer = opened.api[0].accept()
+            assert peer == client.getsockname()
+            accepted.close()
+    finally:
+        opened.close()
+
+
+def test_the_control_socket_is_its_owners_alone(tmp_path: Path) -> None:
+    opened = doors.bind(node_in(tmp_path))
+    try:
+        mode = os.stat(tmp_path / "control.sock").st_mode
+        assert stat.S_ISSOCK(mode)
+        assert stat.S_IMODE(mode) == 0o600
+    finally:
+        opened.close()
+
+
+def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match=rf"127\.0\.0\.1:{port}"):
+            doors.bind(node_in(tmp_path, port))
+
+
+def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
+    doors.bind(node_in(tmp_path)).close()
+    assert (tmp_path / "control.sock").exists()
+    doors.bind(node_in(tmp_path)).close()
+
+
+def test_binding_loads_nothing_heavy() -> None:
+    code = "import sys, management.doors; sys.exit('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
