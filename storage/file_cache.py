@@ -5,8 +5,8 @@ sync. Called by queue_index and queue_store on the disk thread; the reader threa
 writer's lock and may go on reading one after it was evicted or unlinked, because a file closes with its last reference.
 
 Invariants: a dirty file stays open until it was synced, so that a failed write-back is reported to us; a sync that
-failed is never tried again on that file; stores, indexes and directories are synced together, which is safe in any order
-because nothing is confirmed before all are: an index entry whose body did not make it is dropped at recovery.
+failed is never tried again on that file; stores, indexes and directories are synced together, which is safe in any
+order because nothing is confirmed before all are: an index entry whose body did not make it is dropped at recovery.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 the reader thread. State: none; a plan is a snapshot that holds the files that it reads from open, so that neither a
 compaction nor a rewrite nor a removal meanwhile changes what it gives.
 
-Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the next
-read; a record whose check fails is None, never wrong bytes.
+Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the
+next read; a record whose check fails is None, never wrong bytes.
 """
 
 from __future__ import annotations

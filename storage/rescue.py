@@ -2,8 +2,8 @@
 
 State: none. Called by the writer on the disk thread, under its lock, after the shared store gave up the files whose
 fdatasync failed. Invariants: an entry is changed only while it is live; the old handle loses exactly the references
-that the new one gets. Source: fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again
-would report success for lost data.
+that the new one gets. Source: fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing
+again would report success for lost data.
 """
 
 from __future__ import annotations
