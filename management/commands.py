@@ -10,22 +10,37 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from broker import inspect
-from broker.auth import LoginRefused, Permission
-from broker.definitions import create_vhost
-from broker.pattern import BadPattern
+from broker import inspect, parameters
+from broker.auth import LoginRefused, Permission, TopicPermission
+from broker.definition_document import ImportRefused, import_steps
+from broker.definitions import create_vhost, put_vhost
+from broker.parameter_rules import (
+    RefusedValue,
+    ValidationFailed,
+    compile_error,
+    make_policy,
+    user_limits,
+    vhost_limits,
+)
+from broker.pattern import BadPattern, compile_pattern
 from broker.queue.settings import QueueDeclaration
 from broker.resource import row_key
 from broker.vhost import Edge, ExchangeDeclaration
 from management.reply import ApiError, Call, bad_request, not_found
 
 COMMIT_TIMEOUT_S = 10.0
+# Entries of a definitions document that are taken over before other work gets its turn.
+ENTRIES_PER_TURN = 50
 
 
 def refusal_of(error: Exception) -> ApiError | None:
     """The HTTP answer to a refusal by the broker; None for any other error."""
     if isinstance(error, LoginRefused):
         return ApiError(401, "not_authorised", str(error))
+    if isinstance(error, ValidationFailed | RefusedValue):
+        return bad_request(str(error))
+    if isinstance(error, ImportRefused):
+        return bad_request(error.reason)
     if isinstance(error, BadPattern):
         return bad_request(str(error))
     code = getattr(error, "reply_code", None)
@@ -209,9 +224,21 @@ def delete_vhost(node: Any, name: str) -> None:
         owner.delete_queue(queue)
     for exchange in [each for each in owner.exchanges.values() if each.name]:
         owner.delete_exchange(exchange)
+    parameters.forget_vhost(owner)
     node.auth.delete_vhost(name)
     node.engine.definitions.delete("vhost", row_key(name))
     node.engine.delete_vhost(name)
+    _staged(node)
+
+
+def describe_vhost(node: Any, name: str, description: str | None, tags: list[str] | None) -> None:
+    """Change a vhost's metadata; None keeps what there is."""
+    owner = node.vhosts[name]
+    if description is not None:
+        owner.description = description
+    if tags is not None:
+        owner.tags = tags
+    put_vhost(owner, node.engine.definitions)
     _staged(node)
 
 
@@ -247,6 +274,95 @@ def put_permission(node: Any, vhost: str, user: str, patterns: list[str]) -> Non
 def delete_permission(node: Any, vhost: str, user: str) -> None:
     """Take a user's access to a vhost."""
     node.auth.clear_permission(vhost, user)
+    _staged(node)
+
+
+def put_topic_permission(node: Any, vhost: str, user: str, exchange: str, keys: list[str]) -> None:
+    """Say which routing keys a user may write and read with an exchange. Raises: ApiError."""
+    write, read = keys
+    for pattern in keys:
+        try:
+            compile_pattern(pattern)
+        except BadPattern as error:
+            raise bad_request(
+                ["invalid_regexp", pattern, list(compile_error(pattern, error))]
+            ) from error
+    node.auth.set_topic_permission(vhost, user, exchange, TopicPermission(write=write, read=read))
+    _staged(node)
+
+
+def delete_topic_permission(node: Any, vhost: str, user: str, exchange: str | None) -> None:
+    """Remove a user's topic permissions in a vhost, all or those of one exchange."""
+    node.auth.clear_topic_permissions(vhost, user, exchange)
+    _staged(node)
+
+
+# -- policies, parameters, limits, definitions -------------------------------------------------------------------
+
+
+def put_policy(
+    node: Any, vhost: str, name: str, document: dict[str, Any], *, is_operator: bool
+) -> bool:
+    """Make or replace a policy; whether it is new. Raises: ValidationFailed."""
+    policy = make_policy(name, document, is_operator=is_operator)
+    is_new = parameters.set_policy(node.vhosts[vhost], policy, is_operator=is_operator)
+    _staged(node)
+    return is_new
+
+
+def delete_policy(node: Any, vhost: str, name: str, *, is_operator: bool) -> None:
+    """Remove a policy. Raises: ApiError 404."""
+    if not parameters.clear_policy(node.vhosts[vhost], name, is_operator=is_operator):
+        raise not_found()
+    _staged(node)
+
+
+def put_parameter(node: Any, vhost: str, component: str, name: str, value: Any) -> bool:
+    """Set a parameter; whether it is new. Raises: ValidationFailed, RefusedValue."""
+    is_new = parameters.set_parameter(node.vhosts[vhost], component, name, value)
+    _staged(node)
+    return is_new
+
+
+def delete_parameter(node: Any, vhost: str, component: str, name: str) -> None:
+    """Remove a parameter. Raises: ApiError 404, RefusedValue."""
+    if not parameters.clear_parameter(node.vhosts[vhost], component, name):
+        raise not_found()
+    _staged(node)
+
+
+def put_global_parameter(node: Any, name: str, value: Any) -> bool:
+    """Set a global parameter; whether it is new."""
+    is_new: bool = node.parameters.put(name, value)
+    _staged(node)
+    return is_new
+
+
+def delete_global_parameter(node: Any, name: str) -> None:
+    """Remove a global parameter. Raises: ApiError 404."""
+    if not node.parameters.remove(name):
+        raise not_found()
+    _staged(node)
+
+
+def set_vhost_limits(node: Any, vhost: str, limits: Any) -> None:
+    """Replace a vhost's limits. Raises: ValidationFailed."""
+    parameters.set_vhost_limits(node.vhosts[vhost], vhost_limits(limits))
+    _staged(node)
+
+
+def set_user_limits(node: Any, user: str, limits: Any) -> None:
+    """Replace a user's limits. Raises: RefusedValue."""
+    node.auth.set_limits(user, user_limits(limits))
+    _staged(node)
+
+
+async def import_definitions(node: Any, document: dict[str, Any], vhost: str | None) -> None:
+    """Take over a definitions document, giving way to other work every few entries. Raises: ImportRefused."""
+    for count, _ in enumerate(import_steps(node, document, vhost), start=1):
+        if count % ENTRIES_PER_TURN == 0:
+            _staged(node)
+            await asyncio.sleep(0)
     _staged(node)
 
 

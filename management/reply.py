@@ -87,14 +87,20 @@ class Call:
             raise unauthorised("User not authorised to access virtual host")
         return name
 
+    def target_vhost(self) -> str:
+        """The vhost of the path that something is to be made in: RabbitMQ has another text when it is missing."""
+        if self.path("vhost") not in self.node.vhosts:
+            raise ApiError(404, "not_found", "vhost_not_found")
+        return self.vhost()
+
     def vhost_or_all(self) -> str | None:
         """The vhost of the path, or None for a path without one."""
         return self.vhost() if "vhost" in self.request.match_info else None
 
-    async def body(self) -> dict[str, Any]:
-        """The JSON object of the body; an empty body is an empty object."""
+    async def body(self, *, is_empty_ok: bool = True) -> dict[str, Any]:
+        """The JSON object of the body; an empty body is an empty object where that is allowed."""
         raw = await self.request.read()
-        if not raw.strip():
+        if is_empty_ok and not raw.strip():
             return {}
         try:
             value = json.loads(raw)

@@ -73,7 +73,7 @@ def users(node: Any) -> list[Row]:
             "password_hash": user.password_hash,
             "hashing_algorithm": user.hashing_algorithm,
             "tags": list(user.tags),
-            "limits": {},
+            "limits": dict(user.limits),
         }
         for user in node.auth.users.values()
     ]

@@ -15,7 +15,17 @@ from typing import Any
 from broker import inspect
 from management import commands, status
 from management.aio import web
-from management.reply import Call, Route, bad_request, collect, not_found, reply, reply_rows
+from management.reply import (
+    Call,
+    Route,
+    bad_request,
+    collect,
+    dump,
+    no_content,
+    not_found,
+    reply,
+    reply_rows,
+)
 
 Row = dict[str, Any]
 
@@ -63,10 +73,43 @@ def _users(call: Call, vhost: str | None) -> Iterator[Row]:
 
 
 def _permissions(call: Call, vhost: str | None) -> Iterable[Row]:
+    user = call.query("user") or None
+    return inspect.permissions(call.node, _known_vhost(call, vhost), user)
+
+
+def _known_vhost(call: Call, vhost: str | None) -> str | None:
     if vhost is not None and vhost not in call.node.vhosts:
         raise bad_request(f"Virtual host '{vhost}' does not exist")
+    return vhost
+
+
+def _policies(call: Call, vhost: str | None) -> Iterator[Row]:
+    return _by_priority(inspect.policies(call.node, _known_vhost(call, vhost)))
+
+
+def _operator_policies(call: Call, vhost: str | None) -> Iterator[Row]:
+    found = inspect.policies(call.node, _known_vhost(call, vhost), is_operator=True)
+    return _by_priority(found)
+
+
+def _by_priority(rows: list[Row]) -> Iterator[Row]:
+    for row in sorted(rows, key=lambda row: row["priority"]):
+        yield {**row, "definition": dump(row["definition"]).decode()}
+
+
+def _parameters(call: Call, vhost: str | None) -> Iterator[Row]:
+    for row in inspect.parameters(call.node, _known_vhost(call, vhost)):
+        yield {**row, "value": dump(row["value"]).decode()}
+
+
+def _global_parameters(call: Call, vhost: str | None) -> Iterator[Row]:
+    for row in inspect.global_parameters(call.node):
+        yield {**row, "value": dump(row["value"]).decode()}
+
+
+def _topic_permissions(call: Call, vhost: str | None) -> Iterable[Row]:
     user = call.query("user") or None
-    return inspect.permissions(call.node, vhost, user)
+    return inspect.topic_permissions(call.node, _known_vhost(call, vhost), user)
 
 
 LISTS: dict[str, Callable[[Call, str | None], Iterable[Row]]] = {
@@ -78,6 +121,11 @@ LISTS: dict[str, Callable[[Call, str | None], Iterable[Row]]] = {
     "vhosts": _vhosts,
     "users": _users,
     "permissions": _permissions,
+    "policies": _policies,
+    "operator_policies": _operator_policies,
+    "parameters": _parameters,
+    "global_parameters": _global_parameters,
+    "topic_permissions": _topic_permissions,
 }
 
 
@@ -167,6 +215,29 @@ async def delete_queue(call: Call) -> web.Response:
     return reply({"messages": ready_count})
 
 
+async def set_vhost_limits(call: Call) -> web.Response:
+    """Replace all limits of a vhost."""
+    vhost, body = call.target_vhost(), await call.body()
+    commands.set_vhost_limits(call.node, vhost, body.get("value"))
+    return no_content()
+
+
+async def set_user_limits(call: Call) -> web.Response:
+    """Add to the limits of a user, or remove some: `{"value": {...}}`, `{"clear": "all" or a name}`."""
+    user, body = call.path("user"), await call.body()
+    if user not in call.node.auth.users:
+        raise not_found()
+    limits, cleared = dict(call.node.auth.users[user].limits), body.get("clear")
+    if cleared == "all":
+        limits = {}
+    elif cleared is not None:
+        limits.pop(str(cleared), None)
+    value = body.get("value", {})
+    given = {**limits, **value} if isinstance(value, dict) else value
+    commands.set_user_limits(call.node, user, given)
+    return no_content()
+
+
 ROUTES = (
     Route("GET", "/api/burrowmq/list/{kind}", listing, "administrator"),
     Route("GET", "/api/burrowmq/status", node_status, "administrator"),
@@ -176,4 +247,6 @@ ROUTES = (
     Route("POST", "/api/burrowmq/close-connections", close_connections, "administrator"),
     Route("POST", "/api/burrowmq/authenticate", authenticate, "administrator"),
     Route("POST", "/api/burrowmq/delete-queue", delete_queue, "administrator"),
+    Route("POST", "/api/burrowmq/vhost-limits/{vhost}", set_vhost_limits, "administrator"),
+    Route("POST", "/api/burrowmq/user-limits/{user}", set_user_limits, "administrator"),
 )

@@ -1,17 +1,18 @@
-"""/api/definitions: export of users, vhosts, permissions, queues, exchanges and bindings.
+"""/api/definitions: export and import of everything that lasts but messages.
 
-Owns no state. Exclusive queues, built-in exchanges and the default exchange's bindings are left out, as in RabbitMQ.
+Owns no state. An upload is a JSON body, or a form with a field `file` as a browser sends it. Exclusive queues, built-in exchanges and the default exchange's bindings are left out, as in RabbitMQ.
 Source: rabbit_mgmt_wm_definitions and rabbit_definitions (3.13).
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from broker import inspect
-from management import status
+from management import commands, status
 from management.aio import web
-from management.reply import Call, Route, reply
+from management.reply import Call, Route, bad_request, no_content, reply
 
 Row = dict[str, Any]
 QUEUE_KEYS = ("name", "vhost", "durable", "auto_delete", "arguments", "type")
@@ -57,19 +58,30 @@ def document(node: Any, vhost: str | None = None) -> Row:
     if vhost is not None:
         for row in (*queues, *exchanges, *bindings):
             del row["vhost"]
-        return {**shared, "parameters": [], "policies": [], "queues": queues, "exchanges": exchanges,
-                "bindings": bindings}  # fmt: skip
+        return {
+            **shared,
+            "parameters": inspect.parameters(node, vhost),
+            "policies": inspect.policies(node, vhost),
+            "queues": queues,
+            "exchanges": exchanges,
+            "bindings": bindings,
+        }
     return {
         **shared,
         "users": inspect.users(node),
         "vhosts": [
-            {"name": row["name"], "metadata": row["metadata"]} for row in inspect.vhosts(node)
+            {
+                "name": row["name"],
+                "limits": dict(node.vhosts[row["name"]].limits),
+                "metadata": row["metadata"],
+            }
+            for row in inspect.vhosts(node)
         ],
         "permissions": inspect.permissions(node),
-        "topic_permissions": [],
-        "parameters": [],
-        "global_parameters": [{"name": "cluster_name", "value": node.name}],
-        "policies": [],
+        "topic_permissions": inspect.topic_permissions(node),
+        "parameters": inspect.parameters(node),
+        "global_parameters": inspect.global_parameters(node),
+        "policies": inspect.policies(node),
         "queues": queues,
         "exchanges": exchanges,
         "bindings": bindings,
@@ -81,7 +93,30 @@ async def export(call: Call) -> web.Response:
     return reply(document(call.node, call.vhost_or_all()))
 
 
-ROUTES = (
-    Route("GET", "/api/definitions", export, "administrator"),
-    Route("GET", "/api/definitions/{vhost}", export, "administrator"),
+async def _upload(call: Call) -> bytes:
+    if call.request.content_type != "multipart/form-data":
+        return await call.request.read()
+    field = (await call.request.post()).get("file")
+    if isinstance(field, web.FileField):
+        return field.file.read()
+    return field.encode() if isinstance(field, str) else b""
+
+
+async def take_over(call: Call) -> web.Response:
+    """POST a document: what is missing is made, what is there already stays."""
+    vhost = call.vhost_or_all()
+    try:
+        document = json.loads(await _upload(call))
+    except ValueError as error:
+        raise bad_request("failed_to_parse_json") from error
+    if not isinstance(document, dict):
+        raise bad_request("failed_to_parse_json")
+    await commands.import_definitions(call.node, document, vhost)
+    return no_content()
+
+
+ROUTES = tuple(
+    Route(method, path, handler, "administrator")
+    for path in ("/api/definitions", "/api/definitions/{vhost}", "/api/all-configuration")
+    for method, handler in (("GET", export), ("POST", take_over))
 )

@@ -40,11 +40,19 @@ async def vhost(call: Call) -> web.Response:
 async def add(call: Call) -> web.Response:
     """PUT: idempotent; its creator gets full permissions in it."""
     name = call.path("vhost")
-    await call.body()
-    if name in call.node.vhosts:
-        return no_content()
-    commands.add_vhost(call.node, name, None if call.caller.is_trusted else call.caller.name)
-    return created()
+    body = await call.body()
+    is_new = name not in call.node.vhosts
+    if is_new:
+        commands.add_vhost(call.node, name, None if call.caller.is_trusted else call.caller.name)
+    if is_new or "description" in body or "tags" in body:
+        commands.describe_vhost(call.node, name, body.get("description"), _tags(body.get("tags")))
+    return created() if is_new else no_content()
+
+
+def _tags(value: Any) -> list[str] | None:
+    if isinstance(value, str):
+        return [tag.strip() for tag in value.split(",") if tag.strip()]
+    return [str(tag) for tag in value] if isinstance(value, list) else None
 
 
 async def delete(call: Call) -> web.Response:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from broker.auth import Auth, Permission, User
 from broker.clock import Entropy
 from broker.metrics import ChannelMetrics, NodeMetrics, QueueMetrics
+from broker.parameters import Parameters
 from broker.queue.settings import QueueDeclaration, Settings
 from broker.vhost import Edge, StagingEngine, Vhost
 
@@ -286,6 +287,7 @@ class FakeNode:
         self.turn = FakeTurn()
         self.codec_name = "interpreted"
         self.auth = Auth(self.engine.definitions, cast("Entropy", FakeEntropy()))
+        self.parameters = Parameters(self.engine.definitions)
         self.auth.set_password("guest", "guest")
         self.auth.set_tags("guest", ("administrator",))
         self.auth.set_permission("/", "guest", Permission(configure=".*", write=".*", read=".*"))

@@ -1,0 +1,88 @@
+"""Policies, parameters, limits and topic permissions as rows.
+
+Owns no state. Keys are those of RabbitMQ's HTTP API; `definition` and `value` are JSON values.
+Source: rabbit_policy:list, rabbit_runtime_parameters:list, rabbit_mgmt_format (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.inspect.queues import each_vhost
+from broker.inspect.values import Row
+
+
+def policies(node: Any, vhost: str | None = None, *, is_operator: bool = False) -> list[Row]:
+    """Policies or operator policies, by vhost and name."""
+    rows: list[Row] = []
+    for owner in each_vhost(node, vhost):
+        found = owner.policies.of_kind(is_operator=is_operator)
+        rows.extend(policy_row(owner.name, found[name]) for name in sorted(found))
+    return rows
+
+
+def policy_row(vhost: str, policy: Any) -> Row:
+    """One policy."""
+    return {
+        "vhost": vhost,
+        "name": policy.name,
+        "pattern": policy.pattern,
+        "apply-to": policy.apply_to,
+        "definition": dict(policy.definition),
+        "priority": policy.priority,
+    }
+
+
+def parameters(node: Any, vhost: str | None = None, component: str | None = None) -> list[Row]:
+    """Operator policies and limits under their parameter names; RabbitMQ lists policies elsewhere only."""
+    rows: list[Row] = []
+    for owner in each_vhost(node, vhost):
+        if owner.limits:
+            limits = dict(owner.limits)
+            rows.append(_row(owner.name, "vhost-limits", "limits", limits))
+        for row in policies(node, owner.name, is_operator=True):
+            value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
+            rows.append(_row(owner.name, "operator_policy", row["name"], value))
+    return [row for row in rows if component in (None, row["component"])]
+
+
+def _row(vhost: str, component: str, name: str, value: Row) -> Row:
+    return {"value": value, "vhost": vhost, "component": component, "name": name}
+
+
+def global_parameters(node: Any) -> list[Row]:
+    """Those that were set, and the cluster's name."""
+    values = {"cluster_name": node.config.cluster_name or node.name, **node.parameters.values}
+    return [{"name": name, "value": values[name]} for name in sorted(values)]
+
+
+def vhost_limits(node: Any, vhost: str | None = None) -> list[Row]:
+    """Vhosts that have limits."""
+    return [
+        {"vhost": owner.name, "value": dict(owner.limits)}
+        for owner in each_vhost(node, vhost)
+        if owner.limits
+    ]
+
+
+def user_limits(node: Any, user: str | None = None) -> list[Row]:
+    """Users who have limits."""
+    return [
+        {"user": name, "value": dict(found.limits)}
+        for name, found in sorted(node.auth.users.items())
+        if found.limits and user in (None, name)
+    ]
+
+
+def topic_permissions(
+    node: Any, vhost: str | None = None, user: str | None = None, exchange: str | None = None
+) -> list[Row]:
+    """Which routing keys a user may use with which exchange."""
+    rows = [
+        {"user": name, "vhost": owner, "exchange": target, "write": each.write, "read": each.read}
+        for (owner, name), by_exchange in node.auth.topic_permissions.items()
+        if vhost in (None, owner) and user in (None, name)
+        for target, each in by_exchange.items()
+        if exchange in (None, target)
+    ]
+    return sorted(rows, key=lambda row: (row["vhost"], row["user"], row["exchange"]))

@@ -1,0 +1,91 @@
+"""/api/parameters and /api/global-parameters.
+
+Owns no state. Components are RabbitMQ's own two, `operator_policy` and `vhost-limits`; any other is refused as not
+found, as on a RabbitMQ without plugins. Source: rabbit_mgmt_wm_parameter, rabbit_mgmt_wm_global_parameter (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker import inspect
+from management import commands
+from management.aio import web
+from management.listing import reply_list
+from management.reply import Call, Route, created, no_content, not_found, reply, require_keys
+
+
+async def parameters(call: Call) -> web.Response:
+    """All, or those of a component, or of a component in a vhost."""
+    component = call.request.match_info.get("component")
+    rows = inspect.parameters(call.node, call.vhost_or_all(), component)
+    return await reply_list(call, rows)
+
+
+async def parameter(call: Call) -> web.Response:
+    """One."""
+    for row in inspect.parameters(call.node, call.vhost(), call.path("component")):
+        if row["name"] == call.path("name"):
+            return reply(row)
+    raise not_found()
+
+
+async def put(call: Call) -> web.Response:
+    """PUT {"value": ...}."""
+    vhost, body = call.target_vhost(), await call.body(is_empty_ok=False)
+    require_keys(body, "value")
+    component, name = call.path("component"), call.path("name")
+    is_new = commands.put_parameter(call.node, vhost, component, name, body["value"])
+    return created() if is_new else no_content()
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE."""
+    commands.delete_parameter(call.node, call.vhost(), call.path("component"), call.path("name"))
+    return no_content()
+
+
+async def global_parameters(call: Call) -> web.Response:
+    """The list."""
+    return await reply_list(call, inspect.global_parameters(call.node), sort=("name",))
+
+
+def _global_row(call: Call) -> dict[str, Any]:
+    for row in inspect.global_parameters(call.node):
+        if row["name"] == call.path("name"):
+            return row
+    raise not_found()
+
+
+async def global_parameter(call: Call) -> web.Response:
+    """One."""
+    return reply(_global_row(call))
+
+
+async def put_global(call: Call) -> web.Response:
+    """PUT {"value": ...}."""
+    body = await call.body(is_empty_ok=False)
+    require_keys(body, "value")
+    is_new = commands.put_global_parameter(call.node, call.path("name"), body["value"])
+    return created() if is_new else no_content()
+
+
+async def delete_global(call: Call) -> web.Response:
+    """DELETE."""
+    commands.delete_global_parameter(call.node, call.path("name"))
+    return no_content()
+
+
+ONE = "/api/parameters/{component}/{vhost}/{name}"
+ROUTES = (
+    Route("GET", "/api/parameters", parameters, "policymaker"),
+    Route("GET", "/api/parameters/{component}", parameters, "policymaker"),
+    Route("GET", "/api/parameters/{component}/{vhost}", parameters, "policymaker"),
+    Route("GET", ONE, parameter, "policymaker"),
+    Route("PUT", ONE, put, "policymaker"),
+    Route("DELETE", ONE, delete, "policymaker"),
+    Route("GET", "/api/global-parameters", global_parameters, "policymaker"),
+    Route("GET", "/api/global-parameters/{name}", global_parameter, "policymaker"),
+    Route("PUT", "/api/global-parameters/{name}", put_global, "administrator"),
+    Route("DELETE", "/api/global-parameters/{name}", delete_global, "administrator"),
+)

@@ -1,0 +1,90 @@
+"""/api/policies and /api/operator-policies: list, one, set, clear.
+
+Owns no state. Both kinds share their handlers; they differ in who may do what, and in that RabbitMQ escapes `<` and
+`>` in the refusals of ordinary policies only. Source: rabbit_mgmt_wm_policies, rabbit_mgmt_wm_policy,
+rabbit_mgmt_wm_operator_policy (3.13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from broker import inspect
+from broker.parameter_rules import ValidationFailed
+from management import commands
+from management.aio import web
+from management.listing import reply_list
+from management.reply import (
+    Call,
+    Route,
+    bad_request,
+    created,
+    no_content,
+    not_found,
+    reply,
+    require_keys,
+)
+
+Handler = Callable[[Call], Awaitable[web.Response]]
+
+
+async def _list(call: Call, *, is_operator: bool) -> web.Response:
+    rows = inspect.policies(call.node, call.vhost_or_all(), is_operator=is_operator)
+    return await reply_list(call, rows)
+
+
+def _row(call: Call, *, is_operator: bool) -> dict[str, Any]:
+    for row in inspect.policies(call.node, call.vhost(), is_operator=is_operator):
+        if row["name"] == call.path("name"):
+            return row
+    raise not_found()
+
+
+async def _one(call: Call, *, is_operator: bool) -> web.Response:
+    return reply(_row(call, is_operator=is_operator))
+
+
+async def _put(call: Call, *, is_operator: bool) -> web.Response:
+    vhost, name, body = call.target_vhost(), call.path("name"), await call.body(is_empty_ok=False)
+    require_keys(body, "pattern", "definition")
+    try:
+        is_new = commands.put_policy(call.node, vhost, name, body, is_operator=is_operator)
+    except ValidationFailed as error:
+        text = str(error)
+        raise bad_request(text if is_operator else _escaped(text)) from error
+    return created() if is_new else no_content()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+async def _delete(call: Call, *, is_operator: bool) -> web.Response:
+    commands.delete_policy(call.node, call.vhost(), call.path("name"), is_operator=is_operator)
+    return no_content()
+
+
+def _routes(prefix: str, *, is_operator: bool) -> tuple[Route, ...]:
+    reader, writer = (
+        ("policymaker", "administrator") if is_operator else ("management", "policymaker")
+    )
+
+    def of_kind(handler: Callable[..., Awaitable[web.Response]]) -> Handler:
+        return partial(handler, is_operator=is_operator)
+
+    one = f"{prefix}/{{vhost}}/{{name}}"
+    return (
+        Route("GET", prefix, of_kind(_list), reader),
+        Route("GET", f"{prefix}/{{vhost}}", of_kind(_list), reader),
+        Route("GET", one, of_kind(_one), reader),
+        Route("PUT", one, of_kind(_put), writer),
+        Route("DELETE", one, of_kind(_delete), writer),
+    )
+
+
+ROUTES = (
+    *_routes("/api/policies", is_operator=False),
+    *_routes("/api/operator-policies", is_operator=True),
+)

@@ -1,0 +1,70 @@
+"""/api/topic-permissions, and those of one vhost or user.
+
+Owns no state. Source: rabbit_mgmt_wm_topic_permission, rabbit_mgmt_wm_topic_permissions (3.13).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker import inspect
+from management import commands
+from management.aio import web
+from management.listing import reply_list
+from management.reply import Call, Route, bad_request, created, no_content, not_found, require_keys
+
+
+async def topic_permissions(call: Call) -> web.Response:
+    """All, of one vhost, or of one user."""
+    user = call.request.match_info.get("user")
+    if user is not None and user not in call.node.auth.users:
+        raise not_found()
+    rows = inspect.topic_permissions(call.node, call.vhost_or_all(), user)
+    return await reply_list(call, rows, sort=("vhost", "user", "exchange"))
+
+
+def _rows(call: Call) -> list[dict[str, Any]]:
+    exchange = call.request.match_info.get("exchange")
+    found = inspect.topic_permissions(call.node, call.vhost(), call.path("user"), exchange)
+    if not found:
+        raise not_found()
+    return found
+
+
+async def of_user(call: Call) -> web.Response:
+    """Those of a user in a vhost, a list also for one exchange."""
+    return await reply_list(call, _rows(call), sort=("exchange",))
+
+
+async def put(call: Call) -> web.Response:
+    """PUT exchange, write and read."""
+    vhost, user, body = call.path("vhost"), call.path("user"), await call.body(is_empty_ok=False)
+    require_keys(body, "exchange", "write", "read")
+    if vhost not in call.node.vhosts or user not in call.node.auth.users:
+        raise bad_request("vhost_or_user_not_found")
+    exchange = str(body["exchange"])
+    is_new = not inspect.topic_permissions(call.node, vhost, user, exchange)
+    keys = [str(body["write"]), str(body["read"])]
+    commands.put_topic_permission(call.node, vhost, user, exchange, keys)
+    return created() if is_new else no_content()
+
+
+async def delete(call: Call) -> web.Response:
+    """DELETE all of a user in a vhost, or those of one exchange."""
+    _rows(call)
+    exchange = call.request.match_info.get("exchange")
+    commands.delete_topic_permission(call.node, call.vhost(), call.path("user"), exchange)
+    return no_content()
+
+
+ONE = "/api/topic-permissions/{vhost}/{user}"
+ROUTES = (
+    Route("GET", "/api/topic-permissions", topic_permissions, "administrator"),
+    Route("GET", "/api/vhosts/{vhost}/topic-permissions", topic_permissions, "administrator"),
+    Route("GET", "/api/users/{user}/topic-permissions", topic_permissions, "administrator"),
+    Route("GET", ONE, of_user, "administrator"),
+    Route("PUT", ONE, put, "administrator"),
+    Route("DELETE", ONE, delete, "administrator"),
+    Route("GET", ONE + "/{exchange}", of_user, "administrator"),
+    Route("DELETE", ONE + "/{exchange}", delete, "administrator"),
+)
