@@ -1,4 +1,7 @@
-"""Queue: what arrives, who gets it, what is settled, on fakes for the store and the loop."""
+"""Queue: what arrives, who gets it, what is settled, on fakes for the store and the loop.
+
+Covers: broker/queue/context.py, broker/queue/outcome.py
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+"""x-death: what is recorded, how it is merged, when a message has come round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
+from protocol.codec import Message, join_exrk, split_exrk
+from protocol.properties import Properties, build, decode
+from protocol.table import Long
+from tests.support.messages import body_of, message
+
+
+def death(queue: str = "q", reason: str = "expired", routing_key: bytes | None = None) -> Death:
+    return Death(
+        queue=queue, reason=reason, exchange=b"dlx", routing_key=routing_key, time_s=1_700_000_000
+    )
+
+
+def headers(found: Message) -> dict[str, Any]:
+    return decode(found.raw).headers or {}
+
+
+def test_the_first_death():
+    original = message(b"body", routing_key=b"k", exchange=b"x", expiration="500", persistent=True)
+    dead, deaths = record(original, death())
+    assert split_exrk(dead.exrk) == (b"dlx", b"k")
+    assert (body_of(dead.raw), decode(dead.raw).delivery_mode) == (b"body", 2)
+    assert decode(dead.raw).expiration is None
+    entry = headers(dead)["x-death"][0]
+    assert entry == {
+        "original-expiration": "500",
+        "count": 1,
+        "reason": "expired",
+        "queue": "q",
+        "time": 1_700_000_000,
+        "exchange": "x",
+        "routing-keys": ["k"],
+    }
+    assert isinstance(entry["count"], Long)
+    assert deaths == [entry]
+    for when in ("first", "last"):
+        assert headers(dead)[f"x-{when}-death-reason"] == "expired"
+        assert headers(dead)[f"x-{when}-death-queue"] == "q"
+        assert headers(dead)[f"x-{when}-death-exchange"] == "x"
+    assert decode(original.raw).expiration == "500", "the original stays as it was"
+
+
+def test_a_routing_key_of_the_queue_wins():
+    dead, _ = record(message(b"", routing_key=b"k"), death(routing_key=b"other"))
+    assert split_exrk(dead.exrk)[1] == b"other"
+
+
+def test_the_same_queue_and_reason_count_up_and_move_to_the_front():
+    dead, _ = record(message(b""), death("a"))
+    dead, _ = record(dead, death("b"))
+    dead, _ = record(dead, death("a", "rejected"))
+    dead, deaths = record(dead, death("a"))
+    assert [(e["queue"], e["reason"], e["count"]) for e in deaths] == [
+        ("a", "expired", 2),
+        ("a", "rejected", 1),
+        ("b", "expired", 1),
+    ]
+    found = headers(dead)
+    assert (found["x-first-death-queue"], found["x-first-death-reason"]) == ("a", "expired")
+    assert (found["x-last-death-queue"], found["x-last-death-reason"]) == ("a", "expired")
+
+
+def test_what_a_client_put_into_x_death_is_no_trap():
+    exrk = join_exrk(b"", b"k")
+    odd: Any = {"x-death": ["text", {"queue": "q", "reason": "expired", "count": "many"}]}
+    dead, deaths = record(build(exrk, Properties(headers=odd), b""), death())
+    assert deaths[0]["count"] == 1
+    assert len(deaths) == 1
+    _, deaths = record(build(exrk, Properties(headers={"x-death": "no list"}), b""), death())
+    assert len(deaths) == 1
+
+
+def test_cc_stands_in_the_record_and_bcc_does_not():
+    properties = Properties(headers={"CC": ["c1"], "BCC": ["b1"]})
+    original = build(join_exrk(b"x", b"k"), properties, b"")
+    assert routing_keys(original, decode(original.raw)) == [b"k", b"c1", b"b1"]
+    _, deaths = record(original, death())
+    assert deaths[0]["routing-keys"] == ["k", "c1"]
+
+
+def test_cycles():
+    def entry(queue: str, reason: str) -> dict[str, Any]:
+        return {"queue": queue, "reason": reason}
+
+    assert not is_cycle("a", [entry("b", "expired")])
+    assert is_cycle("a", [entry("b", "expired"), entry("a", "maxlen")])
+    assert not is_cycle("a", [entry("b", "rejected"), entry("a", "expired")])
+    assert is_cycle("a", [entry("a", "expired"), entry("b", "rejected")])
+    assert not is_cycle("a", ["text"])

@@ -1,0 +1,103 @@
+"""Message TTL: deadlines, removal at the head, the timer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.messages import message
+from tests.support.queue_bench import QueueBench
+
+MODES = [("bounded", "default"), ("cached", "default"), ("bounded", "lazy")]
+
+
+@pytest.mark.parametrize(("mode", "queue_mode"), MODES)
+@pytest.mark.parametrize("answers_later", [False, True])
+def test_the_queues_ttl(mode, queue_mode, answers_later):
+    bench = QueueBench(
+        mode=mode,
+        queue_mode=queue_mode,
+        answers_later=answers_later,
+        message_ttl_ms=100,
+        dead_letter_exchange="",
+    )
+    bench.publish(*[message(b"%d" % n) for n in range(3)])
+    bench.settle()
+    bench.scheduler.advance(50)
+    bench.publish(message(b"3"))
+    bench.settle()
+    bench.scheduler.advance(51)
+    bench.settle()
+    assert bench.dead == [("expired", b"%d" % n) for n in range(3)]
+    assert bench.queue.ready_count == 1
+    bench.scheduler.advance(50)
+    bench.settle()
+    bench.scheduler.advance(1)
+    bench.settle()
+    assert bench.queue.ready_count == 0
+    assert bench.queue.expiry_timer is None
+
+
+def test_the_timer_runs_for_the_head_and_is_moved_for_an_earlier_one():
+    bench = QueueBench(mode="cached", max_priority=2)
+    bench.publish(message(b"late", expiration="1000"))
+    first = bench.queue.expiry_due_ms
+    bench.publish(message(b"never"))
+    assert bench.queue.expiry_due_ms == first
+    bench.publish(message(b"early", expiration="10", priority=2))
+    assert bench.queue.expiry_due_ms == first - 990
+    bench.scheduler.advance(11)
+    assert bench.queue.expiry_due_ms == first
+    assert bench.queue.ready_count == 2
+
+
+def test_a_message_of_its_own_ttl_hides_nothing_behind_the_head():
+    bench = QueueBench(mode="cached", dead_letter_exchange="")
+    bench.publish(message(b"stays"))
+    bench.publish(message(b"goes", expiration="10"))
+    bench.scheduler.advance(20)
+    assert bench.queue.ready_count == 2, "only heads expire"
+    assert bench.get() == b"stays"
+    assert bench.get() is None
+    assert bench.dead == [("expired", b"goes")]
+
+
+def test_the_smaller_of_both_ttls():
+    bench = QueueBench(mode="cached", message_ttl_ms=100)
+    bench.publish(message(b"own", expiration="50"))
+    bench.publish(message(b"queue", expiration="500"))
+    bench.scheduler.advance(51)
+    assert bench.queue.ready_count == 1
+    bench.scheduler.advance(50)
+    assert bench.queue.ready_count == 0
+
+
+def test_a_requeued_message_keeps_its_deadline():
+    bench = QueueBench(mode="cached", message_ttl_ms=100, dead_letter_exchange="")
+    bench.publish(message(b"x", persistent=True))
+    found = []
+    bench.queue.get(lambda backlog, batch: found.append((backlog, batch)))
+    backlog, batch = found[0]
+    bench.queue.delivered(False, backlog, batch)
+    bench.scheduler.advance(200)
+    entries = [(batch.seqs[0], batch.messages[0], batch.expiries[0], batch.kind, True)]
+    bench.queue.requeue(backlog, entries)
+    assert bench.dead == [("expired", b"x")]
+    assert bench.queue.persistent_count == 0
+    assert not bench.engine.logs["q"].entries
+
+
+def test_ttl_zero_is_for_consumers_that_wait():
+    bench = QueueBench(message_ttl_ms=0, dead_letter_exchange="")
+    bench.publish(message(b"nobody"))
+    assert (bench.queue.ready_count, bench.dead) == (0, [("expired", b"nobody")])
+    inbox = bench.consume(no_ack=True)
+    bench.publish(message(b"a"), message(b"b"))
+    assert inbox.bodies == [b"a", b"b"]
+
+
+def test_deleting_the_queue_stops_the_timer():
+    bench = QueueBench(mode="cached", message_ttl_ms=100, dead_letter_exchange="")
+    bench.publish(message(b"x"))
+    bench.queue.delete()
+    bench.scheduler.advance(1000)
+    assert bench.dead == []
