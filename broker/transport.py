@@ -110,7 +110,7 @@ class AmqpTransport(asyncio.Protocol):
             self.bytes_sent += len(data)
             self.writes += 1
             self._transport.write(data)
-            if self._transport.get_write_buffer_size() > WRITE_HARD_LIMIT:
+            if self._is_write_paused and self._transport.get_write_buffer_size() > WRITE_HARD_LIMIT:
                 self._transport.abort()
                 return
         self.session.drained(is_paused=self._is_write_paused)

@@ -40,6 +40,7 @@ CLOSE_TIMEOUT_S: Final = 30.0
 _NO_LIMIT: Final = 0xFFFFFFF0
 _CLOSE_IDS: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK_IDS: Final = b"\x00\x0a\x00\x33"
+_RUNS: Final = (PublishRun, AckRun)
 _KNOWN_TYPES: Final = frozenset({1, 2, 3})
 
 
@@ -110,13 +111,17 @@ class ServerConnection:
     def receive_data(self, data: bytes) -> list[Event]:
         """Take octets from the peer; return what they ask for."""
         events: list[Event] = []
-        if self._is_deaf or self.state == "closed":
+        state = self._handshake.state
+        if self._is_deaf or state == "closed":
             return events
         if self._handshake.is_waiting:
             self._hold(data, events)
             return events
         try:
-            self._receive(data, events)
+            if state == "running" and not self._held:
+                self._dispatch(self._codec.feed(data), events)
+            else:
+                self._receive(data, events)
         except AmqpError as error:
             self._is_deaf = True
             self._held = b""
@@ -232,8 +237,8 @@ class ServerConnection:
     def _dispatch(self, received: list[CodecEvent], events: list[Event]) -> None:
         """Turn the codec's events into ours. Raises: AmqpError."""
         for event in received:
-            if isinstance(event, PublishRun | AckRun):
-                if self.state != "running":
+            if isinstance(event, _RUNS):
+                if self._handshake.state != "running":
                     raise unexpected_frame(FRAME_METHOD, _first_octets(event))
                 self._channels.take_run(event, events)
             elif isinstance(event, Frame):

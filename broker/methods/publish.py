@@ -14,7 +14,7 @@ from broker.channel import Channel
 from broker.queue.dead_letter import routing_keys
 from broker.queue.outcome import Rejected
 from broker.queue.queue import Queue
-from broker.reply import PSEUDO_QUEUE
+from broker.reply import PSEUDO_QUEUE, ReplyTarget
 from broker.router import Route
 from protocol import table
 from protocol.codec import Message, PublishRun, split_exrk
@@ -96,7 +96,8 @@ def enqueue(
         else:
             pending |= outcome.is_pending
             refused = set(outcome.indexes) | (refused or set())
-    if queues and not all(getattr(queue, "is_reply", False) for queue in queues):
+    # RabbitMQ: a message that reached nobody but a direct-reply consumer counts as unroutable.
+    if queues and not (_is_reply(queues[0]) and all(map(_is_reply, queues))):
         route.exchange.publish_out += count * len(queues)
         session.metrics.messages_routed += count
     else:
@@ -115,6 +116,10 @@ def enqueue(
         confirms.add(count, epoch)
     session.scheduler.confirms_dirty(channel)
     return refused is not None
+
+
+def _is_reply(target: object) -> bool:
+    return target.__class__ is ReplyTarget
 
 
 def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:

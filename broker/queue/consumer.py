@@ -134,6 +134,15 @@ class Consumers:
             self._elect()
         return True
 
+    def sole(self) -> Consumer | None:
+        """The only consumer that may be served, when there is just one (it may still lack credit)."""
+        if self.open_count != 1:
+            return None
+        for ring in self._rings.values():
+            if ring:
+                return ring[0]
+        return None
+
     def ready(self, limit: int) -> list[Consumer]:
         """Up to `limit` consumers that can take a message now, in serving order, all of the highest such priority."""
         for priority in self._priorities:

@@ -7,6 +7,7 @@ end of a turn; both belong to `broker.queue.queue`, whose state they change thro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.queue.backlog import Backlog
@@ -28,37 +29,61 @@ def offer(
     queue: Queue,
     backlog: Backlog,
     messages: list[Message],
+    size: int,
     is_durable: bool,
     expiries: list[int] | None,
 ) -> tuple[int, bool]:
     """Give a run that arrives to waiting consumers; (how many messages they took, was any of it stored)."""
-    taken = 0
     total = len(messages)
-    was_logged = False
     consumers = queue.consumers
+    sole = consumers.sole()
+    if sole is not None and sole.credit() >= total:
+        batch = _booked(queue, backlog, (sole,), (messages, size, expiries), is_durable)
+        _send(sole, backlog, batch)
+        queue.rate.note(total)
+        return total, batch.kind == DURABLE
+    taken = 0
+    was_logged = False
     while taken < total:
         group = consumers.ready(total - taken)
         if not group:
             break
         width, count = share(group, total - taken)
-        part = messages if count == total else messages[taken : taken + count]
-        size = body_bytes(part)
-        kind = TRANSIENT
-        seqs = range(count)
-        part_expiries = expiries[taken : taken + count] if expiries is not None else None
-        if not all(consumer.no_ack for consumer in group[:width]):
-            first = backlog.take_seqs(count)
-            seqs = range(first, first + count)
-            if is_durable:
-                kind = DURABLE
-                was_logged = True
-                backlog.log.append(first, part, part_expiries, size)
-                queue.stored(count, size)
-        deal(group[:width], backlog, Batch(seqs, part, size, kind, False, part_expiries))
+        end = taken + count
+        part = messages[taken:end]
+        part_expiries = expiries[taken:end] if expiries is not None else None
+        run = part, body_bytes(part), part_expiries
+        batch = _booked(queue, backlog, group[:width], run, is_durable)
+        was_logged |= batch.kind == DURABLE
+        deal(group[:width], backlog, batch)
         consumers.served(group[0].priority, count)
-        taken += count
+        taken = end
     queue.rate.note(taken)
     return taken, was_logged
+
+
+def _booked(
+    queue: Queue,
+    backlog: Backlog,
+    group: Sequence[Consumer],
+    run: tuple[list[Message], int, list[int] | None],
+    is_durable: bool,
+) -> Batch:
+    """A run on its way past the backlog: with sequence ids if it is to be acked, in the store if it must last too."""
+    messages, size, expiries = run
+    count = len(messages)
+    for consumer in group:
+        if not consumer.no_ack:
+            break
+    else:
+        return Batch(range(count), messages, size, TRANSIENT, False, expiries)
+    first = backlog.take_seqs(count)
+    kind = TRANSIENT
+    if is_durable:
+        kind = DURABLE
+        backlog.log.append(first, messages, expiries, size)
+        queue.stored(count, size)
+    return Batch(range(first, first + count), messages, size, kind, False, expiries)
 
 
 def serve(queue: Queue) -> None:
@@ -121,11 +146,14 @@ def deal(group: list[Consumer], backlog: Backlog, batch: Batch) -> None:
 
 
 def _send(consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-    consumer.queue.delivered(consumer.no_ack, backlog, batch)
-    metrics = consumer.queue.metrics
-    if consumer.no_ack:
-        metrics.deliver_no_ack += len(batch.messages)
+    queue = consumer.queue
+    count = len(batch.messages)
+    no_ack = consumer.no_ack
+    if no_ack:
+        queue.metrics.deliver_no_ack += count
     else:
-        consumer.unacked_count += len(batch.messages)
-        metrics.deliver += len(batch.messages)
+        consumer.unacked_count += count
+        queue.metrics.deliver += count
+    if not no_ack or batch.redelivered or batch.kind is not TRANSIENT:
+        queue.delivered(no_ack, backlog, batch)
     consumer.outlet.deliver(consumer, backlog, batch)

@@ -107,7 +107,8 @@ class Queue:
     def ready_count(self) -> int:
         """Messages ready for delivery, expired ones behind the head included."""
         if len(self.levels) == 1:
-            return self.backlog.count
+            backlog = self.backlog
+            return len(backlog.ram) + len(backlog.returned) + backlog.disk_count
         return sum(level.count for level in self.levels)
 
     @property
@@ -161,7 +162,7 @@ class Queue:
         is_durable = self.durable and bool(flags & PERSISTENT)
         outcome = PENDING if is_durable else ACCEPTED
         if self.consumers.open_count and not self.ready_count:
-            taken, was_logged = dispatch.offer(self, backlog, messages, is_durable, expiries)
+            taken, was_logged = dispatch.offer(self, backlog, messages, size, is_durable, expiries)
             if taken == len(messages):
                 return outcome if was_logged else ACCEPTED
             if taken:
