@@ -200,6 +200,7 @@ _PCRE_WORDS: Final = {
     "missing ), unterminated subpattern": "missing )",
     "unbalanced parenthesis": "unmatched parentheses",
     "bad escape (end of pattern)": "\\ at end of pattern",
+    "missing >, unterminated name": "syntax error in subpattern name (missing terminator)",
     "min repeat greater than max repeat": "numbers out of order in {} quantifier",
 }
 _AT_THE_END: Final = frozenset(
@@ -207,6 +208,7 @@ _AT_THE_END: Final = frozenset(
         "unterminated character set",
         "missing ), unterminated subpattern",
         "bad escape (end of pattern)",
+        "missing >, unterminated name",
     }
 )
 
@@ -217,6 +219,8 @@ def compile_error(pattern: str, error: BadPattern) -> tuple[str, int]:
     if not isinstance(cause, re.error):
         return str(error), 0
     place = len(pattern) if cause.msg in _AT_THE_END else cause.pos or 0
+    if cause.msg.startswith("min repeat"):
+        place = max(place, pattern.find("}", place))
     return _PCRE_WORDS.get(cause.msg, cause.msg), place
 
 

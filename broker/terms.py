@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-LINE_COLUMNS = 80
+LINE_COLUMNS = 78
+"""Erlang's printer is given 80 and wants room for what may follow."""
 ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\x1b": "\\e"}
 
 

@@ -237,26 +237,6 @@ def log_location(invocation: Invocation) -> int:
     return OK
 
 
-def export_definitions(invocation: Invocation) -> int:
-    """export_definitions FILE, or - for standard output."""
-    import json
-
-    target = invocation.args[0]
-    document = json.dumps(invocation.node.get("/api/definitions"), ensure_ascii=False)
-    if target == "-":
-        invocation.say(document)
-        return OK
-    invocation.banner(f'Exporting definitions in JSON to a file at "{target}" ...')
-    try:
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(document)
-    except OSError as error:
-        raise bad_argument(
-            f"Bad argument: File {target} cannot be written: {error.strerror}"
-        ) from error
-    return OK
-
-
 # -- start and stop ----------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ OWN = {
     "tags": True, "default-queue-type": True, "wait": False, "no-wait": False, "pid": True, "address": True,
     "priority": True, "apply-to": True, "idempotent": False, "enabled": False, "minimal": False, "verbose": False,
     "pre-hashed-password": False, "vhost-pattern": True, "number": True, "list-commands": False,
+    "user": True, "format": True, "skip-if-unchanged": False,
 }  # fmt: skip
 VALUED = {**OWN, **GLOBAL}
 

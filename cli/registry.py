@@ -29,6 +29,8 @@ def _list(function: str, usage: str, summary: str, options: tuple[str, ...] = ()
 
 COLUMNS = "[--no-table-headers] [<column>, ...]"
 VHOST = "[--vhost <vhost>] "
+POLICY = ("priority", "apply-to")
+POLICY_USAGE = VHOST + "[--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>"
 
 COMMANDS: dict[str, Command] = {
     # listing
@@ -59,7 +61,11 @@ COMMANDS: dict[str, Command] = {
     "listeners": Command("cli.node", "listeners", "", "Lists the open ports"),
     "server_version": Command("cli.node", "server_version", "", "Displays the version of the node"),
     "log_location": Command("cli.node", "log_location", "", "Shows where the log goes"),
-    "export_definitions": Command("cli.node", "export_definitions", "<filename>", "Exports definitions as JSON", 1, 1),
+    "export_definitions": Command("cli.definitions", "export_definitions", '<file_path | "-"> [--format <json>]',
+                                  "Exports definitions as JSON", 1, 1, ("format",)),
+    "import_definitions": Command("cli.definitions", "import_definitions",
+                                  '<file_path | "-"> [--format <json>] [--skip-if-unchanged]',
+                                  "Imports definitions from JSON", 0, 1, ("format", "skip-if-unchanged")),
     # health checks
     "check_running": Command("cli.checks", "check_running", "", "Checks that the node is fully started"),
     "is_running": Command("cli.checks", "check_running", "", "Checks that the node is fully started"),
@@ -91,6 +97,49 @@ COMMANDS: dict[str, Command] = {
                          " [--default-queue-type <type>]", "Creates a virtual host", 1, 1,
                          ("description", "tags", "default-queue-type")),
     "delete_vhost": Command("cli.users", "delete_vhost", "<vhost>", "Deletes a virtual host", 1, 1),
+    "set_topic_permissions": Command("cli.users", "set_topic_permissions",
+                                     f"{VHOST}<username> <exchange> <write> <read>",
+                                     "Sets user topic permissions for an exchange", 4, 4),
+    "clear_topic_permissions": Command("cli.users", "clear_topic_permissions", f"{VHOST}<username> [<exchange>]",
+                                       "Clears user topic permissions for an exchange or all", 1, 2),
+    "list_topic_permissions": Command("cli.users", "list_topic_permissions", f"{VHOST}[--no-table-headers]",
+                                      "Lists topic permissions in a virtual host"),
+    "list_user_topic_permissions": Command("cli.users", "list_user_topic_permissions",
+                                           "[--no-table-headers] <username>", "Lists topic permissions of a user",
+                                           1, 1),
+    # policies, parameters, limits
+    "set_policy": Command("cli.policies", "set_policy", POLICY_USAGE, "Sets or updates a policy", 3, 3, POLICY),
+    "clear_policy": Command("cli.policies", "clear_policy", f"{VHOST}<name>", "Clears (removes) a policy", 1, 1),
+    "list_policies": Command("cli.policies", "list_policies", f"{VHOST}[--no-table-headers]",
+                             "Lists all policies in a virtual host"),
+    "set_operator_policy": Command("cli.policies", "set_operator_policy", POLICY_USAGE,
+                                   "Sets an operator policy that overrides a subset of arguments", 3, 3, POLICY),
+    "clear_operator_policy": Command("cli.policies", "clear_operator_policy", f"{VHOST}<name>",
+                                     "Clears an operator policy", 1, 1),
+    "list_operator_policies": Command("cli.policies", "list_operator_policies", f"{VHOST}[--no-table-headers]",
+                                      "Lists operator policy overrides in a virtual host"),
+    "set_parameter": Command("cli.policies", "set_parameter", f"{VHOST}<component_name> <name> <value>",
+                             "Sets a runtime parameter", 3, 3),
+    "clear_parameter": Command("cli.policies", "clear_parameter", f"{VHOST}<component_name> <name>",
+                               "Clears a runtime parameter", 2, 2),
+    "list_parameters": Command("cli.policies", "list_parameters", f"{VHOST}[--no-table-headers]",
+                               "Lists runtime parameters of a virtual host"),
+    "set_global_parameter": Command("cli.policies", "set_global_parameter", "<name> <value>",
+                                    "Sets a global runtime parameter", 2, 2),
+    "clear_global_parameter": Command("cli.policies", "clear_global_parameter", "<name>",
+                                      "Clears a global runtime parameter", 1, 1),
+    "list_global_parameters": Command("cli.policies", "list_global_parameters", "[--no-table-headers]",
+                                      "Lists global runtime parameters"),
+    "set_vhost_limits": Command("cli.policies", "set_vhost_limits", f"{VHOST}<definition>",
+                                "Sets virtual host limits", 1, 1),
+    "clear_vhost_limits": Command("cli.policies", "clear_vhost_limits", VHOST.strip(), "Clears virtual host limits"),
+    "list_vhost_limits": Command("cli.policies", "list_vhost_limits", f"{VHOST}[--global] [--no-table-headers]",
+                                 "Displays configured virtual host limits", options=("global",)),
+    "set_user_limits": Command("cli.policies", "set_user_limits", "<username> <definition>", "Sets user limits", 2, 2),
+    "clear_user_limits": Command("cli.policies", "clear_user_limits", "<username> <limit_type> | all",
+                                 "Clears user connection or channel limits", 2, 2),
+    "list_user_limits": Command("cli.policies", "list_user_limits", "[--user <username>] [--global]",
+                                "Displays configured user limits", options=("user", "global")),
     # queues and connections
     "purge_queue": Command("cli.actions", "purge_queue", f"{VHOST}<queue>", "Removes all ready messages of a queue",
                            1, 1),

@@ -23,6 +23,7 @@ from cli.errors import (
     failure,
 )
 from cli.invocation import Invocation
+from cli.policies import listed
 
 ADVICE = (
     "Done. Don't forget to grant the user permissions to some virtual hosts!"
@@ -177,6 +178,65 @@ def _has_vhost(invocation: Invocation, name: str) -> bool:
     except Refused:
         return False
     return True
+
+
+def _topic_path(invocation: Invocation, name: str) -> str:
+    return f"/api/topic-permissions/{segment(invocation.vhost)}/{segment(name)}"
+
+
+def _change_topic_permissions(invocation: Invocation, method: str, path: str, body: Any) -> int:
+    name = invocation.args[0]
+    if _user(invocation, name) is None:
+        raise CliError(NOUSER, f"Error:\nUser {name} does not exist")
+    try:
+        invocation.node.request(method, path, body)
+    except Refused as refused:
+        if not _has_vhost(invocation, invocation.vhost):
+            raise failure(f"Virtual host '{invocation.vhost}' does not exist") from refused
+        # Clearing what is not there is fine.
+        if refused.status != 404:
+            raise failure(refused.reason) from refused
+    return OK
+
+
+def set_topic_permissions(invocation: Invocation) -> int:
+    """set_topic_permissions NAME EXCHANGE WRITE READ."""
+    name, exchange, write, read = invocation.args
+    invocation.banner(
+        f'Setting topic permissions on "{exchange}" for user "{name}"'
+        f' in vhost "{invocation.vhost}" ...'
+    )
+    body = {"exchange": exchange, "write": write, "read": read}
+    return _change_topic_permissions(invocation, "PUT", _topic_path(invocation, name), body)
+
+
+def clear_topic_permissions(invocation: Invocation) -> int:
+    """clear_topic_permissions NAME [EXCHANGE]."""
+    name, exchange = invocation.args[0], invocation.args[1:]
+    on = f' on "{exchange[0]}"' if exchange else ""
+    invocation.banner(
+        f'Clearing topic permissions{on} for user "{name}" in vhost "{invocation.vhost}" ...'
+    )
+    path = "/".join([_topic_path(invocation, name), *(segment(each) for each in exchange)])
+    return _change_topic_permissions(invocation, "DELETE", path, None)
+
+
+def list_topic_permissions(invocation: Invocation) -> int:
+    """list_topic_permissions."""
+    invocation.banner(f'Listing topic permissions for vhost "{invocation.vhost}" ...')
+    columns = ["user", "exchange", "write", "read"]
+    return listed(invocation, "topic_permissions", columns, vhost=invocation.vhost)
+
+
+def list_user_topic_permissions(invocation: Invocation) -> int:
+    """list_user_topic_permissions NAME; rabbitmqctl prints no head row here."""
+    name = _name(invocation)
+    invocation.banner(f'Listing topic permissions for user "{name}" ...')
+    if _user(invocation, name) is None:
+        raise failure(f'{{:no_such_user, "{name}"}}', UNAVAILABLE)
+    invocation.flags.add("no-table-headers")
+    columns = ["vhost", "exchange", "write", "read"]
+    return listed(invocation, "topic_permissions", columns, user=name)
 
 
 def add_vhost(invocation: Invocation) -> int:
