@@ -6,7 +6,6 @@ bodies or passwords. Called on the loop, and by the store from its threads: stru
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from typing import Any, TextIO
@@ -15,7 +14,7 @@ import structlog
 
 LEVELS = {
     "debug": 10, "info": 20, "notice": 20, "warning": 30, "error": 40, "critical": 50,
-    "alert": 50, "emergency": 50, "none": 100,
+    "alert": 50, "emergency": 50, "none": 50,
 }  # fmt: skip
 
 
@@ -45,15 +44,18 @@ def make_logger(level: str = "info", fmt: str = "plain", stream: TextIO | None =
     return structlog.wrap_logger(
         structlog.PrintLogger(stream or sys.stderr),
         processors=[
+            *([_drop] if level == "none" else []),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S.%f%z", utc=False),
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            min(LEVELS[level], logging.CRITICAL + 1)
-        ),
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
     )
+
+
+def _drop(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    raise structlog.DropEvent
 
 
 class LogObserver:

@@ -69,7 +69,7 @@ def test_the_same_queue_and_reason_count_up_and_move_to_the_front():
 def test_what_a_client_put_into_x_death_is_no_trap():
     exrk = join_exrk(b"", b"k")
     odd: Any = {"x-death": ["text", {"queue": "q", "reason": "expired", "count": "many"}]}
-    dead, deaths = record(build(exrk, Properties(headers=odd), b""), death())
+    _, deaths = record(build(exrk, Properties(headers=odd), b""), death())
     assert deaths[0]["count"] == 1
     assert len(deaths) == 1
     _, deaths = record(build(exrk, Properties(headers={"x-death": "no list"}), b""), death())
