@@ -88,19 +88,32 @@ def import_document(node: DefinedNode, document: Entry, vhost: str | None = None
 
     Raises: ImportRefused.
     """
+    for _ in import_steps(node, document, vhost):
+        pass
+
+
+def import_steps(node: DefinedNode, document: Entry, vhost: str | None = None) -> Iterator[None]:
+    """`import_document` entry by entry, so that the caller can give way to other work between two.
+
+    Raises: ImportRefused.
+    """
     for section, take in _SECTIONS.items():
         if vhost is not None and section not in _OF_ONE_VHOST:
             continue
         for entry in _entries(document, section):
-            here = entry if vhost is None else {**entry, "vhost": vhost}
-            try:
-                take(node, here)
-            except (ValidationFailed, RefusedValue) as error:
-                raise ImportRefused(f"{error}{_place(section, here)}") from error
-            except AmqpError as error:
-                raise ImportRefused(error.reply_text) from error
-            except BadPattern as error:
-                raise ImportRefused(["invalid_regexp", str(error)]) from error
+            _take(node, take, entry if vhost is None else {**entry, "vhost": vhost})
+            yield
+
+
+def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: Entry) -> None:
+    try:
+        take(node, entry)
+    except (ValidationFailed, RefusedValue) as error:
+        raise ImportRefused(f"{error}{_place(entry)}") from error
+    except AmqpError as error:
+        raise ImportRefused(error.reply_text) from error
+    except BadPattern as error:
+        raise ImportRefused(["invalid_regexp", str(error)]) from error
 
 
 def _entries(document: Entry, section: str) -> Iterator[Entry]:
@@ -113,7 +126,7 @@ def _entries(document: Entry, section: str) -> Iterator[Entry]:
         yield entry
 
 
-def _place(section: str, entry: Entry) -> str:
+def _place(entry: Entry) -> str:
     """Where in the document, as RabbitMQ appends it to a refusal."""
     parts = [entry.get("vhost"), entry.get("component"), entry.get("name")]
     return f" ({'/'.join(str(part) for part in parts if part is not None)})"

@@ -68,7 +68,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "consumer_timeout": (),
     "disk_free_limit.relative": (),
     "disk_monitor_interval": (),
-    "load_definitions": (),
     "log.console": ("false", "off"),
     "log.dir": (),
     "log.file": (),

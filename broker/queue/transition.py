@@ -23,10 +23,31 @@ def put_in_force(queue: Queue, settings: Settings) -> None:
     """Apply new settings to a queue, its content included."""
     before = queue.settings
     if before.overflow == "drop-head" != settings.overflow:
-        queue.apply_settings(replace(settings, overflow="drop-head"))
-    queue.apply_settings(settings)
+        dropping = replace(settings, overflow="drop-head")
+        queue.apply_settings(dropping)
+        _stop_dropping(queue, dropping, settings)
+    else:
+        queue.apply_settings(settings)
     if before.mode != settings.mode:
         if settings.mode == "lazy":
             queue.page_out()
         else:
             queue.load_start_batch(queue.context.options.start_batch_bytes)
+
+
+def _stop_dropping(queue: Queue, dropping: Settings, settings: Settings) -> None:
+    """Reject from now on, or as soon as the excess that has to be read from disk is gone."""
+    if queue.is_deleted or queue.settings is not dropping:
+        return  # newer settings have come meanwhile
+    if _is_over(queue) and any(level.is_loading for level in queue.levels):
+        queue.after_pump(lambda: _stop_dropping(queue, dropping, settings))
+    else:
+        queue.apply_settings(settings)
+
+
+def _is_over(queue: Queue) -> bool:
+    settings = queue.settings
+    most, most_bytes = settings.max_length, settings.max_length_bytes
+    return (most is not None and queue.ready_count > most) or (
+        most_bytes is not None and queue.ready_bytes > most_bytes
+    )
