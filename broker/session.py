@@ -336,13 +336,13 @@ class Session:
     # -- channels -----------------------------------------------------------------------------------------------
 
     def _on_channel_opened(self, event: ChannelOpened) -> None:
-        self.channels[event.channel] = Channel(event.channel, self)
         try:
             self.context.admission.open_channel(self.user)
         except AmqpError as error:
             error.class_id, error.method_id = 20, 10
             self.fail(error)
             return
+        self.channels[event.channel] = Channel(event.channel, self)
         self.metrics.channels_opened += 1
 
     def _on_channel_closed(self, event: ChannelClosed) -> None:

@@ -3,7 +3,8 @@
 Functions on a plain list, as in `heapq`, because the backlog asks for its length on every run. What was recovered
 with gaps between the ids is kept here too, since each entry has an id of its own. Called by `broker.queue.backlog`.
 
-Invariant: the list is a heap before and after each call; ids are different, so an entry is never compared beyond its id.
+Invariant: the list is a heap before and after each call. Ids are different, so an entry is never compared beyond its
+id.
 """
 
 from __future__ import annotations

@@ -1,0 +1,101 @@
+"""Dead letters on their way: routing, keys, cycles, counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pika import BasicProperties, spec
+
+from tests.support.broker_bench import BrokerBench, Client
+from tests.support.wire_client import publish_bytes
+
+
+def declare(client: Client, queue: str, **arguments: Any) -> None:
+    found = client.call(
+        1,
+        spec.Queue.Declare(
+            queue=queue, arguments={f"x-{k.replace('_', '-')}": v for k, v in arguments.items()}
+        ),
+    )
+    assert type(found[0][1]).__name__ == "DeclareOk", found
+
+
+def reject(client: Client, queue: str) -> None:
+    ((_, got),) = client.call(1, spec.Basic.Get(queue=queue))
+    client.call(1, spec.Basic.Reject(got.delivery_tag, requeue=False))
+
+
+def headers(client: Client, queue: str) -> dict[str, Any]:
+    ((_, got),) = client.call(1, spec.Basic.Get(queue=queue, no_ack=True))
+    properties = BasicProperties()
+    properties.decode(got.raw_header[12:])
+    return dict(properties.headers or {})
+
+
+def test_a_rejected_message_follows_its_key_or_the_queues():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    declare(client, "plain", dead_letter_exchange="amq.fanout")
+    declare(client, "dead")
+    client.call(1, spec.Queue.Bind(queue="dead", exchange="amq.fanout"))
+    for queue in ("work", "plain"):
+        client.send(publish_bytes(1, "", queue, b"x"))
+        reject(client, queue)
+    assert bench.vhost.queues["dead"].ready_count == 2
+    assert bench.metrics.dead_lettered_rejected == 2
+    found = [headers(client, "dead")["x-death"][0] for _ in range(2)]
+    assert [entry["queue"] for entry in found] == ["work", "plain"]
+
+
+def test_a_missing_exchange_drops_and_counts_nothing():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "work", dead_letter_exchange="gone")
+    client.send(publish_bytes(1, "", "work", b"x"))
+    reject(client, "work")
+    assert bench.vhost.queues["work"].unacked_count == 0
+    assert bench.metrics.dead_lettered_rejected == 0
+
+
+def test_a_cycle_without_a_reject_is_cut_and_told():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "a", max_length=0, dead_letter_exchange="", dead_letter_routing_key="b")
+    declare(client, "b", max_length=0, dead_letter_exchange="", dead_letter_routing_key="a")
+    client.send(publish_bytes(1, "", "a", b"x"))
+    bench.run()
+    assert bench.observer.named("dead_letter_cycle_cut") == [("/", "a")]
+    assert {queue.ready_count for queue in bench.vhost.queues.values()} == {0}
+    assert bench.metrics.dead_lettered_maxlen == 2
+
+
+def test_a_reject_may_go_round_and_counts_up():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "again", dead_letter_exchange="", dead_letter_routing_key="again")
+    client.send(publish_bytes(1, "", "again", b"x"))
+    for _ in range(3):
+        reject(client, "again")
+    assert headers(client, "again")["x-death"][0]["count"] == 3
+
+
+def test_through_a_headers_exchange():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "work", dead_letter_exchange="amq.headers")
+    declare(client, "dead")
+    client.call(
+        1,
+        spec.Queue.Bind(
+            queue="dead", exchange="amq.headers", arguments={"x-first-death-queue": "work"}
+        ),
+        spec.Queue.Bind(
+            queue="dead",
+            exchange="amq.headers",
+            arguments={"x-match": "any-with-x", "x-first-death-queue": "work"},
+        ),
+    )
+    client.send(publish_bytes(1, "", "work", b"x"))
+    reject(client, "work")
+    assert bench.vhost.queues["dead"].ready_count == 1
