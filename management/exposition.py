@@ -204,6 +204,10 @@ def _node_families(node: Any) -> Iterator[Family]:
         family = CounterMetricFamily(f"rabbitmq_auth_attempts{name}", "Logins", labels=["protocol"])
         family.add_metric(["amqp091"], value)
         yield family
+    for name, value in sorted(inspect.store_stats(node).items()):
+        family = GaugeMetricFamily(f"burrowmq_store_{name}", f"Store: {name.replace('_', ' ')}")
+        family.add_metric([], value)
+        yield family
     stalls = inspect.loop_stalls(node)
     if stalls:
         buckets = [("+Inf" if math.isinf(edge) else str(edge), count) for edge, count in stalls]

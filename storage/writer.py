@@ -60,6 +60,19 @@ class _Work:
     dropped: list[int] = field(default_factory=list)
 
 
+# What is shown of the shared stores, summed over vhosts; docs/storage.md says what bounds them.
+_SHARED_COUNTERS = (
+    "files",
+    "total_bytes",
+    "live_bytes",
+    "live_messages",
+    "appended_bytes",
+    "copied_bytes",
+    "compactions",
+    "compaction_debt_bytes",
+)
+
+
 class Writer:
     """All files of a node's store."""
 
@@ -390,7 +403,14 @@ class Writer:
     def stats(self) -> dict[str, int]:
         """Counters for metrics. Also called on the loop."""
         counters = self.counters
+        shared = dict.fromkeys(_SHARED_COUNTERS, 0)
+        for vhost in self.context.vhosts():
+            for store in (vhost.persistent, vhost.transient):
+                found = store.stats()
+                for name in shared:
+                    shared[name] += found[name]
         return {
+            **{f"shared_{name}": value for name, value in shared.items()},
             "batches": counters.batches,
             "syncs": counters.syncs,
             "elided": counters.elided,

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,9 @@ class Shrinking:
     disk_bytes: int = 0
     seconds: float = 0.0
     lag_p999_s: float = 0.0
+    appended_bytes: int = 0
+    copied_bytes: int = 0
+    stall_p999_s: float = 0.0
     kept: int = 0
     expected: int = 0
 
@@ -45,8 +49,12 @@ class Shrinking:
 
     @property
     def holds(self) -> bool:
-        """Say whether the disk followed and nothing was lost."""
-        return self.disk_bytes <= self.bound_bytes and self.kept == self.expected
+        """Say whether the disk followed, copying no more than was written, and nothing was lost."""
+        return (
+            self.disk_bytes <= self.bound_bytes
+            and self.copied_bytes <= self.appended_bytes
+            and self.kept == self.expected
+        )
 
 
 class LagProbe(threading.Thread):
@@ -69,6 +77,22 @@ class LagProbe(threading.Thread):
         """Return the 99.9th percentile."""
         ordered = sorted(self.seconds)
         return ordered[int(len(ordered) * 0.999)] if ordered else 0.0
+
+
+def read_metrics(node: BrokerProcess, found: Shrinking) -> None:
+    """Take the store's and the loop's own figures from the metrics page."""
+    page = f"http://127.0.0.1:{node.prometheus_port}/metrics"
+    with urllib.request.urlopen(page, timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+    found.appended_bytes = int(float(values["burrowmq_store_shared_appended_bytes"]))
+    found.copied_bytes = int(float(values["burrowmq_store_shared_copied_bytes"]))
+    total = float(values['burrowmq_loop_stall_seconds_bucket{le="+Inf"}'])
+    found.stall_p999_s = min(
+        float(name.partition('le="')[2].partition('"')[0])
+        for name, count in values.items()
+        if name.startswith("burrowmq_loop_stall_seconds_bucket") and float(count) >= 0.999 * total
+    )
 
 
 def measure(
@@ -103,6 +127,7 @@ def measure(
         probe.ending.set()
         probe.join()
         found.lag_p999_s = probe.p999_s()
+        read_metrics(node, found)
         with connect(node) as client:
             found.kept = drain_in_order(client, KEPT, iter(kept))
             client.close()
@@ -125,7 +150,9 @@ def main() -> int:
     sys.stdout.write(
         f"full {found.full_bytes / 1e6:.0f} MB, live {found.live_bytes / 1e6:.0f} MB, after"
         f" {found.seconds:.2f} s {found.disk_bytes / 1e6:.0f} MB (bound"
-        f" {found.bound_bytes / 1e6:.0f}), round trip p99.9 {found.lag_p999_s * 1000:.1f} ms,"
+        f" {found.bound_bytes / 1e6:.0f}), copied {found.copied_bytes / 1e6:.0f} MB of"
+        f" {found.appended_bytes / 1e6:.0f} appended, loop stall p99.9 <= {found.stall_p999_s * 1000:.0f} ms,"
+        f" round trip p99.9 {found.lag_p999_s * 1000:.1f} ms,"
         f" kept {found.kept} of {found.expected}: {'holds' if found.holds else 'MISSED'}\n"
     )
     return 0 if found.holds else 1
