@@ -145,6 +145,9 @@ class Queue:
 
     def publish(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
         """Take responsibility for a run: ACCEPTED, PENDING (a confirm waits for the disk) or Rejected."""
+        if self.is_deleted:
+            # A transaction may have been routed here before. Opening storage now would be a second one of that name.
+            return ACCEPTED
         self.metrics.publish += len(messages)
         if self._is_plain and not flags & PROP_EXPIRATION:
             return self.enqueue(self.backlog, messages, flags, size, None)
@@ -173,7 +176,7 @@ class Queue:
         if is_durable:
             kind = DURABLE
             self.stored(len(messages), size)
-        if self._is_lazy or self.is_paging:
+        if backlog.disk_count or self._is_lazy or self.is_paging:
             room = 0
         elif self._is_cached:
             room = NO_LIMIT
@@ -339,7 +342,9 @@ class Queue:
         """Drop every ready message; returns how many."""
         self.persistent_count = self.unacked_persistent_count
         self.persistent_bytes = self.unacked_persistent_bytes
-        return sum(level.purge() for level in self.levels)
+        count = sum(level.purge() for level in self.levels)
+        self._wake_waiting()
+        return count
 
     # -- consumers ----------------------------------------------------------------------------------------------
 
@@ -420,12 +425,18 @@ class Queue:
         if self.consumers.open_count:
             self._watch_idle()
             return
-        for level in self.levels:
-            level.page_out()
+        self.page_out()
 
     def page_out(self) -> int:
         """Move ready messages to disk (memory pressure, or default to lazy); returns how many moved."""
-        return sum(level.page_out() for level in self.levels)
+        count = sum(level.page_out() for level in self.levels)
+        self._wake_waiting()
+        return count
+
+    def _wake_waiting(self) -> None:
+        """The read that a basic.get or a cancel waits for may have become void: look again at the end of the turn."""
+        if self._getters or self._after_pump:
+            self.context.scheduler.queue_dirty(self)
 
     def recover(self, is_known: Callable[[str], bool]) -> None:
         """Take over what the store found for this durable queue; a start batch is loaded by `load_start_batch`.
