@@ -398,7 +398,7 @@ def test_alternate_exchange_by_policy_serves_the_next_publish(
     ],
 )
 def test_bad_definitions_are_refused(broker: Target, definition: str, text: str) -> None:
-    with pytest.raises(Exception, match="Validation failed|non-zero exit status 69"):
+    with pytest.raises(Exception, match=r"Validation failed|non-zero exit status 69"):
         broker.ctl("set_policy", "bad", "x", definition)
     assert "bad" not in broker.ctl("list_policies", "-q")
     if broker.process is not None:
