@@ -182,3 +182,18 @@ def test_a_new_password_keeps_the_tags() -> None:
     auth.set_tags("guest", ("administrator",))
     auth.set_password("guest", "other")
     assert auth.users["guest"].tags == ("administrator",)
+
+
+def test_limits_stay_with_the_user() -> None:
+    definitions = KeptDefinitions()
+    auth = make_auth(definitions)
+    auth.set_limits("guest", {"max-channels": 3})
+    auth.set_password("guest", "other")
+    auth.set_tags("guest", ("monitoring",))
+    assert auth.users["guest"].limits == {"max-channels": 3}
+    assert definitions.of("user")[0]["limits"] == {"max-channels": 3}
+    staged = dict(definitions.rows)
+    definitions.rows.clear()
+    auth.set_limits("guest", {"max-channels": 3})
+    assert definitions.rows == {}, "the same again writes nothing"
+    assert staged

@@ -54,3 +54,25 @@ def test_vhosts(served: Served) -> None:
     assert served.ctl("delete_vhost", "v1").out == 'Deleting vhost "v1" ...\n'
     output = served.ctl("delete_vhost", "v1")
     assert (output.code, output.err) == (65, "Virtual host 'v1' does not exist\n")
+
+
+def test_topic_permissions(served: Served) -> None:
+    assert served.ctl("set_topic_permissions", "guest", "amq.topic", "a", "b").out == (
+        'Setting topic permissions on "amq.topic" for user "guest" in vhost "/" ...\n'
+    )
+    assert served.ctl("list_topic_permissions").out == (
+        'Listing topic permissions for vhost "/" ...\n'
+        "user\texchange\twrite\tread\nguest\tamq.topic\ta\tb\n"
+    )
+    assert served.ctl("list_user_topic_permissions", "guest").out == (
+        'Listing topic permissions for user "guest" ...\n/\tamq.topic\ta\tb\n'
+    )
+    assert served.ctl("clear_topic_permissions", "guest", "amq.topic").out == (
+        'Clearing topic permissions on "amq.topic" for user "guest" in vhost "/" ...\n'
+    )
+    assert served.ctl("clear_topic_permissions", "guest").code == 0
+    output = served.ctl("set_topic_permissions", "nope", "amq.topic", "a", "b")
+    assert (output.code, output.err) == (67, "Error:\nUser nope does not exist\n")
+    assert served.ctl("list_user_topic_permissions", "nope").code == 69
+    assert served.ctl("set_topic_permissions", "guest", "amq.topic", "[", "b").code == 69
+    assert served.ctl("set_topic_permissions", "-p", "nope", "guest", "x", "a", "b").code == 69

@@ -26,3 +26,41 @@ def test_exclusive_queues_stay_out(served: Served) -> None:
     document = served.get("/api/definitions")
     assert [queue["name"] for queue in document["queues"]] == ["lazy"]
     assert document["bindings"] == []
+
+
+def test_import_is_what_export_says(served: Served) -> None:
+    served.api("PUT", "/api/policies/%2F/p", {"pattern": "x", "definition": {"expires": 1}})
+    document = served.get("/api/definitions")
+    assert served.api("DELETE", "/api/policies/%2F/p").status == 204
+    assert served.api("POST", "/api/definitions", document).status == 204
+    assert served.get("/api/definitions") == document
+    part = served.get("/api/definitions/%2F")
+    assert [row["name"] for row in part["policies"]] == ["p"]
+    served.api("PUT", "/api/vhosts/other")
+    assert served.api("POST", "/api/definitions/other", part).status == 204
+    assert served.get("/api/policies/other/p")["definition"] == {"expires": 1}
+    assert served.api("POST", "/api/definitions", {}).status == 204
+
+
+def test_import_from_a_browsers_form(served: Served) -> None:
+    text = '{"policies":[{"vhost":"/","name":"p","pattern":"x","definition":{"expires":1}}]}'
+    lines = [
+        "--b",
+        'Content-Disposition: form-data; name="file"; filename="d.json"',
+        "",
+        text,
+        "--b--",
+        "",
+    ]
+    body = "\r\n".join(lines)
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    assert served.api("POST", "/api/definitions", body, **kind).status == 204
+    assert served.get("/api/policies/%2F/p")["definition"] == {"expires": 1}
+
+
+def test_refused_documents(served: Served) -> None:
+    for body in ("{", "[]", ""):
+        answer = served.api("POST", "/api/definitions", body)
+        assert (answer.status, answer.body["reason"]) == (400, "failed_to_parse_json")
+    answer = served.api("POST", "/api/definitions", {"queues": [{"name": "z", "vhost": "nope"}]})
+    assert (answer.status, answer.body["reason"]) == (400, ["no_such_vhost", "nope"])

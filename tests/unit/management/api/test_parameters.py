@@ -1,0 +1,40 @@
+"""/api/parameters, /api/global-parameters."""
+
+from __future__ import annotations
+
+from tests.support.served import Served
+
+
+def test_global_parameters(served: Served) -> None:
+    path = "/api/global-parameters/gp"
+    assert served.api("PUT", path, {"value": {"a": 1}}).status == 201
+    assert served.api("PUT", path, {"value": {"a": 1}}).status == 204
+    assert served.api("PUT", path, {}).body["reason"] == "[{key_missing,value}]"
+    assert served.get(path) == {"name": "gp", "value": {"a": 1}}
+    assert served.get("/api/global-parameters") == [{"name": "gp", "value": {"a": 1}}]
+    assert served.api("DELETE", path).status == 204
+    assert served.api("DELETE", path).status == 404
+    assert served.api("GET", path).status == 404
+
+
+def test_parameters_of_the_two_components(served: Served) -> None:
+    value = {"pattern": "^lazy", "definition": {"max-length": 1}}
+    path = "/api/parameters/operator_policy/%2F/o"
+    assert served.api("PUT", path, {"value": value}).status == 201
+    assert served.get(path)["value"]["definition"] == {"max-length": 1}
+    limits = "/api/parameters/vhost-limits/%2F/limits"
+    assert served.api("PUT", limits, {"value": {"max-queues": 9}}).status == 201
+    assert len(served.get("/api/parameters")) == 2
+    assert len(served.get("/api/parameters/vhost-limits")) == 1
+    assert served.get("/api/parameters/vhost-limits/%2F")[0]["value"] == {"max-queues": 9}
+    assert served.get("/api/parameters/foo") == []
+    assert served.api("DELETE", path).status == served.api("DELETE", limits).status == 204
+    assert served.api("DELETE", path).status == 404
+
+
+def test_refusals(served: Served) -> None:
+    answer = served.api("PUT", "/api/parameters/foo/%2F/x", {"value": 1})
+    assert answer.body["reason"] == "Validation failed\n\ncomponent foo not found\n"
+    answer = served.api("PUT", "/api/parameters/policy/%2F/x", {"value": {"a": 1}})
+    assert answer.body["reason"] == "policies may not be set using this method"
+    assert served.api("PUT", "/api/parameters/foo/nope/x", {"value": 1}).status == 404

@@ -1,0 +1,71 @@
+"""/api/policies, /api/operator-policies."""
+
+from __future__ import annotations
+
+from tests.support.served import Served
+
+PATH, OPERATORS = "/api/policies/%2F/p", "/api/operator-policies/%2F/o"
+GOOD = {"pattern": "^lazy", "definition": {"max-length": 10}}
+
+
+def test_policy_life(served: Served) -> None:
+    assert served.api("PUT", PATH, GOOD).status == 201
+    assert served.api("PUT", PATH, {**GOOD, "priority": 3, "extra": 1}).status == 204
+    row = {
+        "vhost": "/", "name": "p", "pattern": "^lazy", "apply-to": "all", "definition": {"max-length": 10},
+        "priority": 3,
+    }  # fmt: skip
+    assert served.get(PATH) == row
+    assert served.get("/api/policies") == served.get("/api/policies/%2F") == [row]
+    queue = served.get("/api/queues/%2F/lazy")
+    assert (queue["policy"], queue["effective_policy_definition"]) == ("p", {"max-length": 10})
+    assert served.api("DELETE", PATH).status == 204
+    missing = served.api("DELETE", PATH)
+    assert (missing.status, missing.body["error"]) == (404, "Object Not Found")
+    assert served.api("GET", PATH).status == 404
+
+
+def test_refusals_have_rabbitmqs_bodies(served: Served) -> None:
+    wrong = {"pattern": "x", "definition": {"max-length": "10"}}
+    assert served.api("PUT", PATH, wrong).body == {
+        "error": "bad_request",
+        "reason": 'Validation failed\n\n&lt;&lt;"10"&gt;&gt; is not a valid maximum length\n',
+    }
+    assert served.api("PUT", OPERATORS, wrong).body["reason"] == (
+        'Validation failed\n\n<<"10">> is not a valid maximum length\n'
+    )
+    assert served.api("PUT", PATH, {}).body["reason"] == (
+        "[{key_missing,pattern},{key_missing,definition}]"
+    )
+    assert served.api("PUT", PATH, "").body["reason"] == "not_json"
+    missing = served.api("PUT", "/api/policies/nope/p", GOOD)
+    assert (missing.status, missing.body) == (
+        404,
+        {"error": "not_found", "reason": "vhost_not_found"},
+    )
+    assert served.api("PUT", PATH, {**GOOD, "priority": "1"}).status == 400
+
+
+def test_operator_policies_meet_policies(served: Served) -> None:
+    assert (
+        served.api("PUT", OPERATORS, {"pattern": "", "definition": {"max-length": 1}}).status == 201
+    )
+    assert served.api("PUT", PATH, GOOD).status == 201
+    queue = served.get("/api/queues/%2F/lazy")
+    assert queue["operator_policy"] == "o"
+    assert queue["effective_policy_definition"] == {"max-length": 1}
+    assert [row["name"] for row in served.get("/api/operator-policies")] == ["o"]
+    assert served.api("DELETE", OPERATORS).status == 204
+
+
+def test_tags_decide_who_may(served: Served) -> None:
+    for name, tag in (("maker", "policymaker"), ("viewer", "management")):
+        served.api("PUT", f"/api/users/{name}", {"password": "x", "tags": [tag]})
+        permissions = {"configure": "", "write": "", "read": ""}
+        served.api("PUT", f"/api/permissions/%2F/{name}", permissions)
+    assert served.api("PUT", PATH, GOOD, login="viewer:x").status == 401
+    assert served.api("PUT", PATH, GOOD, login="maker:x").status == 201
+    assert served.api("GET", PATH, login="viewer:x").status == 200
+    assert served.api("GET", "/api/operator-policies", login="viewer:x").status == 401
+    assert served.api("PUT", OPERATORS, GOOD, login="maker:x").status == 401
+    assert served.api("GET", "/api/operator-policies", login="maker:x").status == 200
