@@ -204,16 +204,20 @@ def _node_families(node: Any) -> Iterator[Family]:
         family = CounterMetricFamily(f"rabbitmq_auth_attempts{name}", "Logins", labels=["protocol"])
         family.add_metric(["amqp091"], value)
         yield family
-    for name, value in sorted(inspect.store_stats(node).items()):
-        family = GaugeMetricFamily(f"burrowmq_store_{name}", f"Store: {name.replace('_', ' ')}")
-        family.add_metric([], value)
-        yield family
+    yield from _store_families(node)
     stalls = inspect.loop_stalls(node)
     if stalls:
         buckets = [("+Inf" if math.isinf(edge) else str(edge), count) for edge, count in stalls]
         yield HistogramMetricFamily(
             "burrowmq_loop_stall_seconds", "How late the event loop ran its timers", buckets, None
         )
+
+
+def _store_families(node: Any) -> Iterator[Family]:
+    for name, value in sorted(inspect.store_stats(node).items()):
+        family = GaugeMetricFamily(f"burrowmq_store_{name}", f"Store: {name.replace('_', ' ')}")
+        family.add_metric([], value)
+        yield family
 
 
 def _global_families(node: Any) -> Iterator[Family]:

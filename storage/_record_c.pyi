@@ -1,4 +1,4 @@
-"""What the compiled record packer offers: the functions of `_record_py`, and two for its tests."""
+# What the compiled record packer offers: the functions of _record_py.py, and two for its tests.
 
 from array import array
 from collections.abc import Sequence

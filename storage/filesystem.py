@@ -71,7 +71,9 @@ class FileSystem(Protocol):
     def fsync_dir(self, path: str) -> None:
         """Make the creates, renames and unlinks in a directory durable."""
 
-    def sync_all(self, files: Sequence[File], directories: Sequence[str]) -> list[tuple[File | str, OSError]]:
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
         """Sync files and directories, in this order or at the same time; give the files and paths that failed.
 
         Everything is tried; a failure of one does not keep the others from being synced.
@@ -221,7 +223,9 @@ class OsFileSystem:
         finally:
             os.close(fd)
 
-    def sync_all(self, files: Sequence[File], directories: Sequence[str]) -> list[tuple[File | str, OSError]]:
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
         """Sync several at the same time: a journalling file system puts them into one commit.
 
         Measured on ext4: two files one after the other 3.7 ms, at the same time 0.4 ms.

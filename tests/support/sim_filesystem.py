@@ -354,7 +354,9 @@ class SimFileSystem:
         for link in done:
             _link(self._durable_names, link)
 
-    def sync_all(self, files: Sequence[File], directories: Sequence[str]) -> list[tuple[File | str, OSError]]:
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
         """Sync one after the other, so that a cut or a fault has its place in a fixed order."""
         return sync_in_order(self, files, directories)
 
