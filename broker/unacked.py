@@ -3,7 +3,7 @@
 One `Delivery` is a batch that went to one consumer (or one basic.get) with consecutive tags. Acks come in order more
 often than not, so a batch keeps a head index and shrinks from the front; a tag settled out of order leaves a hole
 (None) in its messages. Finding a tag is a bisection over the batches, O(log batches); an ack of everything up to a tag
-is O(batches settled).
+is O(batches settled). Batches settled behind one that is not leave the list together, when they are half of it.
 
 State owned: the batches. Never tells queues anything: the channel acts on the `Piece`s that come back.
 """
@@ -71,6 +71,7 @@ class Unacked:
         self._deliveries: list[Delivery] = []
         self._first_tags: list[int] = []
         self._start = 0
+        self._settled_count = 0
         self.count = 0
 
     def add(self, delivery: Delivery) -> None:
@@ -124,7 +125,7 @@ class Unacked:
         live = [each for each in self._deliveries[self._start :] if each.head < len(each.messages)]
         self._deliveries = sorted(_without_overlap(live), key=lambda each: each.first_tag)
         self._first_tags = [each.first_tag for each in self._deliveries]
-        self._start = 0
+        self._start = self._settled_count = 0
 
     def oldest_first(self) -> Iterator[Delivery]:
         """The outstanding deliveries."""
@@ -172,6 +173,11 @@ class Unacked:
         ):
             delivery.head += 1
             delivery.hole_count -= 1
+        if delivery.head >= len(delivery.messages):
+            # Let go of the bodies now, however long an older delivery stays unacked.
+            delivery.messages = []
+            delivery.head = 0
+            self._settled_count += 1
         return Piece(delivery, tags, seqs, found, expiries)
 
     def _drop_settled(self) -> None:
@@ -183,11 +189,11 @@ class Unacked:
         if start == len(deliveries):
             deliveries.clear()
             self._first_tags.clear()
-            self._start = 0
-        elif start > COMPACT_ABOVE and start * 2 > len(deliveries):
-            del deliveries[:start]
-            del self._first_tags[:start]
-            self._start = 0
+            self._start = self._settled_count = 0
+        elif self._settled_count > COMPACT_ABOVE and self._settled_count * 2 > len(deliveries):
+            self._deliveries = [each for each in deliveries if each.head < len(each.messages)]
+            self._first_tags = [each.first_tag for each in self._deliveries]
+            self._start = self._settled_count = 0
 
 
 def _without_overlap(deliveries: list[Delivery]) -> list[Delivery]:

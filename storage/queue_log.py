@@ -197,7 +197,7 @@ class QueueLog:
         next_seq = max(first_seq, self._runs[place].first_seq)
         size = 0
         for run in self._runs[place:]:
-            if run.first_seq > next_seq and run.first_seq < self._applied_seq:
+            if run.first_seq > next_seq and next_seq < self._applied_seq:
                 break
             next_seq = max(next_seq, run.first_seq)
             for at in range(next_seq - run.first_seq, len(run.messages)):

@@ -2,8 +2,8 @@
 
 A deadline is wall-clock milliseconds, 0 for none; it is stored with the message and survives restart and requeue.
 Messages expire only at the head of their level, and levels are looked at from the highest down to the first that has
-a live head. The timer is armed for the earliest head that is in RAM; a head on disk in a queue with deadlines is
-loaded so that there is one to look at.
+a live head. The timer is armed for that head when it is in RAM; a head on disk in a queue with deadlines is loaded so
+that there is one to look at.
 
 Source: the TTL guide of RabbitMQ; rabbit_amqqueue_process (drop_expired_msgs).
 """
@@ -68,14 +68,17 @@ def _needs_head(level: Backlog) -> bool:
 
 
 def arm(queue: Queue) -> None:
-    """Set the timer for the earliest deadline among the heads in RAM."""
+    """Set the timer for the deadline of the head that `drop_expired` would look at: not of one behind a live head."""
     due = 0
-    for level in queue.levels:
+    for level in reversed(queue.levels):
+        if not level.count:
+            continue
         if _needs_head(level):
             level.load(HEAD_BATCH, 1 << 20)
         head = level.head()
-        if head is not None and head[1] and (not due or head[1] < due):
+        if head is not None:
             due = head[1]
+        break
     if due == queue.expiry_due_ms:
         return
     if queue.expiry_timer is not None:

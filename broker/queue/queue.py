@@ -10,6 +10,9 @@ exchanges, bindings or sockets: dead letters leave through `QueueContext.republi
 `consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
 limits); `_is_plain` says in one test that none is.
 
+Longer than most modules because it is one object's whole surface: order is `backlog`'s, turns are `dispatch`'s, limits,
+expiry and rate have modules of their own; the counts stay with the methods that change them.
+
 Sources: rabbit_amqqueue_process, rabbit_variable_queue; the classic queue guide of RabbitMQ.
 """
 
