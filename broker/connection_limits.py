@@ -4,7 +4,7 @@ Owns no state: the limits are the vhost's and the user's, the counts are taken o
 there is a limit to compare them with. Asked by `broker.admission` before connection.open-ok and when a channel opens;
 what asks does not count yet. 0 allows none, a negative limit is none.
 
-Source: rabbit_reader (is_over_limits), rabbit_channel (is over user limit), rabbit_vhost_limit, rabbit_auth_backend_internal.
+Source: rabbit_reader, rabbit_channel, rabbit_vhost_limit, rabbit_auth_backend_internal (the limit checks of each).
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ def _list(function: str, usage: str, summary: str, options: tuple[str, ...] = ()
 COLUMNS = "[--no-table-headers] [<column>, ...]"
 VHOST = "[--vhost <vhost>] "
 POLICY = ("priority", "apply-to")
-POLICY_USAGE = VHOST + "[--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>"
+POLICY_USAGE = (
+    VHOST + "[--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>"
+)
 
 COMMANDS: dict[str, Command] = {
     # listing

@@ -1,6 +1,7 @@
 """/api/definitions: export and import of everything that lasts but messages.
 
-Owns no state. An upload is a JSON body, or a form with a field `file` as a browser sends it. Exclusive queues, built-in exchanges and the default exchange's bindings are left out, as in RabbitMQ.
+Owns no state. An upload is a JSON body, or a form with a field `file` as a browser sends it. Exclusive queues, built-in
+exchanges and the default exchange's bindings are left out, as in RabbitMQ.
 Source: rabbit_mgmt_wm_definitions and rabbit_definitions (3.13).
 """
 
