@@ -21,7 +21,8 @@ from broker.data_directory import DataDirectoryLocked
 from broker.definition_document import ImportRefused
 from broker.listener import CannotListen
 from broker.log import LogObserver, make_logger
-from broker.node import VERSION, Node
+from broker.node import Node
+from broker.product import VERSION
 from config.errors import ConfigError
 from config.load import Loaded, load, parse_argv
 from storage.errors import StorageError

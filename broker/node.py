@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import platform
 import time
 from collections.abc import Callable
 
@@ -27,6 +26,7 @@ from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
 from broker.monitor import Monitor, ResourceLimits
 from broker.parameters import Parameters
+from broker.product import server_properties
 from broker.queue.context import QueueContext, QueueOptions
 from broker.queue.queue import Queue
 from broker.queue.settings import QueueDeclaration, Settings
@@ -40,44 +40,13 @@ from config.schema import NodeConfig
 from protocol.codec import NAME as CODEC_NAME
 from protocol.codec import load_message
 from protocol.connection import ProtocolOptions, ServerConnection
-from protocol.table import FieldTable
 from storage.engine import Engine
 from storage.filesystem import OsFileSystem
 from storage.types import RecoveryReport, StoreOptions
 
-VERSION = "0.1.0"
-RABBITMQ_VERSION = "3.13.7"
 SWEEP_S = 1.0
 STOP_GRACE_S = 3.0
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
-
-
-def server_properties(cluster_name: str) -> FieldTable:
-    """What connection.start tells: RabbitMQ's product and version, because clients branch on them; ours beside."""
-    capabilities: FieldTable = dict.fromkeys(
-        (
-            "publisher_confirms",
-            "exchange_exchange_bindings",
-            "basic.nack",
-            "consumer_cancel_notify",
-            "connection.blocked",
-            "consumer_priorities",
-            "authentication_failure_close",
-            "per_consumer_qos",
-            "direct_reply_to",
-        ),
-        True,
-    )
-    return {
-        "capabilities": capabilities,
-        "cluster_name": cluster_name,
-        "copyright": "Copyright the BurrowMQ authors",
-        "information": "BurrowMQ, licensed under the Apache License 2.0",
-        "platform": f"Python {platform.python_version()}",
-        "product": "RabbitMQ",
-        "version": RABBITMQ_VERSION,
-        "burrowmq_version": VERSION,
-    }
 
 
 class Node:

@@ -4,8 +4,10 @@ A session takes the events of its `ServerConnection` in order, finds the channel
 raise; `_guard` is the only `except`: it stamps the failing method's ids and closes the channel (soft errors) or the
 connection (hard ones, and everything on channel 0). Anything else that is raised is a bug: logged, answered with 541.
 
-State owned: identity, the channel table, input of held channels, the blocked flag. Sockets are the transport's: it is
-seen through `Wire`.
+State owned: identity, the channel table, the blocked flag. Sockets are the transport's, seen through `Wire`; who may
+come in is `broker.admission`'s, waiting input `broker.held`'s business.
+
+Longer than most modules because every event of a connection ends here: one place for errors needs one class.
 
 Source: RabbitMQ's rabbit_reader.
 """

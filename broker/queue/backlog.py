@@ -352,18 +352,12 @@ class Backlog:
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         first = self.disk_first
         count = len(loaded)
-        is_plain = (
-            not self.ram
-            and count > 0
-            and loaded[0][0] >= self.redelivered_below
-            and loaded[-1][0] - loaded[0][0] == count - 1
-        ) or (
-            count > 0
-            and bool(self.ram)
-            and loaded[0][0] == self.ram_first + len(self.ram)
-            and loaded[-1][0] - loaded[0][0] == count - 1
-        )
-        size = sum(entry[1].size for entry in loaded)
+        is_plain = count > 0 and loaded[-1][0] - loaded[0][0] == count - 1
+        if self.ram:
+            is_plain = is_plain and loaded[0][0] == self.ram_first + len(self.ram)
+        else:
+            is_plain = is_plain and loaded[0][0] >= self.redelivered_below
+        size = sum([entry[1].size for entry in loaded])
         if not self.has_expiries:
             self.has_expiries = any(entry[2] for entry in loaded)
         if is_plain:

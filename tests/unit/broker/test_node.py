@@ -16,7 +16,7 @@ import pytest
 from broker import __main__ as main
 from broker.data_directory import DataDirectoryLocked
 from broker.listener import CannotListen
-from broker.node import RABBITMQ_VERSION, Node, server_properties
+from broker.node import Node
 from config.load import Loaded
 from config.schema import ManagementConfig, NodeConfig, PrometheusConfig, TcpConfig
 from config.units import Endpoint
@@ -233,9 +233,3 @@ def test_management_that_cannot_listen_ends_the_start_cleanly(tmp_path, capsys):
     assert "burrowmq-server: cannot start management: " in error
     assert str(port) in error
     with_node(config(tmp_path), _nothing)
-
-
-def test_what_clients_branch_on():
-    properties: Any = server_properties("rabbit@test")
-    assert (properties["product"], properties["version"]) == ("RabbitMQ", RABBITMQ_VERSION)
-    assert properties["capabilities"]["basic.nack"] is True
