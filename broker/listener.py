@@ -1,9 +1,9 @@
 """TCP listeners of the AMQP port.
 
 Binds the configured addresses, sets the socket options, makes one transport per accepted socket. Accepted sockets
-inherit the listening socket's options, except TCP_NODELAY, which asyncio sets on each and the transport withdraws. An IPv6 address that
-the machine cannot bind is skipped when an IPv4 one was bound (containers without IPv6); anything else that cannot be
-bound ends the start with the address in the message.
+inherit the listening socket's options, except TCP_NODELAY, which asyncio sets on each and the transport withdraws.
+An IPv6 address that the machine cannot bind is skipped when an IPv4 one was bound (containers without IPv6); anything
+else that cannot be bound ends the start with the address in the message.
 """
 
 from __future__ import annotations

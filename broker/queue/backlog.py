@@ -284,7 +284,7 @@ class Backlog:
     # -- disk ---------------------------------------------------------------------------------------------------
 
     def page_out(self) -> int:
-        """Move all of `ram` to the disk range; returns how many moved. What is in the store already is not written again."""
+        """Move all of `ram` to the disk range; returns how many moved. What the store has is not written again."""
         moving = len(self.ram)
         if not moving:
             return 0

@@ -52,7 +52,7 @@ class DiskSizes:
                 self._stretches.popleft()
 
     def take(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind]:
-        """Remove messages of one size from the head until a limit is reached, at least one: (count, size of each, kind)."""
+        """Remove messages of one size from the head until a limit is reached: (how many, size of each, kind)."""
         head = self._stretches[0]
         count = min(head.count, max_count)
         if head.size and max_bytes < head.size * count:

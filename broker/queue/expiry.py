@@ -25,7 +25,7 @@ MAX_TIMER_S = 3600.0
 
 
 def deadlines(queue: Queue, messages: list[Message], flags: int) -> list[int] | None:
-    """Deadline of each message: now + the smaller of the queue's TTL and its own `expiration`; None when none has one."""
+    """Deadline of each message, by the smaller of the queue's TTL and its own `expiration`; None when none has one."""
     ttl = queue.settings.message_ttl_ms
     has_own = flags & PROP_EXPIRATION
     if ttl is None and not has_own:
