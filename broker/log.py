@@ -122,6 +122,10 @@ class LogObserver:
         """A message was dropped because it came round without a reject."""
         self._log.warning("dead_letter_cycle_cut", vhost=vhost, queue=queue)
 
+    def dead_letter_impossible(self, vhost: str, queue: str, reason: str) -> None:
+        """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
+        self._log.warning("dead_letter_impossible", vhost=vhost, queue=queue, reason=reason)
+
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used."""
         self._log.error("definition_unusable", kind=kind, key=key, reason=reason)

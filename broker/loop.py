@@ -8,6 +8,7 @@ callback, in fixed order:
   3 confirms               acks and nacks that wait for nothing any more
   4 flush outputs          one write per dirty connection
 
+What one queue, channel or connection raises is reported and costs nobody else its turn.
 Work that a stage makes for an earlier one (a dead letter, a consumer unblocked by a flush) is done in the next turn.
 State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit.
 
@@ -114,19 +115,32 @@ class Turn:
         queues, self._queues = self._queues, []
         for queue in queues:
             queue.is_dirty = False
-            queue.pump()
+            try:
+                queue.pump()
+            except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
+                self._report(error)
         self._hand_over()
         channels, self._channels = self._channels, []
         for channel in channels:
             channel.is_confirm_dirty = False
-            channel.emit_confirms(self.committed_epoch)
+            try:
+                channel.emit_confirms(self.committed_epoch)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._report(error)
+                continue
             if channel.has_waiting_confirms:
                 channel.is_confirm_dirty = True
                 self._waiting_channels.append(channel)
         outputs, self._outputs = self._outputs, []
         for output in outputs:
             output.is_dirty = False
-            output.flush()
+            try:
+                output.flush()
+            except Exception as error:  # noqa: BLE001 - as above
+                self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        self._loop.call_exception_handler({"message": "a turn's step failed", "exception": error})
 
     def on_committed(self, epoch: int) -> None:
         """The engine's news: everything staged in epochs up to `epoch` is durable."""
@@ -136,7 +150,11 @@ class Turn:
             self._waiting_channels = []
             self._schedule()
         while self._waiters and self._waiters[0][0] <= epoch:
-            self._waiters.popleft()[1]()
+            callback = self._waiters.popleft()[1]
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - the others have waited for the same commit
+                self._report(error)
 
     # -- lag ----------------------------------------------------------------------------------------------------
 

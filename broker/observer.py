@@ -42,6 +42,9 @@ class Observer(Protocol):
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
         """A message was dropped because it came round without a reject."""
 
+    def dead_letter_impossible(self, vhost: str, queue: str, reason: str) -> None:
+        """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
+
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used and was left alone."""
 

@@ -24,7 +24,6 @@ class ReplySession(Protocol):
     """What a target needs of the requester's connection."""
 
     connection: ServerConnection
-    is_congested: bool
 
     def write(self, data: bytes) -> None:
         """Queue bytes for this turn's write."""
@@ -55,11 +54,9 @@ class ReplyTarget:
         self.name = key.decode()
 
     def publish(self, messages: list[Message], flags: int, size: int) -> int:
-        """Deliver at once. The delivery tag is the channel's next one, not used up: RabbitMQ repeats it too."""
+        """Deliver at once, also to who is slow: what is not read is bounded by the transport. The delivery tag is the channel's next one, not used up: RabbitMQ repeats it too."""
         channel = self.channel
         session = channel.session
-        if session.is_congested:
-            return 0
         tag = self.tag.encode()
         for message in messages:
             session.write(

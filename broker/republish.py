@@ -3,6 +3,7 @@
 One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
 drops the message. Publishing is internal, unconfirmed and one-way. A queue that the message came through before
 without a reject since is taken out of its targets.
+A message that cannot carry another death is dropped, and that is logged.
 
 Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
 """
@@ -18,6 +19,7 @@ from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from broker.queue.queue import Queue
 from broker.vhost import Vhost
 from protocol.codec import Message
+from protocol.errors import FrameError
 from protocol.properties import decode
 
 
@@ -48,7 +50,12 @@ class Republisher:
             time_s=self._clock.wall_ms() // 1000,
         )
         for message in messages:
-            dead, deaths = record(message, death)
+            try:
+                dead, deaths = record(message, death)
+            except FrameError as error:
+                # Its queue must not choke on it: dropped, as a message that its exchange routes nowhere is.
+                self._observer.dead_letter_impossible(self._vhost.name, source.name, str(error))
+                continue
             keys: tuple[bytes, ...]
             if death.routing_key is not None:
                 keys = (death.routing_key,)

@@ -107,6 +107,7 @@ class Session:
         self.pending_bytes = 0
         self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = False
+        self._has_failed = False
         self._held = HeldInput()
         self._handlers: dict[type, Callable[[Any], None]] = {
             PublishRun: self._on_publish,
@@ -134,8 +135,8 @@ class Session:
             else:
                 assert isinstance(event, AmqpError)
                 self.fail(event)
-            if self.is_ended:
-                break
+            if self.is_ended or self._has_failed:
+                break  # what was read together with it is of no interest any more
         if self._was_answered:
             # A client that did not wait for tune or open-ok may have sent more.
             self._was_answered = False
@@ -208,6 +209,7 @@ class Session:
         self.context.observer.connection_failed(self.name, int(error.reply_code), error.reply_text)
         self._end_channels()
         self.is_ended = False  # close-ok must still be read
+        self._has_failed = True
         self.connection.close_with(error)
         self.scheduler.output_dirty(self)
         self._close_after(self.connection.close_timeout_s)
@@ -363,7 +365,7 @@ class Session:
         channel = self.channels.get(event.channel)
         if channel is not None and channel.is_held:
             self._defer(channel, event)
-        elif channel is not None:
+        elif channel is not None and not channel.is_closed:
             self._guard(channel, event.error, event.error.class_id, event.error.method_id)
 
     def _end_channel(self, channel: Channel) -> None:

@@ -112,12 +112,18 @@ def body(message_raw: bytes) -> bytes:
 
 
 def rewrite(message: Message, properties: Properties, exrk: bytes | None = None) -> Message:
-    """The same body with other properties and, if given, other routing; not stored yet (handle -1)."""
+    """The same body with other properties and, if given, other routing; not stored yet (handle -1).
+
+    Raises: FrameError when the properties have grown beyond what a client might send.
+    """
     raw = message.raw
     header_size = 8 + _SIZE.unpack_from(raw, 3)[0]
     payload = _encode_header(message.size, properties)
     frames = frame(FRAME_HEADER, message.channel, payload) + raw[header_size:]
-    flags = header_flags(payload) | message.flags & (MANDATORY | IMMEDIATE)
+    flags = header_flags(payload)
+    if flags < 0:
+        raise FrameError("properties beyond the limits of a header")
+    flags |= message.flags & (MANDATORY | IMMEDIATE)
     largest = _largest_frame(frames)
     target = message.exrk if exrk is None else exrk
     return Message(target, frames, message.size, flags, message.channel, largest)

@@ -11,8 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocol.codec import Message, join_exrk, split_exrk
+from protocol.errors import FrameError
 from protocol.properties import Properties, decode, rewrite
 from protocol.table import FieldTable, FieldValue, Long, Timestamp
+
+SHORTSTR_MAX = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,10 @@ def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = T
 
 
 def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
-    """(the message as it goes to the dead-letter exchange, its x-death after this death)."""
+    """(the message as it goes to the dead-letter exchange, its x-death after this death).
+
+    Raises: FrameError when the wire cannot carry it: the headers, or the queue's own routing key, are too long.
+    """
     properties = decode(message.raw)
     exchange, primary = split_exrk(message.exrk)
     headers: FieldTable = dict(properties.headers or {})
@@ -69,6 +75,8 @@ def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
     properties.headers = headers
     properties.expiration = None
     key = death.routing_key if death.routing_key is not None else primary
+    if len(key) > SHORTSTR_MAX:
+        raise FrameError("a dead letter's routing key is too long")
     return rewrite(message, properties, join_exrk(death.exchange, key)), deaths
 
 

@@ -1,0 +1,163 @@
+"""Sessions and turns that went wrong: what a review found in the broker's upper half."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pika import spec
+
+from broker.loop import Turn
+from protocol.constants import ReplyCode
+from protocol.properties import Properties, build
+from tests.support.broker_bench import BrokerBench, ManualLoop
+from tests.support.wire_client import method_bytes
+
+
+def declare(client: Any, name: str, *, durable: bool = False, **arguments: Any) -> None:
+    client.call(1, spec.Queue.Declare(queue=name, durable=durable, arguments=arguments))
+    if client.bench.engine.in_flight is None:
+        client.bench.run()
+    if client.bench.engine.in_flight is not None:
+        client.bench.commit()
+    client.read()
+
+
+def publish(exrk: bytes, properties: Properties, body: bytes, *, channel: int = 1) -> bytes:
+    exchange_end = 1 + exrk[0]
+    method = spec.Basic.Publish(
+        exchange=exrk[1:exchange_end].decode(), routing_key=exrk[exchange_end + 1 :].decode()
+    )
+    raw = build(exrk, properties, body).raw
+    assert channel == 1
+    return method_bytes(channel, method) + raw
+
+
+def test_what_came_with_a_connection_error_does_not_hide_it():
+    client = BrokerBench().connect(1)
+    wrong = spec.Basic.Qos(prefetch_size=1)  # 540
+    found = client.call(1, wrong, spec.Basic.Qos(prefetch_count=5))
+    assert [type(method).__name__ for _, method in found] == ["Close"]
+    assert found[0][1].reply_code == ReplyCode.NOT_IMPLEMENTED
+
+
+def test_an_exception_in_one_queue_leaves_the_others_alive():
+    loop = ManualLoop()
+    loop.call_exception_handler = lambda context: None  # type: ignore[attr-defined]
+    turn = Turn(loop, lambda: None)  # type: ignore[arg-type]
+    pumped: list[str] = []
+
+    class Part:
+        def __init__(self, name: str, *, is_broken: bool = False) -> None:
+            self.name = name
+            self.is_broken = is_broken
+            self.is_dirty = False
+
+        def pump(self) -> None:
+            if self.is_broken:
+                raise RecursionError
+            pumped.append(self.name)
+
+        def flush(self) -> None:
+            self.pump()
+
+    broken, sound = Part("broken", is_broken=True), Part("sound")
+    output = Part("output")
+    broken_output = Part("broken output", is_broken=True)
+    for _ in range(2):
+        turn.queue_dirty(broken)
+        turn.queue_dirty(sound)
+        turn.output_dirty(broken_output)
+        turn.output_dirty(output)
+        loop.run()
+    assert pumped == ["sound", "output"] * 2
+
+
+def test_a_waiter_that_fails_does_not_keep_the_others_from_running():
+    loop = ManualLoop()
+    loop.call_exception_handler = lambda context: None  # type: ignore[attr-defined]
+    turn = Turn(loop, lambda: None)  # type: ignore[arg-type]
+    done: list[int] = []
+
+    def fail() -> None:
+        raise RuntimeError
+
+    turn.when_committed(1, fail)
+    turn.when_committed(1, lambda: done.append(1))
+    turn.on_committed(1)
+    assert done == [1]
+
+
+def test_a_dead_letter_routing_key_longer_than_the_wire_allows_is_no_bug():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "k" * 300}
+    found = client.call(
+        1,
+        spec.Queue.Declare(queue="q", arguments={**arguments, "x-max-length": 0}),
+    )
+    names = [type(method).__name__ for _, method in found]
+    if names == ["DeclareOk"]:
+        client.send(publish(b"\0\1q", Properties(), b"x"))
+        bench.run()
+        assert client.read() == []
+    assert not bench.observer.named("bug_found")
+
+
+def test_a_long_chain_of_dead_letter_queues_ends_without_a_bug():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    for at in range(300):
+        declare(
+            client,
+            f"q{at}",
+            **{
+                "x-message-ttl": 0,
+                "x-dead-letter-exchange": "",
+                "x-dead-letter-routing-key": f"q{at + 1}",
+            },
+        )
+    declare(client, "q300")
+    client.send(publish(b"\0\2q0", Properties(), b"x"))
+    bench.run()
+    assert not bench.observer.named("bug_found")
+    assert bench.observer.named("dead_letter_impossible")  # no table holds so many deaths
+    assert not any(queue.ready_count for queue in bench.vhost.queues.values())
+
+
+def test_replies_to_who_reads_are_not_lost_when_many_come_at_once():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", consumer_tag="r", no_ack=True))
+    target = client.session.channels[1].reply_target
+    assert target is not None
+    large = build(b"\0\1q", Properties(), b"x" * 700_000)
+    for _ in range(4):
+        target.publish([large], 0, large.size)
+    bench.run()
+    assert len(client.read()) == 4
+
+
+def test_the_input_of_a_held_channel_is_bounded_in_bytes():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.session.receive(method_bytes(1, spec.Queue.Declare(queue="d", durable=True)))
+    bench.loop.run()
+    body = b"x" * 100_000
+    at = 0
+    while not client.pauses and at < 200:
+        client.session.receive(publish(b"\0\1d", Properties(), body))
+        at += 1
+    assert at < 20
+    bench.commit()
+    assert not client.pauses
+    assert bench.vhost.queues["d"].ready_count == at
+
+
+def test_a_channel_is_closed_once_by_two_errors_that_were_read_together():
+    client = BrokerBench().connect(1)
+    too_large = bytearray(publish(b"\0\1q", Properties(), b"x" * 10))
+    size_at = too_large.index(b"\x02\x00\x01") + 7 + 4
+    too_large[size_at : size_at + 8] = (1 << 40).to_bytes(8, "big")
+    missing = spec.Queue.Declare(queue="missing", passive=True)
+    client.send(method_bytes(1, missing) + bytes(too_large))
+    assert client.names() == ["Channel.Close"]
