@@ -1,0 +1,131 @@
+"""A socket, plain or TLS, that reads while it writes.
+
+State: the socket, and the octets received but not yet taken (`data` from `pos` on). Owned and called by
+one Connection; the bulk consumer parses `data` in place and moves `pos`.
+
+Invariants: the socket never blocks; every wait has an end. `send` goes on reading while the peer does
+not take more, because a broker that returns messages stops reading when nobody reads what it sends:
+both sides would wait for ever. `data` is bytes, so that slices of it are the messages' own.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import time
+from typing import Final
+
+from pyspark_amqp.wire.address import Address
+from pyspark_amqp.wire.errors import ConnectFailed, ConnectionLost, StepTimeout
+
+_READ_SIZE: Final = 1 << 18
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
+
+
+class Transport:
+    """One open TCP connection, with or without TLS."""
+
+    __slots__ = ("_place", "_socket", "data", "heard_at_s", "pos", "spoke_at_s")
+
+    def __init__(self, address: Address) -> None:
+        """Connect; raises ConnectFailed."""
+        self._place = address.place
+        self._socket = _connect(address)
+        self.data = b""
+        self.pos = 0
+        self.heard_at_s = self.spoke_at_s = time.monotonic()
+
+    def send(self, octets: bytes, timeout_s: float, step: str) -> None:
+        """Hand everything to the operating system.
+
+        `timeout_s` counts from the last octet that the peer took. Raises: ConnectionLost, StepTimeout.
+        """
+        left = memoryview(octets)
+        deadline = time.monotonic() + timeout_s
+        while left:
+            try:
+                sent = self._socket.send(left[: _READ_SIZE * 4])
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._await_writable(deadline, step)
+                continue
+            except ssl.SSLWantReadError:
+                self._await_readable(deadline)
+                continue
+            except OSError as error:
+                raise ConnectionLost(self._place, step, str(error)) from error
+            left = left[sent:]
+            self.spoke_at_s = time.monotonic()
+            deadline = self.spoke_at_s + timeout_s
+
+    def fill(self, deadline: float, step: str) -> bool:
+        """Receive what there is into `data`, waiting until `deadline`; False: nothing came.
+
+        Raises: ConnectionLost.
+        """
+        while True:
+            if self._receive(step):
+                return True
+            if not self._await_readable(deadline):
+                return False
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._socket.close()
+
+    def _receive(self, step: str) -> bool:
+        try:
+            octets = self._socket.recv(_READ_SIZE)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        except OSError as error:
+            raise ConnectionLost(self._place, step, str(error)) from error
+        if not octets:
+            raise ConnectionLost(self._place, step, "the broker hung up")
+        self.data = self.data[self.pos :] + octets if self.pos < len(self.data) else octets
+        self.pos = 0
+        self.heard_at_s = time.monotonic()
+        return True
+
+    def _await_readable(self, deadline: float) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+    def _await_writable(self, deadline: float, step: str) -> None:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | select.POLLOUT)
+        found = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not found:
+            raise StepTimeout(
+                self._place, step, "the broker takes no more octets (it is blocking?)"
+            )
+        if found[0][1] & ~select.POLLOUT:
+            self._receive(step)
+
+
+def _connect(address: Address) -> socket.socket:
+    """Return a connected socket that does not block."""
+    place, step = address.place, "connecting"
+    try:
+        plain = socket.create_connection((address.host, address.port), address.connect_timeout_s)
+    except (OSError, UnicodeError) as error:
+        raise ConnectFailed(place, step, str(error)) from error
+    try:
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):
+                plain.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        if address.tls is not None:
+            step = "TLS handshake"
+            name = address.tls.server_name or address.host
+            plain = address.tls.context(place).wrap_socket(plain, server_hostname=name)
+        plain.setblocking(False)
+    except OSError as error:
+        plain.close()
+        raise ConnectFailed(place, step, str(error)) from error
+    except BaseException:
+        plain.close()
+        raise
+    return plain
