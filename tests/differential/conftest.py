@@ -11,8 +11,8 @@ from tests.support.rabbitmq_node import RabbitNode, is_installed
 
 
 @pytest.fixture(scope="session")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """Yield the AMQP ports of RabbitMQ and of ours."""
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RabbitNode, BrokerProcess]]:
+    """Yield RabbitMQ and ours, both running."""
     if not is_installed():
         pytest.skip("rabbitmq-server is not installed")
     rabbit = RabbitNode(tmp_path_factory.mktemp("rabbit"), free_port())
@@ -20,7 +20,14 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int
     rabbit.start()
     try:
         ours.start()
-        yield rabbit.amqp_port, ours.amqp_port
+        yield rabbit, ours
     finally:
         ours.kill()
         rabbit.stop()
+
+
+@pytest.fixture(scope="session")
+def brokers(nodes: tuple[RabbitNode, BrokerProcess]) -> tuple[int, int]:
+    """Return the AMQP ports of RabbitMQ and of ours."""
+    rabbit, ours = nodes
+    return rabbit.amqp_port, ours.amqp_port
