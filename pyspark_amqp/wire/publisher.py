@@ -7,7 +7,8 @@ Messages come as octets: the frames of one basic.publish each, made by the conve
 `message_octets`. Mandatory is part of those octets. A broker confirms what no queue took, so only
 mandatory messages that come back tell of a missing binding.
 
-Invariants: at most `window` messages are unconfirmed; `flush` returns only when every message was
+Invariants: at most `window` messages and WINDOW_BYTES (or one message) are unconfirmed, so that what a
+broker must hold for us, returns above all, has a limit; `flush` returns only when every message was
 confirmed, else it raises. After an error what was not confirmed may or may not be in its queues.
 
 Source: RabbitMQ's publisher confirms (ack with `multiple`, return before ack).
@@ -16,6 +17,7 @@ Source: RabbitMQ's publisher confirms (ack with `multiple`, return before ack).
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -25,6 +27,7 @@ from pyspark_amqp.wire.errors import PublishRefused, PublishReturned, Returned
 from pyspark_amqp.wire.properties import message_id
 
 WINDOW: Final = 2000
+WINDOW_BYTES: Final = 8 << 20
 EXAMPLES_MAX: Final = 100
 _PIECE_COUNT: Final = 512
 _PIECE_BYTES: Final = 1 << 20
@@ -55,6 +58,8 @@ class Publisher:
         self._confirm_timeout_s = confirm_timeout_s
         self._floor = 0  # everything up to this number is confirmed
         self._above: set[int] = set()  # single confirms beyond the floor
+        self._pieces: deque[tuple[int, int]] = deque()  # last number and octets of each write
+        self._unconfirmed_bytes = 0
         self._return_payload: bytes | None = None
         connection.call(f.CONFIRM_SELECT, b"\x00", f.CONFIRM_SELECT_OK)
 
@@ -71,13 +76,15 @@ class Publisher:
         pos = 0
         while pos < len(messages):
             room = self._window - self.unconfirmed_count
-            if room <= 0:
+            if room <= 0 or self._unconfirmed_bytes >= WINDOW_BYTES:
                 # Half a window at a time: one write for many messages instead of one for each confirm.
-                self._await_unconfirmed(self._window // 2)
+                self._await_unconfirmed(self._window // 2, WINDOW_BYTES // 2)
                 continue
             end = _piece_end(messages, pos, min(room, _PIECE_COUNT))
             octets = b"".join(messages[pos:end])
             self.sent_count += end - pos
+            self._pieces.append((self.sent_count, len(octets)))
+            self._unconfirmed_bytes += len(octets)
             self._connection.send(octets, self._step())
             pos = end
             self._take_what_is_here()
@@ -98,13 +105,13 @@ class Publisher:
 
     def settle(self) -> Published:
         """Wait for all answers and count them; refused and returned messages raise nothing here."""
-        self._await_unconfirmed(0)
+        self._await_unconfirmed(0, 0)
         confirmed_count = self.sent_count - self.refused_count
         return Published(confirmed_count, self.refused_count, self.returned_count)
 
-    def _await_unconfirmed(self, most: int) -> None:
-        """Wait until at most that many are unconfirmed; the time runs from the last confirm."""
-        while (before := self.unconfirmed_count) > most:
+    def _await_unconfirmed(self, most: int, most_bytes: int) -> None:
+        """Wait until no more than that is unconfirmed; the time runs from the last confirm."""
+        while (before := self.unconfirmed_count) > most or self._unconfirmed_bytes > most_bytes:
             deadline = time.monotonic() + self._confirm_timeout_s
             while self.unconfirmed_count == before:
                 frame = self._connection.next_frame(deadline, self._step())
@@ -145,6 +152,8 @@ class Publisher:
         while self._floor + 1 in self._above:
             self._floor += 1
             self._above.remove(self._floor)
+        while self._pieces and self._pieces[0][0] <= self._floor:
+            self._unconfirmed_bytes -= self._pieces.popleft()[1]
         return before - self.unconfirmed_count
 
     def _step(self) -> str:

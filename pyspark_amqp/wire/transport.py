@@ -1,11 +1,12 @@
 """A socket, plain or TLS, that reads while it writes.
 
-State: the socket, and the octets received but not yet taken (`data` from `pos` on). Owned and called by
-one Connection; the bulk consumer parses `data` in place and moves `pos`.
+State: the socket, the octets received but not yet taken (`data` from `pos` on) and those that came while
+something was sent (joined to `data` by the next `fill`). Owned and called by one Connection; the bulk
+consumer parses `data` in place and moves `pos`.
 
-Invariants: the socket never blocks; every wait has an end. `send` goes on reading while the peer does
-not take more, because a broker that returns messages stops reading when nobody reads what it sends:
-both sides would wait for ever. `data` is bytes, so that slices of it are the messages' own.
+Invariants: the socket never blocks; every wait has an end. `send` reads all there is between any two
+pieces, because a broker that returns messages stops reading (RabbitMQ) or hangs up (BurrowMQ, at 16 MB
+unread) when nobody reads what it sends. `data` is bytes, so that slices of it are the messages' own.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from pyspark_amqp.wire.address import Address
 from pyspark_amqp.wire.errors import ConnectFailed, ConnectionLost, StepTimeout
 
 _READ_SIZE: Final = 1 << 18
+_PIECE_SIZE: Final = 1 << 18
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 
 
 class Transport:
     """One open TCP connection, with or without TLS."""
 
-    __slots__ = ("_place", "_socket", "data", "heard_at_s", "pos", "spoke_at_s")
+    __slots__ = ("_arrived", "_place", "_socket", "data", "heard_at_s", "pos", "spoke_at_s")
 
     def __init__(self, address: Address) -> None:
         """Connect; raises ConnectFailed."""
         self._place = address.place
         self._socket = _connect(address)
+        self._arrived: list[bytes] = []
         self.data = b""
         self.pos = 0
         self.heard_at_s = self.spoke_at_s = time.monotonic()
@@ -45,7 +48,7 @@ class Transport:
         deadline = time.monotonic() + timeout_s
         while left:
             try:
-                sent = self._socket.send(left[: _READ_SIZE * 4])
+                sent = self._socket.send(left[:_PIECE_SIZE])
             except (BlockingIOError, ssl.SSLWantWriteError):
                 self._await_writable(deadline, step)
                 continue
@@ -57,17 +60,22 @@ class Transport:
             left = left[sent:]
             self.spoke_at_s = time.monotonic()
             deadline = self.spoke_at_s + timeout_s
+            while left and self._receive(step):
+                continue
 
     def fill(self, deadline: float, step: str) -> bool:
         """Receive what there is into `data`, waiting until `deadline`; False: nothing came.
 
         Raises: ConnectionLost.
         """
-        while True:
-            if self._receive(step):
-                return True
+        while not self._arrived and not self._receive(step):
             if not self._await_readable(deadline):
                 return False
+        if self.pos < len(self.data):
+            self._arrived.insert(0, self.data[self.pos :])
+        self.data, self.pos = b"".join(self._arrived), 0
+        self._arrived.clear()
+        return True
 
     def close(self) -> None:
         """Drop the connection."""
@@ -82,8 +90,7 @@ class Transport:
             raise ConnectionLost(self._place, step, str(error)) from error
         if not octets:
             raise ConnectionLost(self._place, step, "the broker hung up")
-        self.data = self.data[self.pos :] + octets if self.pos < len(self.data) else octets
-        self.pos = 0
+        self._arrived.append(octets)
         self.heard_at_s = time.monotonic()
         return True
 
