@@ -15,7 +15,7 @@ import json
 import sqlite3
 from typing import Protocol, cast
 
-from storage.errors import StorageError
+from storage.errors import DiskFull, StorageError
 from storage.types import JsonValue
 
 # (kind, key, value); a value of None deletes the row.
@@ -35,7 +35,7 @@ class DefinitionStore(Protocol):
         """All rows, by kind and key."""
 
     def commit(self, changes: list[DefinitionChange]) -> None:
-        """Make the changes durable, in order. Raises StorageError; then nothing has changed."""
+        """Make the changes durable, in order. Raises DiskFull or StorageError; then nothing has changed."""
 
     def close(self) -> None:
         """Close it; committing afterwards is an error."""
@@ -73,6 +73,8 @@ class SqliteDefinitionStore:
         except sqlite3.Error as error:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+                raise DiskFull(f"definitions: {error}") from error
             raise StorageError(f"definitions were not committed: {error}") from error
 
     def close(self) -> None:

@@ -123,10 +123,14 @@ class _Work:
 
     def idle(self) -> None:
         """Acks into the files, empty segments away, everything durable."""
-        with self.lock:
-            self.writer.upkeep()
+        self.upkeep()
         if self.writer.context.is_dirty():
             self.sync(None)
+
+    def upkeep(self) -> None:
+        """What of the idle work a busy store must do too. Without room for it, it stays to be done."""
+        with self.lock, contextlib.suppress(DiskFull):
+            self.writer.upkeep()
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
         """Read; the lock is held for planning only."""
@@ -353,8 +357,7 @@ class ThreadedBackend:
         now = time.monotonic()
         if now >= self._next_upkeep:  # a busy node has no idle moment
             self._next_upkeep = now + 2 * self._idle_s
-            with self._work.lock:
-                self._work.writer.upkeep()
+            self._work.upkeep()
         if now >= self._next_check:
             self._next_check = now + _COMPACTION_CHECK_S
             self._start_compaction(is_idle=False)

@@ -22,7 +22,7 @@ from functools import partial
 from operator import attrgetter
 
 from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest
-from storage.errors import ReadFailed, WriteFailed
+from storage.errors import DiskFull, ReadFailed, WriteFailed
 from storage.queue_disk import QueueDisk
 from storage.queue_index import Segment
 from storage.queue_read import ReadPlan, fetch_records, plan_read
@@ -254,7 +254,9 @@ class Writer:
         for segment in flushed:
             if segment.store_end <= self.context.options.rewrite_above:
                 continue
-            with suppress(ReadFailed):
+            with suppress(
+                ReadFailed, DiskFull
+            ):  # without room the old files stay as large as they are
                 if live_store_bytes(queue, segment) * 4 < segment.store_end:
                     self.counters.lost += len(rewrite(queue, segment, {}, self.context.observer))
                     self.counters.rewritten += 1

@@ -1,0 +1,110 @@
+"""A full disk costs a wait, never the store: what a review found in upkeep and in definitions."""
+
+from __future__ import annotations
+
+import errno
+import queue
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.definition_store import SqliteDefinitionStore
+from storage.engine import Engine
+from storage.errors import DiskFull
+from storage.filesystem import OsFileSystem
+from storage.types import StoreOptions
+from tests.simulation.store_world import SilentObserver, make_message
+from tests.support.stored_message import FakeMessage
+
+
+class NoRoomToRewrite(OsFileSystem):
+    """The real one; a segment that is written anew finds no room, new messages do."""
+
+    refused = 0
+
+    def create(self, path: str):
+        if path.endswith(".qi.tmp") or ".g" in path.rpartition("/")[2]:
+            self.refused += 1
+            raise OSError(errno.ENOSPC, "no room", path)
+        return super().create(path)
+
+
+def test_acks_do_not_wait_for_the_room_that_a_rewrite_would_need(tmp_path: Path) -> None:
+    inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    filesystem = NoRoomToRewrite()
+    options = StoreOptions(segment_entry_count=64, rewrite_above=10_000, idle_s=0.01)
+    engine = Engine(str(tmp_path / "data"), filesystem, options, SilentObserver(), FakeMessage)
+    engine.recover()
+    engine.start(inbox.put)
+    committed: list[int] = []
+    engine.on_committed = committed.append
+    failures: list[str] = []
+    engine.on_failed = failures.append
+
+    def sync() -> None:
+        engine.require_sync()
+        epoch = engine.epoch
+        engine.hand_over()
+        until = time.monotonic() + 10
+        while not committed or committed[-1] < epoch:
+            assert not failures, failures
+            assert time.monotonic() < until, "the commit does not come"
+            try:
+                inbox.get(timeout=0.5)()
+            except queue.Empty:
+                continue
+
+    log = engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(at, 2000, True) for at in range(64)], None, 128_000)
+    sync()
+    log.ack(0, 61)
+    sync()
+    time.sleep(0.1)  # idle work looks at it again
+    log.append(64, [make_message(64, 2000, True)], None, 2000)
+    sync()
+    assert filesystem.refused
+    engine.close()
+
+
+def test_upkeep_without_room_is_tried_again(tmp_path: Path) -> None:
+    inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    options = StoreOptions(segment_entry_count=64, idle_s=0.01)
+    engine = Engine(str(tmp_path / "data"), OsFileSystem(), options, SilentObserver(), FakeMessage)
+    engine.recover()
+    writer = engine._writer
+    assert writer is not None
+    upkeep = writer.upkeep
+    calls: list[int] = []
+
+    def full_twice() -> None:
+        calls.append(1)
+        if len(calls) <= 2:
+            raise DiskFull("no room")
+        upkeep()
+
+    writer.upkeep = full_twice  # type: ignore[method-assign]
+    engine.start(inbox.put)
+    log = engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(at, 20, True) for at in range(4)], None, 80)
+    log.ack(0, 1)
+    engine.hand_over()
+    until = time.monotonic() + 10
+    while len(calls) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    engine.close()
+    assert len(calls) >= 3
+
+
+def test_definitions_on_a_full_disk_may_be_committed_later(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count={pages}")
+    changes = [("queue", f"q{at}", {"name": "x" * 1000}) for at in range(50)]
+    with pytest.raises(DiskFull):
+        store.commit(list(changes))
+    store._connection.execute("PRAGMA max_page_count=100000")
+    store.commit(list(changes))
+    assert len(store.load()) == 50
+    store.close()
