@@ -20,8 +20,8 @@ from protocol.constants import HEARTBEAT_FRAME
 
 WRITE_HIGH_WATER = 256 * 1024
 WRITE_HARD_LIMIT = 16 * 1024 * 1024
-"""Bytes unsent to one peer above which the connection is dropped: deliveries stop at the high-water mark, so only
-replies, returns and confirms that nobody reads can get here."""
+"""Bytes unsent to one peer above which more output drops the connection: deliveries stop at the high-water mark, so
+only replies, returns and confirms that nobody reads can get here. One message of any size may pass it."""
 
 
 class AmqpTransport(asyncio.Protocol):
@@ -109,10 +109,10 @@ class AmqpTransport(asyncio.Protocol):
         if data and not self._transport.is_closing():
             self.bytes_sent += len(data)
             self.writes += 1
-            self._transport.write(data)
             if self._is_write_paused and self._transport.get_write_buffer_size() > WRITE_HARD_LIMIT:
                 self._transport.abort()
                 return
+            self._transport.write(data)
         self.session.drained(is_paused=self._is_write_paused)
 
     def pause_reading(self, reason: str) -> None:
