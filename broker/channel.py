@@ -27,7 +27,7 @@ from broker.router import Route
 from broker.unacked import Delivery, Piece, Unacked, UnknownTag
 from protocol.codec import Message, encode_deliver, encode_get_ok, encode_return
 from protocol.connection import ServerConnection
-from protocol.errors import PreconditionFailed, ResourceError
+from protocol.errors import InternalError, PreconditionFailed, ResourceError
 
 if TYPE_CHECKING:
     from broker.auth import User
@@ -146,7 +146,12 @@ class Channel:
         self.hold_until_committed(lambda: self.reply(method))
 
     def hold_until_committed(self, then: Callable[[], None]) -> None:
-        """Hold the channel until everything staged so far is durable, then run `then` and go on."""
+        """Hold the channel until everything staged so far is durable, then run `then` and go on.
+
+        Raises: InternalError when the store has failed.
+        """
+        if self.session.engine.failure is not None:
+            raise InternalError("the store has failed")
         self.is_held = True
         self.session.when_committed(lambda: self.resume(then))
 
@@ -316,7 +321,10 @@ class Channel:
         confirms = self.confirms
         if confirms is None or self.is_closed:
             return
-        frames, count = confirms.emit(self.number, committed_epoch)
+        if self.session.engine.failure is None:
+            frames, count = confirms.emit(self.number, committed_epoch)
+        else:
+            frames, count = confirms.refuse_all(self.number)
         if count:
             self.session.write(frames)
             self.metrics.confirm += count

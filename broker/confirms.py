@@ -75,6 +75,15 @@ class Confirms:
         self.unconfirmed_count -= count
         return b"".join(frames), count
 
+    def refuse_all(self, channel: int) -> tuple[bytes, int]:
+        """The same when the store has failed: everything outstanding is refused."""
+        count, last = self.unconfirmed_count, self.next_seq_no - 1
+        self._pending.clear()
+        self._nacked.clear()
+        self._acked_up_to = last
+        self.unconfirmed_count = 0
+        return (encode_nack(channel, last, True, True), count) if count else (b"", 0)
+
     def _emit_mixed(self, channel: int, last: int, refused: list[int]) -> tuple[list[bytes], int]:
         """Acks and nacks of a stretch in which some were refused: every change of answer ends a multiple frame."""
         frames = []

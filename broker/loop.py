@@ -156,6 +156,13 @@ class Turn:
             except Exception as error:  # noqa: BLE001 - the others have waited for the same commit
                 self._report(error)
 
+    def on_failed(self) -> None:
+        """The engine's news: there will be no commit any more. Channels refuse what waits; replies are not sent."""
+        self._waiters.clear()
+        self._channels.extend(self._waiting_channels)
+        self._waiting_channels = []
+        self._schedule()
+
     # -- lag ----------------------------------------------------------------------------------------------------
 
     def watch_lag(self, interval_s: float = 0.05) -> None:

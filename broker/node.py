@@ -46,6 +46,7 @@ from storage.types import RecoveryReport, StoreOptions
 
 SWEEP_S = 1.0
 STOP_GRACE_S = 3.0
+STORE_FAILED_TEXT = "the store has failed"
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
 
 
@@ -266,8 +267,9 @@ class Node:
             self.observer.listener_started(f"{host}:{port}", "amqp")
 
     def _make_session(self, transport: asyncio.Transport) -> Session:
-        host, port = transport.get_extra_info("peername")[:2]
-        local_host, local_port = transport.get_extra_info("sockname")[:2]
+        # A socket whose peer has reset it already has no names.
+        host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
+        local_host, local_port = (transport.get_extra_info("sockname") or ("unknown", 0))[:2]
         peer = Peer(
             host=host,
             port=port,
@@ -337,6 +339,10 @@ class Node:
     def _on_store_failed(self, reason: str) -> None:
         self.observer.store_failed(reason)
         self.alarms.update("store", True)
+        self.turn.on_failed()
+        for session in list(self.sessions):
+            if any(channel.is_held for channel in session.channels.values()):
+                session.force_close(STORE_FAILED_TEXT)  # what it waits for will not come
 
     # -- stop ---------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ WRITE_HARD_LIMIT = 16 * 1024 * 1024
 """Bytes unsent to one peer above which more output drops the connection: deliveries stop at the high-water mark, so
 only replies, returns and confirms that nobody reads can get here. One message of any size may pass it."""
 
+CLOSE_GRACE_S = 5.0
+"""How long a peer may take to read the last that was written to it."""
+
 
 class AmqpTransport(asyncio.Protocol):
     """asyncio's side of one connection."""
@@ -139,6 +142,11 @@ class AmqpTransport(asyncio.Protocol):
         """Write what is queued, then close."""
         self.flush()
         self._transport.close()
+        if self._closing is not None:
+            self._closing.cancel()
+        # Closing waits for the peer to read what is left: a peer that does not would keep the socket for good.
+        loop = asyncio.get_running_loop()
+        self._closing = loop.call_later(CLOSE_GRACE_S, self._transport.abort)
 
     def abort(self) -> None:
         """Close at once; RabbitMQ does so with a reset."""

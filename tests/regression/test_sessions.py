@@ -161,3 +161,34 @@ def test_a_channel_is_closed_once_by_two_errors_that_were_read_together():
     missing = spec.Queue.Declare(queue="missing", passive=True)
     client.send(method_bytes(1, missing) + bytes(too_large))
     assert client.names() == ["Channel.Close"]
+
+
+def fail_store(bench: BrokerBench) -> None:
+    bench.engine.failure = "gone"
+    bench.turn.on_failed()
+    bench.run()
+
+
+def test_what_a_failed_store_did_not_take_is_refused():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "d", durable=True)
+    client.call(1, spec.Confirm.Select())
+    persistent = publish(b"\0\1d", Properties(delivery_mode=2), b"x")
+    client.send(persistent + persistent)
+    assert client.read() == []
+    fail_store(bench)
+    ((_, nack),) = client.read()
+    assert (type(nack).__name__, nack.delivery_tag, nack.multiple) == ("Nack", 2, True)
+    client.send(persistent)
+    ((_, nack),) = client.read()
+    assert (type(nack).__name__, nack.delivery_tag) == ("Nack", 3)
+
+
+def test_nothing_waits_for_a_store_that_has_failed():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    fail_store(bench)
+    found = client.call(1, spec.Queue.Declare(queue="d", durable=True))
+    assert [type(method).__name__ for _, method in found] == ["Close"]
+    assert found[0][1].reply_code == ReplyCode.INTERNAL_ERROR

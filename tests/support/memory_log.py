@@ -94,6 +94,7 @@ class MemoryEngine:
         self.logs: dict[str, MemoryLog] = {}
         self.epoch = 1
         self.sync_required = 0
+        self.failure: str | None = None
 
     def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> MemoryLog:
         """A new log, or the one of that name."""
