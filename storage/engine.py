@@ -130,8 +130,11 @@ class Engine:
         backend, self._backend = self._backend, None
         if backend is None:
             return
-        ends = {log.queue_id: (log.next_seq, log.next_deliver_seq) for log in self._logs.values()}
-        backend.close(None if self._batch.is_empty() else self._batch, ends)
+        # The loop may still be ending connections in its own thread: what that stages comes too late.
+        batch, self._batch = self._batch, Batch(self.epoch + 1)
+        logs = list(self._logs.values())
+        ends = {log.queue_id: (log.next_seq, log.next_deliver_seq) for log in logs}
+        backend.close(None if batch.is_empty() else batch, ends)
         self._writer = None
 
     def idle(self) -> None:

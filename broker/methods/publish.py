@@ -32,6 +32,8 @@ from protocol.properties import Properties, decode, rewrite
 EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
 EXPIRATION_MAX_MS = 315_360_000_000
+ROUTES_MAX = 64
+"""Routes that a channel remembers; the vhost remembers more, for all its channels together."""
 KEYS_MAX = 1024
 """Routing keys of one message, CC and BCC included."""
 
@@ -70,7 +72,7 @@ def _resolve(channel: Channel, exrk: bytes) -> Route:
         routing_key = split_exrk(exrk)[1].decode("utf-8", "surrogateescape")
         channel.session.check_topic("write", exchange, routing_key)
     if exrk in channel.vhost.route_cache:
-        if len(channel.routes) >= 1024:
+        if len(channel.routes) >= ROUTES_MAX:
             channel.routes.clear()
         channel.routes[exrk] = route
     return route

@@ -234,8 +234,6 @@ class Backlog:
     def purge(self) -> int:
         """Drop every ready message; returns how many there were. O(runs + returned)."""
         count = self.count
-        self._generation += 1
-        self.is_loading = False
         for entry in self.returned:
             self.forget((entry[0],), [entry[1]], entry[3])
         seq = self.ram_first
@@ -244,6 +242,13 @@ class Backlog:
             seq += stretch.count
         if self.disk_count:
             self.log.ack(self.disk_first, self.next_seq - 1, None)
+        self.let_go()
+        return count
+
+    def let_go(self) -> None:
+        """Keep no message, whatever the store has: a channel's routes may hold a deleted queue for long."""
+        self._generation += 1
+        self.is_loading = False
         self.returned = []
         self.ram.clear()
         self._kinds.clear()
@@ -252,7 +257,6 @@ class Backlog:
         self.ram_first = self.disk_first = self.next_seq
         self.has_expiries = False
         self._disk_sizes = None
-        return count
 
     def drop_disk(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind] | None:
         """Drop messages of one size from the head of the disk range, unread, until a limit is reached.

@@ -487,3 +487,4 @@ class Queue:
         for level in self.levels:
             if level.has_log:
                 level.log.delete()
+            level.let_go()

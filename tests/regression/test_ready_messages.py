@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.queue.batch import TRANSIENT, Batch
 from broker.unacked import Delivery, Unacked
 from protocol.properties import Properties, build
@@ -127,3 +129,11 @@ def test_what_is_acked_behind_an_unacked_message_is_let_go():
     assert sum(len(each.messages) for each in unacked.oldest_first()) < 2000
     assert len(list(unacked.oldest_first())) < 2000
     assert [piece.tags[0] for piece in unacked.settle_up_to(0)] == [1]
+
+
+@pytest.mark.parametrize("queue_mode", ["default", "lazy"])
+def test_a_deleted_queue_keeps_no_message(queue_mode):
+    bench = QueueBench(mode="cached", queue_mode=queue_mode)
+    bench.publish(*[message(b"%d" % at) for at in range(10)])
+    bench.queue.delete()
+    assert bench.queue.ready_count == bench.queue.ready_bytes == 0
