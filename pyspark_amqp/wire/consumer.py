@@ -159,7 +159,10 @@ def get(connection: Connection, queue: str, count: int) -> Deliveries:
 
 
 def peek(connection: Connection, queue: str, count: int) -> Deliveries:
-    """Return up to `count` messages and leave them in the queue, in their order, now as redelivered."""
+    """Return up to `count` messages and leave them in the queue, in their order, now as redelivered.
+
+    RabbitMQ puts them back in its own time: some milliseconds later for hundreds of messages.
+    """
     found = get(connection, queue, count)
     if found.last_tag:
         octets = f.method(f.BASIC_NACK, f.U64.pack(found.last_tag) + b"\x03")
