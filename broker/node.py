@@ -307,12 +307,12 @@ class Node:
         self._sweep = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_once)
 
     def _sweep_once(self) -> None:
+        self._sweep_later()  # first: whatever fails here, the next one comes
         now = self.turn.monotonic()
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):
                 session.wire.heartbeat_due(now)
         self.monitor.look()
-        self._sweep_later()
 
     def _memory_limit(self) -> int:
         wanted = self.config.resources

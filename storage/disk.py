@@ -405,6 +405,9 @@ class ThreadedBackend:
         while (request := self._reads.get()) is not None:
             try:
                 self._read(request)
+            except DiskFull:  # no descriptor for a file: what it would give is not lost
+                if not self._closing.wait(_SPACE_RETRY_S):
+                    self._reads.put(request)
             except Exception as error:  # noqa: BLE001 - as in the disk thread
                 self._fail(error)
 

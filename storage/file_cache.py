@@ -17,13 +17,25 @@ from collections import OrderedDict
 from storage.errors import DiskFull, StorageError, WriteFailed
 from storage.filesystem import File, FileSystem
 
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Too many open files pass like a full disk does, and say nothing about the file.
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG}) | NO_DESCRIPTORS
 
 
 def write_error(path: str, error: OSError) -> WriteFailed:
     """Translate a refused write."""
-    kind = DiskFull if error.errno in _NO_ROOM else WriteFailed
+    kind = DiskFull if error.errno in NO_ROOM else WriteFailed
     return kind(f"{path}: {error.strerror or error}")
+
+
+def open_file(filesystem: FileSystem, path: str) -> File:
+    """Open a file. Raises OSError, or DiskFull while there is no descriptor for it: nobody must take that for damage."""
+    try:
+        return filesystem.open(path)
+    except OSError as error:
+        if error.errno in NO_DESCRIPTORS:
+            raise DiskFull(f"{path}: {error.strerror}") from error
+        raise
 
 
 def parent_of(path: str) -> str:
@@ -44,12 +56,12 @@ class FileCache:
         self._dirty_dirs: dict[str, None] = {}
 
     def get(self, path: str) -> File:
-        """Give the file at path, opened if need be. Raises OSError."""
+        """Give the file at path, opened if need be. Raises OSError, or DiskFull while there is no descriptor for it."""
         file = self._open.get(path)
         if file is None:
             file = self._dirty_stores.get(path) or self._dirty_indexes.get(path)
             if file is None:
-                file = self.filesystem.open(path)
+                file = open_file(self.filesystem, path)
             self._keep(path, file)
         else:
             self._open.move_to_end(path)

@@ -26,7 +26,6 @@ rabbit_msg_store is the model, with handles in place of ids.
 
 from __future__ import annotations
 
-import errno
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from typing import Final
 from storage import record
 from storage.compaction import CompactionPlan, choose_victims, plan_header
 from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, WriteFailed
+from storage.file_cache import NO_ROOM
 from storage.filesystem import File, FileSystem
 from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
 from storage.segment import (
@@ -60,7 +60,6 @@ from storage.segment_set import SegmentSet
 from storage.types import StoredMessage
 
 _BLOB_LIMIT: Final = 1 << 20
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 # A segment whose messages all went is given back at an idle moment from this size on.
 _IDLE_SIZE: Final = 1 << 20
 
@@ -516,10 +515,10 @@ class MessageStore:
         self._segments.forget(file)
         try:
             file.file().truncate(FILE_HEADER_SIZE)
-        except OSError:
+        except (OSError, DiskFull):
             return  # the space comes back when the file goes
 
 
 def _write_error(path: str, error: OSError) -> WriteFailed:
-    kind = DiskFull if error.errno in _NO_SPACE else WriteFailed
+    kind = DiskFull if error.errno in NO_ROOM else WriteFailed
     return kind(f"{path}: {error}")

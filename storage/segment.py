@@ -47,6 +47,7 @@ from typing import Final, NamedTuple
 
 from storage import record
 from storage.errors import UnknownFormat
+from storage.file_cache import open_file
 from storage.filesystem import File, FileSystem
 
 FILE_HEADER_SIZE: Final = 64
@@ -257,7 +258,7 @@ class SegmentFile:
         file = self._file
         if file is None:
             # Two threads may both come here: the loser's file is closed with its last reader.
-            file = self._file = self._filesystem.open(self.path)
+            file = self._file = open_file(self._filesystem, self.path)
         return file
 
     def adopt(self, file: File) -> None:

@@ -137,10 +137,11 @@ class Writer:
             if command.queue_id not in self._queues:
                 self._queues[command.queue_id] = self.context.new_queue(names, command.durable)
         elif isinstance(command, Delete):
-            queue = self._queues.pop(command.queue_id, None)
-            self._unsettled.pop(command.queue_id, None)
+            queue = self._queues.get(command.queue_id)
             if queue is not None:
                 self._delete_queue(queue)
+                del self._queues[command.queue_id]
+            self._unsettled.pop(command.queue_id, None)
         elif isinstance(command, DropUnclaimed):
             for queue in self.context.take_unclaimed():
                 self._delete_queue(queue)

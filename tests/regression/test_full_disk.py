@@ -88,6 +88,8 @@ def test_upkeep_without_room_is_tried_again(tmp_path: Path) -> None:
     engine.start(inbox.put)
     log = engine.open_queue("/", "q", durable=True)
     log.append(0, [make_message(at, 20, True) for at in range(4)], None, 80)
+    engine.hand_over()
+    inbox.get(timeout=10)()
     log.ack(0, 1)
     engine.hand_over()
     until = time.monotonic() + 10
@@ -108,3 +110,72 @@ def test_definitions_on_a_full_disk_may_be_committed_later(tmp_path: Path) -> No
     store.commit(list(changes))
     assert len(store.load()) == 50
     store.close()
+
+
+class NoDescriptors(OsFileSystem):
+    """The real one, which refuses to open or create the next few files: the process has too many open."""
+
+    refusals = 0
+
+    def _refuse(self, path: str) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(errno.EMFILE, "too many open files", path)
+
+    def open(self, path: str):
+        self._refuse(path)
+        return super().open(path)
+
+    def create(self, path: str):
+        self._refuse(path)
+        return super().create(path)
+
+
+def test_too_many_open_files_lose_nothing(tmp_path: Path) -> None:
+    inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    filesystem = NoDescriptors()
+    options = StoreOptions(segment_entry_count=8, idle_s=0.01, open_files=2)
+    engine = Engine(str(tmp_path / "data"), filesystem, options, SilentObserver(), FakeMessage)
+    engine.recover()
+    engine.start(inbox.put)
+    committed: list[int] = []
+    engine.on_committed = committed.append
+    failures: list[str] = []
+    engine.on_failed = failures.append
+
+    def run_until(is_done: Callable[[], bool]) -> None:
+        until = time.monotonic() + 10
+        while not is_done():
+            assert not failures, failures
+            assert time.monotonic() < until
+            try:
+                inbox.get(timeout=0.1)()
+            except queue.Empty:
+                continue
+
+    log = engine.open_queue("/", "q", durable=True)
+    for at in range(64):  # every other body is in the shared store
+        size = (20, 6000)[at % 2]
+        filesystem.refusals = at % 16 == 3
+        log.append(at, [make_message(at, size, True)], None, size)
+        engine.require_sync()
+        epoch = engine.epoch
+        engine.hand_over()
+        run_until(lambda epoch=epoch: bool(committed) and committed[-1] >= epoch)  # type: ignore[misc]
+    found: list[int] = []
+    seq = 0
+    while seq < 64:
+        answers: list[int] = []
+        filesystem.refusals = 4
+
+        def on_read(loaded, next_seq, answers=answers):
+            found.extend(each[0] for each in loaded)
+            answers.append(next_seq)
+
+        answer = log.read(seq, 8, 1 << 20, on_read)
+        assert answer is None
+        run_until(lambda answers=answers: bool(answers))  # type: ignore[misc]
+        seq = answers[0]
+    assert found == list(range(64))
+    filesystem.refusals = 0
+    engine.close()
