@@ -367,7 +367,7 @@ class Backlog:
         if is_plain:
             self._accept_run(loaded, size)
         elif count:
-            assert not self.ram, "a gap can only be filled when nothing later is in RAM"
+            self._ram_to_returned()  # what has gaps is served from there, and must not overtake it
             self.give_back(
                 [
                     (seq, message, expiry, self._kind_of(message), seq < self.redelivered_below)
@@ -385,6 +385,22 @@ class Backlog:
             self.disk_first = self.next_seq
         if not self.ram:
             self.ram_first = self.disk_first
+
+    def _ram_to_returned(self) -> None:
+        if not self.ram:
+            return
+        kinds = [stretch.kind for stretch in self._kinds for _ in range(stretch.count)]
+        expiries = self._expiries or [0] * len(kinds)
+        entries = [
+            (seq, message, due, kind, seq < self.redelivered_below)
+            for seq, (message, due, kind) in enumerate(
+                zip(self.ram, expiries, kinds, strict=True), self.ram_first
+            )
+        ]
+        self.returned = returned_heap.merge(self.returned, entries)
+        self.ram.clear()
+        self._kinds.clear()
+        self._expiries = None
 
     def _accept_run(self, loaded: list[Loaded], size: int) -> None:
         if not self.ram:

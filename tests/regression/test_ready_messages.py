@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from broker.queue.backlog import Backlog
 from broker.queue.batch import TRANSIENT, Batch
 from broker.unacked import Delivery, Unacked
 from protocol.properties import Properties, build
 from storage.queue_log import QueueLog
 from storage.types import LoadedMessage
 from tests.simulation.store_world import make_message
+from tests.support.memory_log import MemoryEngine, MemoryLog
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 
@@ -137,3 +139,26 @@ def test_a_deleted_queue_keeps_no_message(queue_mode):
     bench.publish(*[message(b"%d" % at) for at in range(10)])
     bench.queue.delete()
     assert bench.queue.ready_count == bench.queue.ready_bytes == 0
+
+
+class Holes:
+    """What a start found: ids 0 to 9, of which 6 was acked."""
+
+    first_seq, next_seq, next_deliver_seq, count, bytes = 0, 10, 0, 9, 9
+
+
+def test_a_gap_behind_what_is_loaded_already_breaks_nothing():
+    log = MemoryLog(MemoryEngine())
+    log.append(0, [message(b"%d" % at, persistent=True) for at in range(10)], None, 10)
+    log.ack(6, 6)
+    log.recovered = Holes  # type: ignore[assignment]
+    backlog = Backlog(lambda: log, lambda: None, is_durable=True)
+    backlog.recover(log)
+    backlog.load(3, 1 << 20)
+    assert len(backlog.ram) == 3
+    backlog.load(1000, 1 << 20)
+    assert (backlog.count, backlog.bytes, backlog.disk_count) == (9, 9, 0)
+    taken = backlog.take(1000, 1 << 20)
+    assert taken is not None
+    assert list(taken.seqs) == [0, 1, 2, 3, 4, 5, 7, 8, 9]
+    assert backlog.count == backlog.bytes == 0
