@@ -54,7 +54,10 @@ class ReplyTarget:
         self.name = key.decode()
 
     def publish(self, messages: list[Message], flags: int, size: int) -> int:
-        """Deliver at once, also to who is slow: what is not read is bounded by the transport. The delivery tag is the channel's next one, not used up: RabbitMQ repeats it too."""
+        """Deliver at once, also to who is slow: what is not read is bounded by the transport.
+
+        The delivery tag is the channel's next one, not used up: RabbitMQ repeats it too.
+        """
         channel = self.channel
         session = channel.session
         tag = self.tag.encode()

@@ -1,8 +1,9 @@
 """The management server: aiohttp on TCP, on the control socket and for Prometheus.
 
 State: the runners of the three listeners, the rate samples and the sampler's task (`Management`). Started and stopped
-by `broker.__main__` around the node, on the sockets that `management.doors` bound. On the control socket a caller is trusted by its peer credentials; on TCP it
-needs a user's password; Prometheus asks nothing. Bodies are limited; an error of ours is a 500 without details.
+by `broker.__main__` around the node, on the sockets that `management.doors` bound. On the control socket a caller is
+trusted by its peer credentials; on TCP it needs a user's password; Prometheus asks nothing. Bodies are limited; an
+error of ours is a 500 without details.
 """
 
 from __future__ import annotations
