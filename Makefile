@@ -101,7 +101,7 @@ tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored t
 
 .PHONY: quick
 quick: $(DEV_STAMP) ## unit tests without the slow ones
-	$(PYTEST) -m "not slow and not long" tests/unit
+	$(PYTEST) -m "not slow and not long" tests/unit tests/regression
 
 .PHONY: check
 check: fmt-check lint types layers tidy quick ## all of the above, less than a minute
@@ -116,8 +116,8 @@ test: $(DEV_STAMP) ## all tests, compiled and interpreted, at most ten minutes
 .PHONY: test-long
 test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, coverage of the interpreted run
 	$(PYTEST) -m "long and not differential" --timeout 3600 tests $(ARGS)
-	PYTHONASYNCIODEBUG=1 $(PYTEST) -m "not long and not differential" tests/unit tests/integration $(ARGS)
-	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/property $(ARGS)
+	PYTHONASYNCIODEBUG=1 $(PYTEST) -m "not long and not differential" tests/unit tests/regression tests/integration $(ARGS)
+	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/regression tests/property $(ARGS)
 	$(BIN)/coverage report
 
 .PHONY: property
