@@ -84,6 +84,7 @@ class Node:
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self.parameters = Parameters(self.engine.definitions)
         self._replies: dict[str, ReplyTargets] = {}
+        self.sockets_max = resources.sockets_max()
         self._directory = DataDirectory(config.data_dir)
         self._sweep: asyncio.TimerHandle | None = None
         self._stop_requested = asyncio.Event()
@@ -280,6 +281,12 @@ class Node:
         session = Session(self._context, ServerConnection(self._protocol_options), peer)
         self.sessions.add(session)
         self.observer.connection_accepted(session.name)
+        if len(self.sessions) > self.sockets_max:
+            # The store needs descriptors too: better no connection than a read that cannot open its file.
+            self.observer.connection_failed(
+                session.name, 0, f"more than {self.sockets_max} sockets: raise the open file limit"
+            )
+            transport.abort()
         return session
 
     def _make_monitor(self) -> Monitor:

@@ -7,8 +7,10 @@ cgroup's (v2, then v1), as in RabbitMQ, so that a container's limit counts.
 from __future__ import annotations
 
 import os
+import resource
 from dataclasses import dataclass
 
+RESERVED_FILES = 100
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -59,3 +61,9 @@ def disk_free_bytes(path: str) -> int:
 def open_files() -> int:
     """Open file descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))
+
+
+def sockets_max() -> int:
+    """How many connections may be open: 90 % of the descriptors that are not reserved for files (RabbitMQ's rule)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(int((soft - RESERVED_FILES) * 0.9), 10)

@@ -233,3 +233,25 @@ def test_management_that_cannot_listen_ends_the_start_cleanly(tmp_path, capsys):
     assert "burrowmq-server: cannot start management: " in error
     assert str(port) in error
     with_node(config(tmp_path), _nothing)
+
+
+def test_more_sockets_than_the_files_leave_room_for_are_dropped(tmp_path):
+    found = config(tmp_path)
+
+    def second_is_refused() -> bool:
+        with client(found):
+            try:
+                with client(found):
+                    return False
+            except pika.exceptions.AMQPConnectionError:
+                return True
+
+    async def step(node: Node) -> None:
+        node.sockets_max = 1
+        assert await in_thread(second_is_refused)
+
+    observer = with_node(found, step)
+    assert any(
+        name == "connection_failed" and "raise the open file limit" in str(details)
+        for name, details in observer.events
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 
 from broker import resources
 
@@ -23,3 +24,12 @@ def test_open_files_counts_descriptors():
     found = os.open(os.devnull, os.O_RDONLY)
     assert resources.open_files() == before + 1
     os.close(found)
+
+
+def test_sockets_leave_descriptors_to_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1100, hard))
+        assert resources.sockets_max() == 900
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
