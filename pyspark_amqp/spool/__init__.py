@@ -1,0 +1,31 @@
+"""The spool: messages made durable before they are acknowledged, and given to Spark only from there.
+
+Owns no state but the files. It stands between a queue, which forgets what is acknowledged, and Spark,
+which asks for the same batch again after a crash: queue to spool at least once, or once where messages
+have unique ids; spool to Spark the same rows every time.
+
+    offset    which pieces a micro-batch has
+    files     publishing by the first, marks, commits, sweeping
+    content   the Arrow file of a piece
+    take      a task's steps from the broker to the spool
+"""
+
+from pyspark_amqp.spool.content import message_ids, read_batches
+from pyspark_amqp.spool.files import Published, Spool, SpoolError
+from pyspark_amqp.spool.offset import BadOffset, Offset, Piece, Share
+from pyspark_amqp.spool.take import StaleTask, TakeOptions, take
+
+__all__ = [
+    "BadOffset",
+    "Offset",
+    "Piece",
+    "Published",
+    "Share",
+    "Spool",
+    "SpoolError",
+    "StaleTask",
+    "TakeOptions",
+    "message_ids",
+    "read_batches",
+    "take",
+]

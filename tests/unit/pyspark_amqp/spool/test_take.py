@@ -1,0 +1,149 @@
+# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip(
+    "pyarrow", reason="pyarrow is not installed: pip install 'burrowmq[spark]'"
+)
+
+from pyspark_amqp.convert import schema_of
+from pyspark_amqp.spool import (
+    Piece,
+    Spool,
+    StaleTask,
+    TakeOptions,
+    message_ids,
+    read_batches,
+    take,
+)
+from pyspark_amqp.spool.content import write_batches
+from pyspark_amqp.wire import Publisher, connect, message_octets, queue_state
+from pyspark_amqp.wire.properties import encode
+
+pytestmark = pytest.mark.needs_server
+
+SCHEMA = schema_of(["body"])
+QUICK = TakeOptions(idle_timeout_s=0.3)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path)
+
+
+def publish(url: str, queue: str, count: int, *, has_ids: bool = True) -> None:
+    blocks = [encode({"message_id": f"m{n}"} if has_ids else {}) for n in range(count)]
+    with connect(url) as connection:
+        publisher = Publisher(connection)
+        publisher.send(
+            [message_octets("", queue, b"%d" % n, properties=b) for n, b in enumerate(blocks)]
+        )
+        publisher.flush()
+
+
+def taken(url: str, spool: Spool, piece: Piece, options: TakeOptions = QUICK) -> list[bytes]:
+    with connect(url) as connection:
+        path = take(spool, piece, connection, SCHEMA, options)
+    found: list[bytes] = []
+    for batch in read_batches(path, SCHEMA):
+        found += batch.column("body").to_pylist()
+    return found
+
+
+def ready(url: str, queue: str) -> int:
+    with connect(url) as connection:
+        return queue_state(connection, queue).ready_count
+
+
+def test_a_piece_is_taken_once_and_read_again_as_it_was(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    publish(broker_url, queue, 30)
+    piece = Piece("s", queue, 1, 0, 20)
+    first = taken(broker_url, spool, piece)
+    assert first == [b"%d" % n for n in range(20)]
+    assert ready(broker_url, queue) == 10
+    assert taken(broker_url, spool, piece) == first
+    assert ready(broker_url, queue) == 10
+    assert spool.in_doubt("s", queue) == []
+
+
+def test_an_empty_piece_stays_empty(broker_url: str, queue: str, spool: Spool) -> None:
+    piece = Piece("s", queue, 1, 0, 20)
+    assert taken(broker_url, spool, piece) == []
+    publish(broker_url, queue, 5)
+    assert taken(broker_url, spool, piece) == []
+    assert ready(broker_url, queue) == 5
+
+
+def test_who_is_second_gives_its_messages_back(
+    broker_url: str, queue: str, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(broker_url, queue, 10)
+    piece = Piece("s", queue, 1, 0, 10)
+    first = schema_of(["body", "message_id"])
+    rows = [{"body": b"of the first", "message_id": "other"}]
+    batch = pa.RecordBatch.from_pylist(rows, first)
+    # The other attempt publishes while this one consumes.
+    monkeypatch.setattr(Spool, "find", lambda *_: None)
+    spool.publish(piece, lambda path: write_batches(path, piece, first, [batch]))
+    assert taken(broker_url, spool, piece) == [b"of the first"]
+    assert ready(broker_url, queue) == 10
+    assert len(spool.in_doubt("s", queue)) == 1
+
+
+def test_what_is_in_doubt_is_left_out_but_acknowledged(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    publish(broker_url, queue, 10)
+    earlier = Piece("s", queue, 1, 0, 4)
+    stored = schema_of(["message_id"])
+    ids = pa.RecordBatch.from_pydict({"message_id": [f"m{n}" for n in range(4)]})
+    spool.publish(earlier, lambda path: write_batches(path, earlier, stored, [ids]))
+    found = taken(broker_url, spool, Piece("s", queue, 2, 0, 10))
+    assert found == [b"%d" % n for n in range(4, 10)]
+    assert ready(broker_url, queue) == 0
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_without_comparison_or_ids_nothing_is_left_out(
+    broker_url: str, queue: str, spool: Spool, has_ids: bool
+) -> None:
+    publish(broker_url, queue, 3, has_ids=has_ids)
+    earlier = Piece("s", queue, 1, 0, 3)
+    stored = schema_of(["message_id"])
+    ids = pa.RecordBatch.from_pydict({"message_id": [f"m{n}" for n in range(3)]})
+    spool.publish(earlier, lambda path: write_batches(path, earlier, stored, [ids]))
+    options = TakeOptions(idle_timeout_s=0.3, is_deduplicating=not has_ids)
+    assert len(taken(broker_url, spool, Piece("s", queue, 2, 0, 3), options)) == 3
+
+
+def test_a_task_that_comes_too_late_acknowledges_nothing(
+    broker_url: str, queue: str, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(broker_url, queue, 5)
+    piece = Piece("s", queue, 1, 0, 5)
+    spool.commit("s", 1)
+    with pytest.raises(StaleTask, match="batch 1"):
+        taken(broker_url, spool, piece)
+    # The commit comes between its consuming and its publishing.
+    answers = iter([False, True])
+    monkeypatch.setattr(Spool, "is_stale", lambda *_: next(answers))
+    with pytest.raises(StaleTask, match="batch 1"):
+        taken(broker_url, spool, piece)
+    assert spool.find(piece) is None
+    assert ready(broker_url, queue) == 5
+
+
+def test_the_ids_are_kept_for_comparison_only_where_wanted(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    publish(broker_url, queue, 2)
+    first, second = (Piece("s", queue, seq, 0, 1) for seq in (1, 2))
+    taken(broker_url, spool, first)
+    assert message_ids(spool.path(first)) == {"m0"}
+    taken(broker_url, spool, second, TakeOptions(idle_timeout_s=0.3, is_deduplicating=False))
+    assert message_ids(spool.path(second)) == set()
