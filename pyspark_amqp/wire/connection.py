@@ -14,10 +14,11 @@ Source: AMQP 0-9-1 section 2.2; RabbitMQ's extensions connection.blocked and aut
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Self
 
 from pyspark_amqp.wire import framing as f
@@ -107,7 +108,8 @@ class Connection:
             # RabbitMQ's way with clients that cannot be told; others may do so to all.
             reason = f"{error.reason} (wrong user or password?)"
             raise LoginRefused(self.place, step, reason) from error
-        self._agree(tune.payload, address.heartbeat_s)
+        with self.parsing(step):
+            self._agree(tune.payload, address.heartbeat_s)
         step = f"opening virtual host '{address.vhost}'"
         arguments = self._checked(step, lambda: f.shortstr(address.vhost) + b"\x00\x00")
         self.send(f.method(f.CONNECTION_OPEN, arguments, 0), step)
@@ -171,15 +173,15 @@ class Connection:
 
     # ---- sending and waiting --------------------------------------------------------------------------
 
-    def send(self, octets: bytes, step: str) -> None:
-        """Send whole frames.
+    def send(self, octets: bytes, step: str, timeout_s: float | None = None) -> None:
+        """Send whole frames; the time (by default the connection's) runs while nothing is taken.
 
         Raises: ConnectionLost, StepTimeout, and what a close that arrived meanwhile says.
         """
         if not self.is_open:
             raise ConnectionLost(self.place, step, "the connection is closed")
         try:
-            self.transport.send(octets, self.timeout_s, step)
+            self.transport.send(octets, self.timeout_s if timeout_s is None else timeout_s, step)
         except ConnectionLost:
             self._tell_why_closed(step)
             self._drop()
@@ -246,6 +248,15 @@ class Connection:
                 return False
             self._beat(now, step)
 
+    @contextlib.contextmanager
+    def parsing(self, step: str) -> Iterator[None]:
+        """Turn what goes wrong with a peer's malformed arguments into BadFrame, and hang up."""
+        try:
+            yield
+        except (f.Malformed, struct.error, IndexError) as error:
+            self._drop()
+            raise BadFrame(self.place, step, f"malformed arguments ({error})") from error
+
     def reply_timeout(self, step: str, waited_s: float) -> StepTimeout:
         """Return the error for an answer that did not come, with the likely reason."""
         reason = f"no answer in {waited_s:g} s"
@@ -279,7 +290,8 @@ class Connection:
             self.blocked_reason = None if ids == f.CONNECTION_UNBLOCKED else self.blocked_reason
             return True
         if ids == f.CONNECTION_BLOCKED:
-            self.blocked_reason = f.read_shortstr(found.payload, 4)[0] or "no reason given"
+            with self.parsing(step):
+                self.blocked_reason = f.read_shortstr(found.payload, 4)[0] or "no reason given"
             return True
         if ids == f.CONNECTION_CLOSE:
             code, text = _close_reason(found.payload)

@@ -108,6 +108,11 @@ class Consumer:
         frame = self._connection.next_frame(deadline, step)
         if frame is None:
             return False
+        with self._connection.parsing(step):
+            self._take(frame, found, step)
+        return True
+
+    def _take(self, frame: f.Frame, found: Deliveries, step: str) -> None:
         ids = frame.method
         if ids == f.BASIC_CANCEL:
             self.is_cancelled = True
@@ -120,7 +125,6 @@ class Consumer:
             if whole is not None:
                 found.append(self._partial.tag, whole)
                 self._partial = None
-        return True
 
 
 def ack(connection: Connection, last_tag: int) -> None:
@@ -149,7 +153,8 @@ def get(connection: Connection, queue: str, count: int) -> Deliveries:
         if answered == asked:
             asked += (more := min(_PEEK_WINDOW, count - len(found)))
             connection.send(request * more, step)
-        one = _answer(connection, step)
+        with connection.parsing(step):
+            one = _answer(connection, step)
         answered += 1
         if one is None:
             is_empty = True

@@ -85,7 +85,7 @@ class Publisher:
             self.sent_count += end - pos
             self._pieces.append((self.sent_count, len(octets)))
             self._unconfirmed_bytes += len(octets)
-            self._connection.send(octets, self._step())
+            self._connection.send(octets, self._step(), self._confirm_timeout_s)
             pos = end
             self._take_what_is_here()
 
@@ -125,6 +125,10 @@ class Publisher:
             self._take(frame)
 
     def _take(self, frame: f.Frame) -> None:
+        with self._connection.parsing(self._step()):
+            self._take_one(frame)
+
+    def _take_one(self, frame: f.Frame) -> None:
         ids = frame.method
         if ids in {f.BASIC_ACK, f.BASIC_NACK}:
             tag, bits = f.U64.unpack_from(frame.payload, 4)[0], frame.payload[12]

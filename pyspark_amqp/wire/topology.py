@@ -8,12 +8,14 @@ error does here, and comes as ChannelClosed with the broker's text.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from struct import Struct
+from typing import Final, NamedTuple
 
 from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.connection import Connection
 from pyspark_amqp.wire.table import FieldTable, encode_table
 
+_COUNTS: Final = Struct(">II")
 _PASSIVE, _DURABLE, _EXCLUSIVE, _AUTO_DELETE = 1, 2, 4, 8
 
 
@@ -49,8 +51,10 @@ def declare_queue(
 def _declare(connection: Connection, queue: str, bits: int, arguments: FieldTable) -> QueueState:
     sent = b"\x00\x00" + f.shortstr(queue) + bytes((bits,)) + encode_table(arguments)
     reply = connection.call(f.QUEUE_DECLARE, sent, f.QUEUE_DECLARE_OK, queue)
-    name, pos = f.read_shortstr(reply, 0)
-    return QueueState(name, *(int.from_bytes(reply[at : at + 4]) for at in (pos, pos + 4)))
+    with connection.parsing(f"queue.declare '{queue}'"):
+        name, pos = f.read_shortstr(reply, 0)
+        ready_count, consumer_count = _COUNTS.unpack_from(reply, pos)
+        return QueueState(name, ready_count, consumer_count)
 
 
 def declare_exchange(connection: Connection, exchange: str, kind: str = "direct") -> None:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pyspark_amqp.wire import (
     Address,
@@ -23,12 +25,15 @@ from pyspark_amqp.wire import (
     ConnectFailed,
     ConnectionClosed,
     ConnectionLost,
+    Consumer,
     LoginRefused,
     Publisher,
     StepTimeout,
     Tls,
+    WireError,
     connect,
     declare_queue,
+    get,
     message_octets,
     parse_address,
     queue_state,
@@ -221,6 +226,64 @@ def test_a_peer_that_takes_nothing_ends_the_send() -> None:
         with pytest.raises(StepTimeout, match="takes no more octets"):
             connection.send(bytes(50_000_000), "publishing")
         done.set()
+
+
+PIECES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [
+            f.method(ids, b"")
+            for ids in (
+                f.BASIC_DELIVER,
+                f.BASIC_GET_OK,
+                f.BASIC_ACK,
+                f.BASIC_RETURN,
+                f.BASIC_CANCEL,
+            )
+        ]
+        + [
+            f.method(f.QUEUE_DECLARE_OK, b"\x05ab"),
+            f.method(f.CHANNEL_CLOSE, b"\x01"),
+            f.method(f.CONNECTION_CLOSE, b"", 0),
+            f.method(f.CONNECTION_BLOCKED, b"\x09a", 0),
+            f.frame(f.HEADER, 1, b"\x00"),
+            f.frame(f.BODY, 1, b"x"),
+            f.HEARTBEAT_FRAME,
+        ]
+    ),
+    st.tuples(st.sampled_from([f.METHOD, f.HEADER, f.BODY]), st.binary(max_size=30)).map(
+        lambda found: f.frame(found[0], 1, found[1])
+    ),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(st.lists(PIECES, min_size=1, max_size=5), st.sampled_from(["state", "get", "consume"]))
+def test_any_octets_of_a_peer_end_in_an_error_of_ours(pieces: list[bytes], verb: str) -> None:
+    def serve(accepted: socket.socket) -> None:
+        greet(accepted)
+        accepted.recv(65536)
+        if verb == "consume":
+            accepted.sendall(f.method(f.BASIC_QOS_OK))
+            accepted.recv(65536)
+            accepted.sendall(f.method(f.BASIC_CONSUME_OK, b"\x02c1"))
+        accepted.sendall(b"".join(pieces))
+        accepted.shutdown(socket.SHUT_WR)
+        while accepted.recv(65536):
+            continue
+
+    with (
+        peer(serve) as address,
+        connect(address, timeout_s=2) as connection,
+        contextlib.suppress(WireError),
+    ):
+        if verb == "state":
+            queue_state(connection, "q")
+        elif verb == "get":
+            get(connection, "q", 100_000)
+        else:
+            Consumer(connection, "q", 10).read(10, idle_timeout_s=2)
 
 
 @contextlib.contextmanager
