@@ -9,12 +9,15 @@ piece is a forked process that kills itself at one of the steps. No JVM.
 from __future__ import annotations
 
 import collections
+import json
 import os
+import random
 import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,3 +175,88 @@ def test_without_comparison_what_was_in_doubt_comes_twice(url: str, tmp_path: Pa
     ids = drain(url, queue, Spool(tmp_path), steps, is_deduplicating=False)
     assert set(ids) == {f"m{n}" for n in range(count)}
     assert len(ids) - count == PER_BATCH  # two pieces, each half a batch
+
+
+# ---- the whole pipeline in one process, killed at any moment -------------------------------------------
+
+
+def keep(folder: Path, seq: int, content: object) -> None:
+    """Write a log entry so that it is there whole or not at all."""
+    folder.mkdir(exist_ok=True)
+    temporary = folder / f"{seq}.tmp"
+    temporary.write_text(json.dumps(content))
+    temporary.replace(folder / f"{seq:06}.json")
+
+
+def kept(folder: Path) -> dict[int, Any]:
+    return {int(path.stem): json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def pipeline(url: str, queue: str, state: Path, per_batch: int) -> None:
+    """Move the queue to the sink as Spark does, from where an earlier process was killed.
+
+    Order of a batch: offset logged, the batch before committed, pieces read, rows in the sink.
+    """
+    spool = Spool(state / "spool")
+    offsets = kept(state / "offsets")
+    offset = Offset.from_json(offsets[max(offsets)]) if offsets else Offset.first()
+    if offset.seq and offset.seq not in kept(state / "sink"):
+        sink(url, spool, offset, state)
+    while ready := ready_count(url, queue):
+        spool.commit(offset.stream, offset.seq)
+        offset = offset.following({queue: ready}, per_batch, consumer_count=2)
+        keep(state / "offsets", offset.seq, offset.to_json())
+        sink(url, spool, offset, state)
+
+
+def sink(url: str, spool: Spool, offset: Offset, state: Path) -> None:
+    ids: list[str] = []
+    for piece in offset.pieces():
+        path = attempt(url, spool, piece, is_deduplicating=True)
+        for batch in read_batches(path, SCHEMA):
+            ids += batch.column("message_id").to_pylist()
+    keep(state / "sink", offset.seq, ids)
+
+
+def run_and_kill(run: Callable[[], None], delay_s: float) -> bool:
+    """Run in a process of its own, kill it after the delay; whether it had ended by itself, well."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        finally:
+            os._exit(status)
+    time.sleep(delay_s)
+    os.kill(child, signal.SIGKILL)  # nothing happens to one that has ended
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in {0, KILLED}
+    return status == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "per_batch", "delay_s"),
+    [
+        (600, 60, 0.15),
+        pytest.param(
+            30_000, 3000, 0.8, marks=[pytest.mark.long, pytest.mark.timeout(600)], id="whole"
+        ),
+    ],
+)
+def test_a_pipeline_killed_at_any_moment(
+    url: str, tmp_path: Path, count: int, per_batch: int, delay_s: float
+) -> None:
+    seed = random.randrange(1 << 32)
+    chosen = random.Random(seed)
+    queue = publish(url, count)
+    kill_count = 0
+    while not run_and_kill(
+        lambda: pipeline(url, queue, tmp_path, per_batch), chosen.uniform(0.01, delay_s)
+    ):
+        kill_count += 1
+    found = collections.Counter(one for ids in kept(tmp_path / "sink").values() for one in ids)
+    told = f"seed {seed}, {kill_count} kills"
+    assert set(found) == {f"m{n}" for n in range(count)}, told
+    assert [one for one, times in found.items() if times > 1] == [], told
+    assert kill_count >= 5, told
