@@ -240,7 +240,7 @@ def run_and_kill(run: Callable[[], None], delay_s: float) -> bool:
     [
         (600, 60, 0.15),
         pytest.param(
-            30_000, 3000, 0.8, marks=[pytest.mark.long, pytest.mark.timeout(600)], id="whole"
+            30_000, 1000, 0.2, marks=[pytest.mark.long, pytest.mark.timeout(600)], id="whole"
         ),
     ],
 )
