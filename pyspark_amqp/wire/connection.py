@@ -234,19 +234,23 @@ class Connection:
         if not self.is_open:
             raise ConnectionLost(self.place, step, "the connection is closed")
         while True:
+            until = deadline
+            if self._heartbeat_s:
+                until = min(deadline, self._beat_if_due(step))
             try:
-                until = deadline
-                if self._heartbeat_s:
-                    until = min(deadline, self.transport.spoke_at_s + self._heartbeat_s / 2)
                 if self.transport.fill(until, step):
                     return True
             except ConnectionLost:
                 self._drop()
                 raise
             now = time.monotonic()
+            # Only here: after a long pause of the caller there is something to read before we judge.
+            if self._heartbeat_s and now >= self.transport.heard_at_s + 2 * self._heartbeat_s:
+                self._drop()
+                reason = f"silent for two heartbeats of {self._heartbeat_s} s"
+                raise ConnectionLost(self.place, step, reason)
             if now >= deadline:
                 return False
-            self._beat(now, step)
 
     @contextlib.contextmanager
     def parsing(self, step: str) -> Iterator[None]:
@@ -276,12 +280,11 @@ class Connection:
         self._drop()  # a late answer would be taken for that of the next step
         raise self.reply_timeout(step, self.timeout_s)
 
-    def _beat(self, now: float, step: str) -> None:
-        if now >= self.transport.heard_at_s + 2 * self._heartbeat_s:
-            self._drop()
-            reason = f"silent for two heartbeats of {self._heartbeat_s} s"
-            raise ConnectionLost(self.place, step, reason)
-        self.send(f.HEARTBEAT_FRAME, step)
+    def _beat_if_due(self, step: str) -> float:
+        """Send a heartbeat after half an interval of silence of ours; return when the next is due."""
+        if time.monotonic() >= self.transport.spoke_at_s + self._heartbeat_s / 2:
+            self.send(f.HEARTBEAT_FRAME, step)
+        return self.transport.spoke_at_s + self._heartbeat_s / 2
 
     def _is_housekeeping(self, found: f.Frame, step: str) -> bool:
         """Deal with what concerns the whole connection; False: it is an awaited reply."""
@@ -308,6 +311,7 @@ class Connection:
 
     def _tell_why_closed(self, step: str) -> None:
         """After a failed send: raise what the broker said before it hung up, if it did."""
+        self._heartbeat_s = 0  # nothing more can be sent
         try:
             while self.next_frame(time.monotonic(), step) is not None:
                 continue

@@ -215,6 +215,24 @@ def test_a_silent_peer_is_lost_after_two_heartbeats() -> None:
             queue_state(connection, "q")
 
 
+def test_heartbeats_are_sent_while_much_comes_in() -> None:
+    import dataclasses
+
+    def serve(accepted: socket.socket) -> None:
+        greet(accepted)
+        for _ in range(12):
+            accepted.sendall(f.HEARTBEAT_FRAME)
+            time.sleep(0.1)
+        heard.append(accepted.recv(65536))
+
+    heard: list[bytes] = []
+    with peer(serve) as address:
+        connection = connect(dataclasses.replace(address, heartbeat_s=1), timeout_s=10)
+        with pytest.raises(ConnectionLost, match="hung up"):
+            connection.next_frame(time.monotonic() + 10, "waiting")
+    assert heard[0].startswith(f.HEARTBEAT_FRAME)
+
+
 def test_a_peer_that_takes_nothing_ends_the_send() -> None:
     def serve(accepted: socket.socket) -> None:
         greet(accepted)
