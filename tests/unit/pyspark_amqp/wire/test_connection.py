@@ -114,6 +114,7 @@ def test_the_next_address_is_tried_when_nobody_answers(broker_url: str) -> None:
         connect(f"{closed},{closed}")
 
 
+@pytest.mark.slow
 @pytest.mark.needs_server
 def test_heartbeats_keep_a_waiting_connection(broker_url: str) -> None:
     with connect(f"{broker_url}?heartbeat=1") as connection:
@@ -201,6 +202,7 @@ def test_a_connection_that_breaks_says_so() -> None:
         connection.close()  # a second close is no error
 
 
+@pytest.mark.slow
 def test_a_silent_peer_is_lost_after_two_heartbeats() -> None:
     import dataclasses
 
@@ -215,6 +217,7 @@ def test_a_silent_peer_is_lost_after_two_heartbeats() -> None:
             queue_state(connection, "q")
 
 
+@pytest.mark.slow
 def test_heartbeats_are_sent_while_much_comes_in() -> None:
     import dataclasses
 
