@@ -27,6 +27,11 @@ CLOSE_GRACE_S = 5.0
 """How long a peer may take to read the last that was written to it."""
 
 
+UNREAD_PAUSE = 4 * 1024 * 1024
+"""Bytes unsent to one peer above which we read no more from it: its own requests (returns of mandatory messages, gets)
+must not pile up answers. Deliveries stop far below, so a consumer's acks are always read."""
+
+
 class AmqpTransport(asyncio.Protocol):
     """asyncio's side of one connection."""
 
@@ -98,6 +103,7 @@ class AmqpTransport(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._is_write_paused = False
+        self.resume_reading("unread output")
         self.session.drained(is_paused=False)
 
     def _handshake_expired(self) -> None:
@@ -112,11 +118,21 @@ class AmqpTransport(asyncio.Protocol):
         if data and not self._transport.is_closing():
             self.bytes_sent += len(data)
             self.writes += 1
-            if self._is_write_paused and self._transport.get_write_buffer_size() > WRITE_HARD_LIMIT:
-                self._transport.abort()
+            if self._is_write_paused and not self._may_write_on():
                 return
             self._transport.write(data)
         self.session.drained(is_paused=self._is_write_paused)
+
+    def _may_write_on(self) -> bool:
+        """The peer does not read: stop reading from it, and drop it when that does not help."""
+        unread = self._transport.get_write_buffer_size()
+        if unread > WRITE_HARD_LIMIT:
+            self.session.lost(f"{unread} bytes of output were not read")
+            self._transport.abort()
+            return False
+        if unread > UNREAD_PAUSE:
+            self.pause_reading("unread output")
+        return True
 
     def pause_reading(self, reason: str) -> None:
         """Stop reading; reasons add up."""

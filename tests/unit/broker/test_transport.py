@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pika import spec
 
-from broker.transport import WRITE_HARD_LIMIT, AmqpTransport
+from broker.transport import UNREAD_PAUSE, WRITE_HARD_LIMIT, AmqpTransport
 from tests.support.broker_bench import BrokerBench
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
 
@@ -149,6 +149,25 @@ def test_a_full_buffer_stops_deliveries_until_it_has_drained(run):
         assert world.client.session.is_congested
         world.transport.resume_writing()
         assert not world.client.session.is_congested
+        world.lose()
+
+    run(step)
+
+
+def test_who_does_not_read_its_answers_is_not_read_until_it_does(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        world.transport.pause_writing()
+        world.client.session.write(b"a few answers")
+        world.bench.run()
+        assert world.sock.is_reading
+        world.sock.buffered = UNREAD_PAUSE + 1
+        world.client.session.write(b"one more")
+        world.bench.run()
+        assert not world.sock.is_reading
+        world.transport.resume_writing()
+        assert world.sock.is_reading
         world.lose()
 
     run(step)
