@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+READINGS = "\n| scenario | broker | readings |"
+REST = "\nMemory, disk and latency of each run: `.venv/bin/python -m bench table FILE` on the results of the command above."
 LATEST = "bench-results/latest.json"
 
 
@@ -20,6 +22,7 @@ def main() -> None:
     file = sys.argv[1] if len(sys.argv) > 1 else LATEST
     command = [sys.executable, "-m", "bench", "table", file]
     table = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    table = table.partition(READINGS)[0].rstrip() + "\n" + REST
     readme = Path("README.md")
     before, begin, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
