@@ -41,6 +41,7 @@ from protocol.codec import NAME as CODEC_NAME
 from protocol.codec import load_message
 from protocol.connection import ProtocolOptions, ServerConnection
 from storage.engine import Engine
+from storage.errors import StorageError
 from storage.filesystem import OsFileSystem
 from storage.types import RecoveryReport, StoreOptions
 
@@ -379,8 +380,10 @@ class Node:
         self.observer.node_stopped(self.name)
 
     async def abandon(self) -> None:
-        """A start that failed: let go of what was taken."""
+        """A start that failed: let go of what was taken; what was recovered is closed as cleanly as it was found."""
         self._is_stopped = True
+        with contextlib.suppress(StorageError):
+            await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
         self._directory.unlock()
 
     async def _close_sessions(self) -> None:

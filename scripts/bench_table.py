@@ -13,7 +13,7 @@ from pathlib import Path
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 READINGS = "\n| scenario | broker | readings |"
-REST = "\nMemory, disk and latency of each run: `.venv/bin/python -m bench table FILE` on the results of the command above."
+REST = "\nMemory, disk and latency of each run: `.venv/bin/python -m bench table FILE` on that run's results."
 LATEST = "bench-results/latest.json"
 
 

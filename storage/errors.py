@@ -9,7 +9,7 @@
       CorruptRecord        bytes on disk fail their check; costs that record, nothing else
       ReadFailed           the file system refused a read (after one retry)
       WriteFailed          the file system refused a write; the file was cut back to its last good end
-        DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG), or no file descriptor: may be retried later
+        DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG), no descriptor: may be tried again
       SyncFailed           fdatasync or a directory fsync failed: never retried on the same file
 
 State: none. Raised by every module of storage, policy is decided in disk. Invariant: after any

@@ -29,7 +29,7 @@ def write_error(path: str, error: OSError) -> WriteFailed:
 
 
 def open_file(filesystem: FileSystem, path: str) -> File:
-    """Open a file. Raises OSError, or DiskFull while there is no descriptor for it: nobody must take that for damage."""
+    """Open a file. Raises OSError, or DiskFull while no descriptor is left: nobody must take that for damage."""
     try:
         return filesystem.open(path)
     except OSError as error:

@@ -94,15 +94,15 @@ class Node:
 
 @pytest.fixture(params=["fsync", "written"])
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    before = set(threading.enumerate())
     found = Node(tmp_path / "data", request.param)
     yield found
     try:
         found.engine.close()
     except StoreClosed:
         pass
-    assert not [
-        thread for thread in threading.enumerate() if thread.name in ("disk", "reader", "copier")
-    ]
+    left = set(threading.enumerate()) - before
+    assert not [thread for thread in left if thread.name in ("disk", "reader", "copier")]
 
 
 def test_batches_commit_in_order_and_reads_come_back(node: Node) -> None:
