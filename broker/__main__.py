@@ -1,7 +1,7 @@
 """burrowmq-server: command line and environment to configuration to a running node to an exit status.
 
 Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
-cannot start; the reason is on standard error.
+cannot start, or its store cannot be closed cleanly; the reason is on standard error.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ async def run(loaded: Loaded) -> int:
     gc.freeze()
     await node.wait_for_stop_request()
     await management.stop()
-    await node.stop()
-    return 0
+    return 0 if await node.stop() else 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -362,10 +362,10 @@ class Node:
         """Return when somebody asked the node to stop."""
         await self._stop_requested.wait()
 
-    async def stop(self) -> None:
-        """Stop cleanly; harmless when stopped."""
+    async def stop(self) -> bool:
+        """Stop; True when the store was closed cleanly. Harmless when stopped."""
         if self._is_stopped:
-            return
+            return True
         self._is_stopped = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -375,9 +375,15 @@ class Node:
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 queue.note_delivered()
-        await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
+        is_clean = True
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
+        except StorageError as error:
+            is_clean = False
+            self.observer.store_failed(str(error))
         self._directory.unlock()
         self.observer.node_stopped(self.name)
+        return is_clean
 
     async def abandon(self) -> None:
         """A start that failed: let go of what was taken; what was recovered is closed as cleanly as it was found."""

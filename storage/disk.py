@@ -323,7 +323,10 @@ class ThreadedBackend:
             self._start_compaction(is_idle=True)
             return True
         if isinstance(item, _Close):
-            self._finish(item.ends)
+            try:
+                self._finish(item.ends)
+            except Exception as error:  # noqa: BLE001 - whatever it was, who stops the node waits for this thread
+                self._fail(error)
             return False
         if self._failure is not None:
             return True
