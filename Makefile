@@ -109,9 +109,8 @@ check: fmt-check lint types layers tidy quick ## all of the above, less than a m
 # ---- tests -----------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(DEV_STAMP) ## all tests, compiled and interpreted, at most ten minutes
-	$(PYTEST) -m "not long and not differential" tests $(ARGS)
-	BURROWMQ_PURE=1 $(PYTEST) -m "not long and not differential" tests $(ARGS)
+test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, at most ten minutes
+	@$(PY) -m scripts.both_speeds -m "not long and not differential" tests $(ARGS)
 
 .PHONY: test-long
 test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, coverage of the interpreted run

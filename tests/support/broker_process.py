@@ -9,6 +9,7 @@ Source: the command-line contract in README (ready line, exit status, `--set` ke
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -25,23 +26,42 @@ READY_TEXT = "Server startup complete"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.005
+PORTS_IN_BLOCK = 100
 
 
 def free_port() -> int:
-    """Return a TCP port that was free on loopback a moment ago, outside the ephemeral range."""
-    for port in range(25100 + os.getpid() % 2000 * 3, 32000):
+    """Return a TCP port that was free on loopback a moment ago, outside the ephemeral range.
+
+    Test runs beside each other (`make test` has two) take their ports from different blocks of them.
+    """
+    while True:
+        if not _ports:
+            _ports.extend(_next_block())
         with socket.socket() as probe:
             try:
-                probe.bind(("127.0.0.1", port))
+                probe.bind(("127.0.0.1", _ports.pop()))
             except OSError:
                 continue
-            if port not in _handed_out:
-                _handed_out.add(port)
-                return port
-    raise RuntimeError("no free port between 25100 and 32000")
+            return int(probe.getsockname()[1])
 
 
-_handed_out: set[int] = set()
+def _next_block() -> list[int]:
+    """Return ports that no other process of these tests has; its name is held until this process ends."""
+    for first in range(25100, 32700, PORTS_IN_BLOCK):
+        mark = socket.socket(socket.AF_UNIX)
+        try:
+            mark.bind(f"\0burrowmq-tests-ports-{first}")  # Linux: a name without a file
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                mark.close()
+                continue
+        _marks.append(mark)
+        return list(range(first, first + PORTS_IN_BLOCK))[::-1]
+    raise RuntimeError("no free port between 25100 and 32700")
+
+
+_ports: list[int] = []
+_marks: list[socket.socket] = []
 
 
 @dataclass(frozen=True)
