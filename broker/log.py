@@ -106,6 +106,20 @@ class LogObserver:
             text=text,
         )
 
+    def consumer_timed_out(
+        self, connection: str, channel: int, consumer: str, queue: str, tag: int, timeout_ms: int
+    ) -> None:
+        """A delivery was not acknowledged in time."""
+        self._log.warning(
+            "consumer_timed_out",
+            connection=connection,
+            channel=channel,
+            consumer=consumer,
+            queue=queue,
+            delivery_tag=tag,
+            timeout_ms=timeout_ms,
+        )
+
     def bug_found(self, connection: str, error: BaseException) -> None:
         """An exception that should not be."""
         self._log.error("bug_found", connection=connection, exc_info=error)

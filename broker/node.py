@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 
 from broker import definition_document, definitions, listener, resources
+from broker.ack_timeout import AckTimeouts
 from broker.admission import Admission
 from broker.alarms import Alarms
 from broker.auth import Auth, Permission
@@ -93,6 +94,7 @@ class Node:
         self._is_stopped = False
         self.start_seconds = 0.0
         self._loop: asyncio.AbstractEventLoop = None  # type: ignore[assignment]  # start()'s
+        self._ack_timeouts: AckTimeouts = None  # type: ignore[assignment]  # made by start()
         self.monitor: Monitor = None  # type: ignore[assignment]  # made by start()
         self.turn: Turn = None  # type: ignore[assignment]  # made on the loop by start()
         self._context: SessionContext = None  # type: ignore[assignment]  # made by start()
@@ -147,6 +149,9 @@ class Node:
             max_message_size=config.max_message_size_bytes,
             mechanisms=("PLAIN", "AMQPLAIN"),
             server_properties=server_properties(config.cluster_name or self.name),
+        )
+        self._ack_timeouts = AckTimeouts(
+            self.sessions, self.turn, self.observer, config.consumer_timeout_ms
         )
         self.monitor.look()
         await self._listen()
@@ -321,6 +326,7 @@ class Node:
             if isinstance(session.wire, AmqpTransport):
                 session.wire.heartbeat_due(now)
         self.monitor.look()
+        self._ack_timeouts.look()
 
     def _memory_limit(self) -> int:
         wanted = self.config.resources

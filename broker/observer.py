@@ -30,6 +30,11 @@ class Observer(Protocol):
     def channel_failed(self, connection: str, channel: int, reply_code: int, text: str) -> None:
         """We close a channel because of an error."""
 
+    def consumer_timed_out(
+        self, connection: str, channel: int, consumer: str, queue: str, tag: int, timeout_ms: int
+    ) -> None:
+        """A delivery was not acknowledged in time; its channel is closed."""
+
     def bug_found(self, connection: str, error: BaseException) -> None:
         """An exception that should not be: the connection gets 541."""
 

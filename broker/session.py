@@ -192,11 +192,12 @@ class Session:
             error = InternalError()
         error.class_id, error.method_id = class_id, method_id
         if isinstance(error, SoftError):
-            self._fail_channel(channel, error)
+            self.fail_channel(channel, error)
         else:
             self.fail(error)
 
-    def _fail_channel(self, channel: Channel, error: AmqpError) -> None:
+    def fail_channel(self, channel: Channel, error: AmqpError) -> None:
+        """Close a channel because of an error."""
         self.context.observer.channel_failed(
             self.name, channel.number, int(error.reply_code), error.reply_text
         )

@@ -65,7 +65,6 @@ NOT_HONOURED = tuple(
 NOT_YET: dict[str, tuple[str, ...]] = {
     "classic_queue.default_version": ("1",),
     "collect_statistics_interval": (),
-    "consumer_timeout": (),
     "disk_free_limit.relative": (),
     "disk_monitor_interval": (),
     "log.console": ("false", "off"),

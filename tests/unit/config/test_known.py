@@ -32,4 +32,5 @@ def test_some_values_have_no_effect_yet() -> None:
     assert has_effect("heartbeat", "1")
     assert has_effect("classic_queue.default_version", "2")
     assert not has_effect("classic_queue.default_version", "1")
-    assert not has_effect("consumer_timeout", "1")
+    assert has_effect("consumer_timeout", "1")
+    assert not has_effect("disk_monitor_interval", "1")
