@@ -17,14 +17,8 @@ from itertools import accumulate
 from storage import record
 from storage.errors import ReadFailed
 from storage.file_cache import FileCache, write_error
-from storage.queue_index import (
-    FLAG_PERSISTENT,
-    KIND_SHARED,
-    KIND_STORE,
-    QueueIndex,
-    Segment,
-    slots_of,
-)
+from storage.queue_index import QueueIndex
+from storage.queue_segment import FLAG_PERSISTENT, KIND_SHARED, KIND_STORE, Segment, slots_of
 from storage.queue_store import QueueStore
 from storage.record import ENTRY_PRESENT, EntryColumns
 from storage.types import PERSISTENT, StoredMessage

@@ -19,7 +19,7 @@ from storage.batch import ReadRequest
 from storage.errors import ReadFailed
 from storage.filesystem import File
 from storage.queue_disk import QueueDisk
-from storage.queue_index import KIND_SHARED, KIND_STORE, Segment
+from storage.queue_segment import KIND_SHARED, KIND_STORE, Segment
 from storage.queue_store import read_records
 from storage.record import ENTRY_PRESENT, EntryColumns
 from storage.types import NO_HANDLE

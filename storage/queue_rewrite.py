@@ -17,15 +17,8 @@ from itertools import compress
 from storage.errors import StorageError, SyncFailed
 from storage.file_cache import write_error
 from storage.queue_disk import QueueDisk
-from storage.queue_index import (
-    Segment,
-    bits_of,
-    entries_at,
-    pack_block,
-    pack_header,
-    selectors_of,
-    slots_of,
-)
+from storage.queue_index import entries_at, pack_block, pack_header
+from storage.queue_segment import Segment, bits_of, selectors_of, slots_of
 from storage.queue_store import read_records
 from storage.record import ENTRY_NONE, EntryColumns, pack_index_entries
 from storage.types import StoredMessage, StoreObserver

@@ -14,15 +14,8 @@ from itertools import compress
 from storage.file_cache import parent_of
 from storage.filesystem import FileSystem
 from storage.queue_disk import QueueDisk
-from storage.queue_index import (
-    Segment,
-    bits_of,
-    entries_at,
-    read_acks,
-    read_header,
-    selectors_of,
-    slots_of,
-)
+from storage.queue_index import entries_at, read_acks, read_header
+from storage.queue_segment import Segment, bits_of, selectors_of, slots_of
 from storage.queue_store import HEADER_SIZE, file_name, read_records
 from storage.record import ENTRY_CORRUPT, EntryColumns, unpack_index_entries
 from storage.references import ReferenceTally

@@ -21,8 +21,8 @@ from storage.errors import StorageError, SyncFailed
 from storage.file_cache import FileCache
 from storage.filesystem import FileSystem
 from storage.queue_disk import NAME_FILE, QueueDisk, parse_names
-from storage.queue_index import Segment
 from storage.queue_scan import QueueScan, drop_handles, scan_queue
+from storage.queue_segment import Segment
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
 from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name

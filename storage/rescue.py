@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from storage.batch import Append
 from storage.queue_disk import QueueDisk
-from storage.queue_index import Segment, bits_of, slots_of
+from storage.queue_segment import Segment, bits_of, slots_of
 from storage.types import NO_HANDLE, StoredMessage
 from storage.vhost_store import VhostStore, forget_handles
 

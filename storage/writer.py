@@ -24,9 +24,9 @@ from operator import attrgetter
 from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest
 from storage.errors import DiskFull, ReadFailed, WriteFailed
 from storage.queue_disk import QueueDisk
-from storage.queue_index import Segment
 from storage.queue_read import ReadPlan, fetch_records, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
+from storage.queue_segment import Segment
 from storage.rescue import append_again, messages_of
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
