@@ -24,6 +24,7 @@ from broker.queue.consumer import UNLIMITED, Consumer
 from broker.queue.queue import Queue
 from broker.reply import ReplyTarget, ReplyTargets
 from broker.router import Route
+from broker.trace import Tapped
 from broker.unacked import Delivery, Piece, Unacked, UnknownTag
 from protocol.codec import Message, encode_deliver, encode_get_ok, encode_return
 from protocol.connection import ServerConnection
@@ -45,6 +46,7 @@ TRANSACTION_MESSAGE_BYTES = 256
 class ChannelSession(Protocol):
     """What a channel needs of its connection's session."""
 
+    name: str
     connection: ServerConnection
     scheduler: Scheduler
     engine: Engine
@@ -190,6 +192,8 @@ class Channel:
                 session.connection.frame_max,
             )
         )
+        if self.vhost.tracer is not None:
+            self.vhost.tracer.delivered(consumer.queue, messages, batch.redelivered, self.tapped)
         metrics = self.metrics
         totals = session.metrics
         totals.messages_delivered += count
@@ -210,6 +214,8 @@ class Channel:
         tag = self.next_tag
         self.next_tag = tag + 1
         queue.delivered(no_ack, backlog, batch)
+        if self.vhost.tracer is not None:
+            self.vhost.tracer.delivered(queue, batch.messages, batch.redelivered, self.tapped)
         totals = self.session.metrics
         totals.messages_delivered += 1
         if batch.redelivered:
@@ -233,6 +239,11 @@ class Channel:
                 self.session.connection.frame_max,
             )
         )
+
+    @property
+    def tapped(self) -> Tapped:
+        """What the firehose says about where it saw something."""
+        return Tapped(self.session.name, self.number, self.session.user.name)
 
     def return_message(self, message: Message, code: int, text: str) -> None:
         """Send a mandatory message back."""

@@ -31,6 +31,7 @@ from broker.queue import settings as queue_settings
 from broker.queue import transition
 from broker.resource import Rows, StagingEngine, describe, not_found, pack_arguments, row_key
 from broker.router import Route
+from broker.trace import Tracer
 from protocol import table
 from protocol.codec import split_exrk
 from protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
@@ -86,6 +87,7 @@ class Vhost:
         self.exchanges = self.graph.exchanges
         # Given by whoever keeps the reply consumers: the target that such a key names, or None.
         self.direct_reply: Callable[[bytes], Destination | None] | None = None
+        self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
         self._queue_factory = queue_factory
         self._owned: dict[object, dict[Queue, None]] = {}
         self.graph.install(DefaultExchange(self._lookup))

@@ -256,6 +256,29 @@ def add_vhost(invocation: Invocation) -> int:
     return OK
 
 
+def _set_tracing(invocation: Invocation, *, is_on: bool) -> None:
+    if not _has_vhost(invocation, invocation.vhost):
+        raise CliError(DATAERR, f"Virtual host '{invocation.vhost}' does not exist")
+    path = f"/api/vhosts/{segment(invocation.vhost)}"
+    invocation.node.request("PUT", path, {"tracing": is_on})
+
+
+def trace_on(invocation: Invocation) -> int:
+    """trace_on [--vhost VHOST]: until trace_off or the node's end."""
+    invocation.banner(f'Starting tracing for vhost "{invocation.vhost}" ...')
+    _set_tracing(invocation, is_on=True)
+    invocation.say(f"Trace enabled for vhost {invocation.vhost}")
+    return OK
+
+
+def trace_off(invocation: Invocation) -> int:
+    """trace_off [--vhost VHOST]."""
+    invocation.banner(f'Stopping tracing for vhost "{invocation.vhost}" ...')
+    _set_tracing(invocation, is_on=False)
+    invocation.say(f"Trace disabled for vhost {invocation.vhost}")
+    return OK
+
+
 def delete_vhost(invocation: Invocation) -> int:
     """delete_vhost NAME."""
     name = invocation.args[0]

@@ -25,6 +25,7 @@ from broker.parameter_rules import (
 from broker.pattern import BadPattern, compile_pattern
 from broker.queue.settings import QueueDeclaration
 from broker.resource import row_key
+from broker.trace import Tracer
 from broker.vhost import Edge, ExchangeDeclaration
 from management.reply import ApiError, Call, bad_request, not_found
 
@@ -240,6 +241,13 @@ def describe_vhost(node: Any, name: str, description: str | None, tags: list[str
         owner.tags = tags
     put_vhost(owner, node.engine.definitions)
     _staged(node)
+
+
+def set_tracing(node: Any, name: str, is_on: bool) -> None:
+    """Turn the firehose of a vhost on or off; not kept over a restart, as in RabbitMQ."""
+    owner = node.vhosts[name]
+    if is_on != (owner.tracer is not None):
+        owner.tracer = Tracer(owner, node.name, node.turn) if is_on else None
 
 
 def put_user(

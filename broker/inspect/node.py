@@ -54,7 +54,7 @@ def vhost_row(node: Any, vhost: Any) -> Row:
         **metadata,
         "default_queue_type": "undefined",
         "metadata": dict(metadata),
-        "tracing": False,
+        "tracing": vhost.tracer is not None,
         "cluster_state": {node.name: "running"},
         **totals(node, vhost.name),
     }

@@ -61,6 +61,9 @@ def publish(channel: Channel, run: PublishRun) -> None:
         for message in messages:
             _publish_one(channel, route, message)
         return
+    tracer = channel.vhost.tracer
+    if tracer is not None:
+        tracer.published(messages, route.queues, channel.tapped)
     enqueue(channel, route, route.queues, messages, flags, run.size)
 
 
@@ -151,6 +154,8 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
     queues = route.queues
     if queues is None or len(keys) > 1:
         queues = channel.vhost.route(route.exchange, keys, lambda: properties.headers or {})
+    if channel.vhost.tracer is not None:
+        channel.vhost.tracer.published([message], queues, channel.tapped, keys)
     if channel.transaction is not None:
         channel.transaction.add(route, queues, message)
         return

@@ -46,6 +46,8 @@ async def add(call: Call) -> web.Response:
         commands.add_vhost(call.node, name, None if call.caller.is_trusted else call.caller.name)
     if is_new or "description" in body or "tags" in body:
         commands.describe_vhost(call.node, name, body.get("description"), _tags(body.get("tags")))
+    if "tracing" in body:
+        commands.set_tracing(call.node, name, body["tracing"] in (True, "true"))
     return created() if is_new else no_content()
 
 

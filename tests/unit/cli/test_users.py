@@ -56,6 +56,18 @@ def test_vhosts(served: Served) -> None:
     assert (output.code, output.err) == (65, "Virtual host 'v1' does not exist\n")
 
 
+def test_tracing(served: Served) -> None:
+    output = served.ctl("trace_on")
+    assert output.out == 'Starting tracing for vhost "/" ...\nTrace enabled for vhost /\n'
+    assert "/\ttrue" in served.ctl("list_vhosts", "name", "tracing").out
+    output = served.ctl("trace_off", "-p", "/")
+    assert output.out == 'Stopping tracing for vhost "/" ...\nTrace disabled for vhost /\n'
+    assert "/\tfalse" in served.ctl("list_vhosts", "name", "tracing").out
+    output = served.ctl("trace_on", "-p", "nosuch")
+    assert (output.code, output.err) == (65, "Virtual host 'nosuch' does not exist\n")
+    assert "nosuch" not in served.node.vhosts
+
+
 def test_topic_permissions(served: Served) -> None:
     assert served.ctl("set_topic_permissions", "guest", "amq.topic", "a", "b").out == (
         'Setting topic permissions on "amq.topic" for user "guest" in vhost "/" ...\n'

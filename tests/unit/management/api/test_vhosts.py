@@ -17,5 +17,17 @@ def test_add_list_delete(served: Served) -> None:
     assert not [key for key in served.node.engine.definitions.rows if "v/1" in key[1]]
 
 
+def test_tracing_is_a_flag_of_the_vhost(served: Served) -> None:
+    assert served.get("/api/vhosts/%2F")["tracing"] is False
+    assert served.api("PUT", "/api/vhosts/%2F", {"tracing": True}).status == 204
+    assert served.get("/api/vhosts/%2F")["tracing"] is True
+    assert served.api("PUT", "/api/vhosts/%2F", {}).status == 204
+    assert served.node.vhosts["/"].tracer is not None
+    assert served.api("PUT", "/api/vhosts/%2F", {"tracing": "false"}).status == 204
+    assert served.node.vhosts["/"].tracer is None
+    assert served.api("PUT", "/api/vhosts/new", {"tracing": "true"}).status == 201
+    assert served.get("/api/vhosts/new")["tracing"] is True
+
+
 def test_sums(served: Served) -> None:
     assert served.get("/api/vhosts/%2F")["messages"] == 1_000_004
