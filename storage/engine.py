@@ -248,6 +248,11 @@ class Engine:
         """Bytes of a queue's objects on the disk side."""
         return self._writer.index_bytes(queue_id) if self._writer is not None else 0
 
+    @property
+    def unclaimed_count(self) -> int:
+        """Recovered queues that nobody opened yet, those whose name cannot be read included."""
+        return len(self._writer.context.recovered) if self._writer is not None else 0
+
     def stats(self) -> dict[str, int]:
         """Counters of the store, for metrics."""
         counters = self._writer.stats() if self._writer is not None else {}

@@ -26,6 +26,7 @@ from storage.queue_segment import Segment
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
 from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name
+from storage.swap import finish_swap
 from storage.terms import (
     dump_json,
     load_json,
@@ -56,6 +57,7 @@ def open_store(
     definitions_at: DefinitionsAt | None,
 ) -> tuple[StoreContext, RecoveryReport]:
     """Open what is in a data directory. Raises StoreRefused, and has then written nothing."""
+    finish_swap(filesystem, data_dir)
     recorded = recorded_store(filesystem, data_dir, options)
     parts = take_terms(filesystem, data_dir)
     definitions = (definitions_at or SqliteDefinitionStore)(f"{data_dir}/definitions.db")

@@ -28,7 +28,8 @@ SEGMENT_MARGIN = 64
 _RESERVED = 4096
 _MAGIC = b"BQT1"
 _FORMAT = 1
-_WAY_OUT = "set it back, or drain the queues and start with an empty data directory"
+FILE_SIZE_KEY = "msg_store_file_size_limit"
+ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
 
 
 def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
@@ -62,8 +63,8 @@ def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions)
     """Give what is recorded about a data directory, now if it is new. Raises StoreRefused, and has written nothing."""
     path = f"{data_dir}/{STORE_FILE}"
     limits = {
-        "msg_store_file_size_limit": options.segment_size_limit,
-        "queue_index_segment_entry_count": options.segment_entry_count,
+        FILE_SIZE_KEY: options.segment_size_limit,
+        ENTRY_COUNT_KEY: options.segment_entry_count,
     }
     if not filesystem.exists(path):
         if filesystem.exists(f"{data_dir}/vhosts"):
@@ -72,21 +73,38 @@ def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions)
         recorded = RecordedStore(path, uuid.uuid4().bytes, limits)
         reserve_segments(filesystem, recorded)
         return recorded
+    recorded = read_recorded(filesystem, data_dir)
+    if recorded.limits != limits:
+        raise LimitChanged(_limits_text(data_dir, recorded.limits, limits))
+    return recorded
+
+
+def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
+    """Give what STORE.json of an existing store says. Raises StoreRefused."""
+    path = f"{data_dir}/{STORE_FILE}"
     try:
         text = json.loads(filesystem.read_file(path))
         identity = uuid.UUID(hex=text["identity"])
-        found = {name: int(text[name]) for name in limits}
+        limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
         version, ceiling = int(text["format"]), int(text["segment_ceiling"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
     if version != _FORMAT:
         raise UnknownFormat(f"{path}: format {version} is not known")
-    for name, value in limits.items():
-        if found[name] != value:
-            raise LimitChanged(
-                f"{name} is {value} but the store in {data_dir} was made with {found[name]}: {_WAY_OUT}"
-            )
     return RecordedStore(path, identity.bytes, limits, ceiling, ceiling)
+
+
+def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -> str:
+    """Say which limits differ and both ways out of it."""
+    changed = [name for name, value in wanted.items() if found[name] != value]
+    differences = ", and ".join(
+        f"{name} is {wanted[name]} but the store in {data_dir} was made with {found[name]}"
+        for name in changed
+    )
+    return (
+        f"{differences}: set it back, or write the store anew with `burrowmq-store --data-dir {data_dir} resegment"
+        f" --file-size {wanted[FILE_SIZE_KEY]} --entries {wanted[ENTRY_COUNT_KEY]}`"
+    )
 
 
 def reserve_segments(filesystem: FileSystem, recorded: RecordedStore) -> None:

@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("protocol", "storage", "config", "broker", "management", "cli", "pyspark_amqp")
+PACKAGES = (
+    "protocol",
+    "storage",
+    "config",
+    "broker",
+    "management",
+    "offline",
+    "cli",
+    "pyspark_amqp",
+)
 
 MODULE_LINES = 600  # 400 is the aim; what stands between needs its reason in the module's docstring
 FUNCTION_LINES = 70
@@ -30,6 +39,7 @@ FORBIDDEN_NAMES = ("Manager", "Helper", "Util", "Utils", "Data", "Info")
 UNMIRRORED = {
     "broker/__main__.py": "started as a process by tests/integration",
     "cli/__main__.py": "started as a process by tests/integration",
+    "offline/streams.py": "declarations only",
     "storage/types.py": "declarations only",
     "protocol/events.py": "declarations only",
     "broker/clock.py": "declarations only",
@@ -253,6 +263,7 @@ def test_no_dead_module() -> None:
         "broker.__main__",
         "cli.__main__",
         "config.example",
+        "offline.__main__",
         "protocol._codec_py",
         "storage._record_py",
     }

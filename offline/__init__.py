@@ -1,0 +1,1 @@
+"""burrowmq-store: work on a data directory while no node uses it."""

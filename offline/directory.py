@@ -1,0 +1,88 @@
+"""A data directory in the hands of burrowmq-store: locked, and with the terms that its files were made under.
+
+State owned: the lock, between `open_directory` and `close`. Called by `offline.__main__` before a sub-command runs.
+Never makes a directory and never takes one that a node uses; a directory without a store is refused, because a
+mistyped path must not look like an empty store.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+from broker.data_directory import DataDirectory, DataDirectoryLocked
+from storage.errors import StorageError
+from storage.filesystem import OsFileSystem
+from storage.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
+
+
+class CannotUse(Exception):
+    """The data directory cannot be worked on; the text says why."""
+
+
+class StoreDirectory:
+    """A locked data directory; use as a context."""
+
+    def __init__(self, path: str, lock: DataDirectory, recorded: RecordedStore | None) -> None:
+        self.path = path
+        self.filesystem = OsFileSystem()
+        self._lock = lock
+        self._recorded = recorded
+
+    @property
+    def recorded(self) -> RecordedStore:
+        """What the store's files were made with; there is none in a directory opened with `must_exist=False`."""
+        assert self._recorded is not None
+        return self._recorded
+
+    @property
+    def is_clean(self) -> bool:
+        """Tell whether the node stopped cleanly."""
+        return os.path.exists(f"{self.path}/{CLEAN_FILE}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def files(self) -> list[str]:
+        """Give the path of every file below `vhosts`."""
+        found: list[str] = []
+        for folder, _, names in os.walk(f"{self.path}/vhosts"):
+            found += [f"{folder}/{name}" for name in names]
+        return sorted(found)
+
+    def close(self) -> None:
+        """Let a node have it again."""
+        self._lock.unlock()
+
+
+def open_directory(path: str, *, must_exist: bool = True) -> StoreDirectory:
+    """Lock a data directory. Raises CannotUse, and has then written nothing.
+
+    `must_exist=False` is for a command that makes the store; the directory itself is made then.
+    """
+    path = path.rstrip("/") or "/"
+    is_there = os.path.exists(f"{path}/{STORE_FILE}")
+    if must_exist and not is_there:
+        raise CannotUse(f"{path} is not a data directory: it has no {STORE_FILE}")
+    lock = DataDirectory(path)
+    try:
+        lock.lock()
+    except DataDirectoryLocked as error:
+        raise CannotUse(str(error)) from error
+    except OSError as error:
+        raise CannotUse(f"{path}: {error.strerror or error}") from error
+    try:
+        recorded = read_recorded(OsFileSystem(), path) if is_there else None
+    except (StorageError, OSError) as error:
+        lock.unlock()
+        raise CannotUse(str(error)) from error
+    return StoreDirectory(path, lock, recorded)

@@ -1,0 +1,263 @@
+"""`burrowmq-store resegment`: the store written anew with another segment file size or entry count.
+
+Every message is read from the old store and appended to a new one beside it, queue by queue, in order; a message that
+several queues share is still stored once. The new store takes the old one's place at once (storage.swap), so that a
+kill at any moment leaves the old store as it was or the new one complete. Needs room for the live messages once more.
+State owned: where shared messages went, 8 bytes for each slot of a segment that has any.
+"""
+
+from __future__ import annotations
+
+import argparse
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from config import units
+from offline.directory import CannotUse, StoreDirectory
+from offline.progress import Progress, size_text
+from offline.streams import Streams
+from storage.definition_store import DefinitionChange, DefinitionStore
+from storage.engine import Engine
+from storage.queue_log import QueueLog
+from storage.swap import begin_swap, commit_swap
+from storage.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
+from storage.types import NO_HANDLE, ON_DISK, LoadedMessage, RecoveryReport, StoreOptions
+
+OK = 0
+_READ_COUNT = 2048
+_READ_BYTES = 8 << 20
+# Shares of a message's size that the new store needs besides: record heads, index entries, seals.
+_ENTRY_BYTES = 64
+_ROOM = 64 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--file-size",
+        type=_checked(units.binary_size(64 * 1024, 2**31)),
+        metavar="N",
+        help=f"the new {FILE_SIZE_KEY}, as in rabbitmq.conf: 33554432 or 32MiB",
+    )
+    parser.add_argument(
+        "--entries",
+        type=_checked(units.integer(256, 65536)),
+        metavar="N",
+        help=f"the new {ENTRY_COUNT_KEY}",
+    )
+
+
+def _checked(read: Callable[[str], int]) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return convert
+
+
+def run(directory: StoreDirectory, arguments: argparse.Namespace, streams: Streams) -> int:
+    """Write the store anew, unless it has the limits that are asked for."""
+    found = directory.recorded.limits
+    wanted = {
+        FILE_SIZE_KEY: arguments.file_size or found[FILE_SIZE_KEY],
+        ENTRY_COUNT_KEY: arguments.entries or found[ENTRY_COUNT_KEY],
+    }
+    if wanted == found:
+        streams.report.write("the store has these limits already: nothing to do\n")
+        return OK
+    count, size = resegment(directory, wanted, streams)
+    limits = ", ".join(f"{name} = {value}" for name, value in wanted.items())
+    streams.report.write(f"{count} messages, {size_text(size)}, written anew with {limits}\n")
+    return OK
+
+
+def resegment(
+    directory: StoreDirectory, wanted: dict[str, int], streams: Streams
+) -> tuple[int, int]:
+    """Write the store anew; gives how many messages and bytes it has. Raises StorageError or CannotUse."""
+    path, filesystem = directory.path, directory.filesystem
+    old = _engine(directory, path, directory.recorded.limits, streams)
+    report = old.recover()
+    old.start_inline()
+    try:
+        size = sum(queue.bytes for queue in report.queues.values())
+        _refuse_unnamed(report, old)
+        _refuse_without_room(directory, report.messages, size)
+        new = _engine(directory, begin_swap(filesystem, path), wanted, streams)
+        new.recover()
+        new.start_inline()
+        with Progress(streams.errors, "rewriting", size) as progress:
+            copy = _Copy(old, new, progress)
+            for vhost, name in sorted(report.queues):
+                copy.queue(vhost, name)
+        new.close()
+    finally:
+        # As it was: clean, so that the next start need not look at every file.
+        old.close()
+    commit_swap(filesystem, path)
+    return copy.count, size
+
+
+def _engine(
+    directory: StoreDirectory, path: str, limits: dict[str, int], streams: Streams
+) -> Engine:
+    options = StoreOptions(
+        confirm="written",
+        segment_size_limit=limits[FILE_SIZE_KEY],
+        segment_entry_count=limits[ENTRY_COUNT_KEY],
+    )
+    return Engine(path, directory.filesystem, options, _Notes(streams), Carried, _NoDefinitions)
+
+
+def _refuse_unnamed(report: RecoveryReport, old: Engine) -> None:
+    """A queue whose name file is damaged is known to its definition only: a node puts that right."""
+    unnamed = old.unclaimed_count - len(report.queues)
+    if unnamed:
+        raise CannotUse(
+            f"{unnamed} queues have a damaged name file: start the node and stop it once, which writes it again"
+        )
+
+
+def _refuse_without_room(directory: StoreDirectory, count: int, size: int) -> None:
+    needed = size + count * _ENTRY_BYTES + _ROOM
+    free = directory.filesystem.disk_free(directory.path)
+    if free < needed:
+        raise CannotUse(
+            f"{directory.path}: about {size_text(needed)} are needed, {size_text(free)} are free"
+        )
+
+
+@dataclass(slots=True)
+class Carried:
+    """A message on its way from one store to the other."""
+
+    exrk: bytes
+    raw: bytes
+    size: int
+    flags: int
+    handle: int = NO_HANDLE
+
+
+@dataclass(slots=True)
+class _Copy:
+    """The copying of all queues."""
+
+    old: Engine
+    new: Engine
+    progress: Progress
+    count: int = 0
+    # Per old segment, the new handle + 1 of each slot that was copied: its other queues refer to that.
+    _moved: dict[int, array[int]] = field(default_factory=dict)
+
+    def queue(self, vhost: str, name: str) -> None:
+        """Copy one queue."""
+        source = self.old.open_queue(vhost, name, durable=True)
+        target = self.new.open_queue(vhost, name, durable=True)
+        delivered = source.next_deliver_seq
+        next_seq = deliver_seq = 0
+        for loaded in _batches(source):
+            old_handles = [self._prepare(message) for _, message, _ in loaded]
+            messages = [message for _, message, _ in loaded]
+            size = sum(message.size for message in messages)
+            expiries = [expiry for _, _, expiry in loaded]
+            target.append(next_seq, messages, expiries if any(expiries) else None, size)
+            self.new.hand_over()
+            for handle, message in zip(old_handles, messages, strict=True):
+                if handle >= 0:
+                    self._note(handle, message.handle)
+            next_seq += len(loaded)
+            deliver_seq += sum(seq < delivered for seq, _, _ in loaded)
+            self.count += len(loaded)
+            self.progress.add(size)
+        target.set_delivered(deliver_seq)
+
+    def _prepare(self, message: object) -> int:
+        """Make a message of the old store one of the new; gives its old handle."""
+        assert isinstance(message, Carried)
+        handle = message.handle
+        message.flags &= ~ON_DISK
+        slots = self._moved.get(handle >> 32) if handle >= 0 else None
+        slot = handle & 0xFFFF_FFFF
+        moved = slots[slot] if slots is not None and slot < len(slots) else 0
+        message.handle = moved - 1 if moved else NO_HANDLE
+        return handle
+
+    def _note(self, old_handle: int, new_handle: int) -> None:
+        slots = self._moved.setdefault(old_handle >> 32, array("Q"))
+        slot = old_handle & 0xFFFF_FFFF
+        if slot >= len(slots):
+            slots.extend(array("Q", bytes(8 * (slot + 1 - len(slots)))))
+        slots[slot] = new_handle + 1
+
+
+def _batches(source: QueueLog) -> Iterator[list[LoadedMessage]]:
+    """Read a queue from its first message to its last."""
+    seq = source.recovered.first_seq if source.recovered is not None else 0
+    while seq < source.next_seq:
+        answer = source.read(seq, _READ_COUNT, _READ_BYTES, _unanswered)
+        assert answer is not None
+        loaded, next_seq = answer
+        if loaded:
+            yield loaded
+        elif next_seq == seq:
+            return
+        seq = next_seq
+
+
+def _unanswered(_: list[LoadedMessage], __: int) -> None:
+    raise AssertionError("inline reads are answered at once")
+
+
+class _NoDefinitions(DefinitionStore):
+    """Definitions stay in their own file, which is not touched."""
+
+    def __init__(self, _: str) -> None:
+        """Open nothing."""
+
+    def load(self) -> list[DefinitionChange]:
+        """There are none here."""
+        return []
+
+    def commit(self, changes: list[DefinitionChange]) -> None:
+        """Nobody changes a definition."""
+        raise AssertionError(changes)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class _Notes:
+    """What the stores report, on the error stream: a message that cannot be read is left behind."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def segment_rolled(self, store: str, segment: int) -> None:
+        """Nothing to say."""
+
+    def segment_deleted(self, store: str, segment: int) -> None:
+        """Nothing to say."""
+
+    def compaction_finished(
+        self, store: str, segment: int, freed_bytes: int, copied_bytes: int
+    ) -> None:
+        """Nothing to say."""
+
+    def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
+        """A message is left behind."""
+        self._streams.errors.write(f"lost: {place}: {seq_or_handle}: {reason}\n")
+
+    def recovery_finished(self, clean: bool, messages: int, lost: int, duration_ms: float) -> None:
+        """Nothing to say."""
+
+    def sync_failed(self, path: str, reason: str) -> None:
+        """Say it."""
+        self._streams.errors.write(f"sync failed: {path}: {reason}\n")
+
+    def space_exhausted(self, path: str, is_exhausted: bool) -> None:
+        """Say it."""
+        if is_exhausted:
+            self._streams.errors.write(f"the disk is full: {path}\n")

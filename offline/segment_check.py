@@ -1,0 +1,159 @@
+"""The shared store of one vhost under `burrowmq-store check`: each segment file scanned with all its checksums.
+
+Called after the queues, whose references are in the tally. Which file of a segment counts, and which missing handle is
+lost and which was only removed, follows recovery's rules (storage.segment_scan, storage.segment_recovery); nothing is
+written. State owned: none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from offline.directory import StoreDirectory
+from offline.progress import Progress
+from offline.report import FileReport
+from storage import record
+from storage.errors import StoreRefused
+from storage.references import ReferenceTally
+from storage.segment import (
+    SegmentFile,
+    SegmentHeader,
+    SlotTable,
+    TableLayout,
+    parse_file_header,
+    parse_file_name,
+    read_seal,
+)
+from storage.segment_scan import scan_records
+from storage.terms import FILE_SIZE_KEY
+
+
+@dataclass(slots=True)
+class SegmentsCheck:
+    """What was found: a report for each file, and the handles that an index has and no file holds."""
+
+    reports: list[FileReport] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """One file: its tables by segment number, and the slots whose record is bad though the seal vouches for it."""
+
+    report: FileReport
+    is_sealed: bool
+    generation: int
+    tables: dict[int, SlotTable] = field(default_factory=dict)
+    bad: dict[int, list[int]] = field(default_factory=dict)
+
+
+def check_segments(
+    directory: StoreDirectory, path: str, tally: ReferenceTally, progress: Progress
+) -> SegmentsCheck:
+    """Scan a store's directory."""
+    found = SegmentsCheck()
+    filesystem = directory.filesystem
+    scanned: list[_Scanned] = []
+    for name in filesystem.listdir(path) if filesystem.exists(path) else ():
+        place = parse_file_name(name)
+        if place is not None:
+            scanned.append(_scan(directory, f"{path}/{name}", place, progress))
+    scanned.sort(key=lambda one: (one.is_sealed or one.generation == 0, one.generation))
+    owners = {number: one for one in scanned for number in one.tables}
+    for number in tally.segments():
+        owner = owners.get(number)
+        if owner is None:
+            continue  # deleted when its last message went: the acks of those left did not reach the disk
+        table = owner.tables[number]
+        missing = table.restore_slots(tally.counts(number), tally.large_counts(number))
+        base = number << 32
+        found.lost += [
+            base | slot for slot in owner.bad.get(number, ()) if tally.count_of(base | slot)
+        ]
+        if not owner.is_sealed:  # a seal has no place for what was removed: that is not lost
+            found.lost += [base | slot for slot in missing if not table.is_beyond(slot)]
+    for one in scanned:
+        mine = [table for number, table in one.tables.items() if owners[number] is one]
+        one.report.live_bytes = sum(table.live_bytes for table in mine)
+        if not mine:
+            one.report.notes.append("superseded by a later generation")
+        found.reports.append(one.report)
+    found.reports.sort(key=lambda report: report.path)
+    return found
+
+
+def _scan(
+    directory: StoreDirectory, path: str, place: tuple[int, int], progress: Progress
+) -> _Scanned:
+    report = FileReport(path)
+    number, generation = place
+    file = SegmentFile(directory.filesystem, path, number, generation)
+    try:
+        data = directory.filesystem.read_file(path)
+        sealed = read_seal(file.file(), record.seed_of(directory.recorded.identity))
+    except OSError as error:
+        report.problems.append(f"cannot be read: {error.strerror or error}")
+        return _Scanned(report, is_sealed=False, generation=generation)
+    report.size = len(data)
+    progress.add(len(data))
+    _check_header(report, data, directory)
+    one = _Scanned(report, sealed is not None, generation)
+    if sealed is None:
+        _check_unsealed(one, file, data, directory)
+    else:
+        _check_sealed(one, file, data, sealed[1], directory)
+    return one
+
+
+def _check_sealed(
+    one: _Scanned,
+    file: SegmentFile,
+    data: bytes,
+    layouts: list[TableLayout],
+    directory: StoreDirectory,
+) -> None:
+    """The seal says where the records are: look at each of them."""
+    seed = record.seed_of(directory.recorded.identity)
+    for layout in layouts:
+        table = one.tables[layout.segment_no] = SlotTable(file, layout)
+        offsets = layout.offsets
+        places = [at for at in range(len(table)) if offsets[at] < offsets[at + 1]]
+        slots = [table.slot_at(at) for at in places]
+        starts = [offsets[at] for at in places]
+        records = record.unpack_many(data, starts, layout.segment_no, slots, seed)
+        bad = [slot for slot, found in zip(slots, records, strict=True) if found is None]
+        one.report.records += len(slots) - len(bad)
+        if bad:
+            one.bad[layout.segment_no] = bad
+            one.report.problems.append(f"{len(bad)} bad records, the first in slot {bad[0]}")
+
+
+def _check_unsealed(
+    one: _Scanned, file: SegmentFile, data: bytes, directory: StoreDirectory
+) -> None:
+    """Find the records by themselves, as a start does after a crash."""
+    report = one.report
+    expected = file.segment_no if file.generation == 0 else None
+    scan = scan_records(data, expected, record.seed_of(directory.recorded.identity))
+    one.tables = {layout.segment_no: SlotTable(file, layout) for layout in scan.layouts}
+    for table in one.tables.values():
+        offsets = table.offsets
+        report.records += sum(offsets[at] < offsets[at + 1] for at in range(len(table)))
+    report.notes.append("not sealed")
+    if scan.end < len(data):
+        report.notes.append(f"torn end of {len(data) - scan.end} B")
+    report.problems += [f"bad bytes {start}-{end - 1}" for start, end in scan.bad]
+
+
+def _check_header(report: FileReport, data: bytes, directory: StoreDirectory) -> None:
+    try:
+        header: SegmentHeader | None = parse_file_header(data)
+    except StoreRefused as error:
+        report.problems.append(str(error))
+        return
+    if header is None:
+        report.problems.append("damaged header")
+    elif header.identity != directory.recorded.identity:
+        report.problems.append("belongs to another store")
+    elif header.size_limit != directory.recorded.limits[FILE_SIZE_KEY]:
+        report.problems.append(f"made with {FILE_SIZE_KEY} = {header.size_limit}")

@@ -1,0 +1,96 @@
+"""A data directory with queues in it, made by the store itself, for tests of burrowmq-store and of damage."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from offline.streams import Streams
+from storage.engine import Engine
+from storage.filesystem import OsFileSystem
+from storage.types import StoreOptions
+from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message
+from tests.support.sim_filesystem import SimFileSystem
+from tests.support.stored_message import FakeMessage
+
+FILE_SIZE = 64 * 1024
+ENTRIES = 256
+OPTIONS = StoreOptions(segment_size_limit=FILE_SIZE, segment_entry_count=ENTRIES)
+SMALL, LARGE = 40, 5000  # below and above the embed threshold
+
+
+def open_engine(path: Path, options: StoreOptions = OPTIONS, filesystem=None) -> Engine:
+    """A recovered engine that works inline."""
+    engine = Engine(
+        str(path),
+        filesystem or OsFileSystem(),
+        options,
+        SilentObserver(),
+        FakeMessage,
+        lambda _: SimDefinitions(SimFileSystem(), {}),
+    )
+    engine.report = engine.recover()  # type: ignore[attr-defined]
+    engine.start_inline()
+    return engine
+
+
+def commit(engine: Engine) -> None:
+    """Make what is staged durable."""
+    engine.require_sync()
+    engine.hand_over()
+
+
+def read_all(engine: Engine, name: str) -> list[tuple[int, bytes, int]]:
+    """(flags, raw, expiry) of every message of a queue of the vhost `/`, in order."""
+    log = engine.open_queue("/", name, durable=True)
+    found: list[tuple[int, bytes, int]] = []
+    seq = 0
+    while seq < log.next_seq:
+        answer = log.read(seq, 100, 1 << 20, lambda *_: None)
+        assert answer is not None
+        found += [(seq, message.raw, expiry) for seq, message, expiry in answer[0]]
+        assert answer[1] > seq
+        seq = answer[1]
+    return found
+
+
+def make_store(path: Path, *, is_clean: bool = True) -> dict[str, list[bytes]]:
+    """Three queues: small messages, a mix, and a second queue that shares the mix's large ones. Gives the bodies."""
+    engine = open_engine(path)
+    small = [make_message(at, SMALL, True) for at in range(300)]
+    mixed = [make_message(1000 + at, (SMALL, LARGE)[at % 2], True) for at in range(400)]
+    logs = {name: engine.open_queue("/", name, durable=True) for name in ("small", "mixed", "also")}
+    logs["small"].append(0, small, None, 300 * SMALL)
+    for first in range(0, 400, 100):
+        run = mixed[first : first + 100]
+        logs["mixed"].append(first, run, [first + 1] * 100, 50 * (SMALL + LARGE))
+        logs["also"].append(first, run, None, 50 * (SMALL + LARGE))
+        commit(engine)
+    logs["small"].ack(0, 99)
+    logs["mixed"].ack_many(list(range(0, 400, 4)))
+    logs["small"].set_delivered(150)
+    commit(engine)
+    if is_clean:
+        engine.close()
+    else:
+        engine.idle()
+    return {
+        "small": [message.raw for message in small[100:]],
+        "mixed": [message.raw for at, message in enumerate(mixed) if at % 4],
+        "also": [message.raw for message in mixed],
+    }
+
+
+def bodies_of(path: Path, options: StoreOptions = OPTIONS) -> dict[str, list[bytes]]:
+    """Start on a directory, read everything and stop cleanly."""
+    engine = open_engine(path, options)
+    found = {
+        name: [raw for _, raw, _ in read_all(engine, name)] for name in ("small", "mixed", "also")
+    }
+    engine.close()
+    return found
+
+
+def streams() -> Streams:
+    """Streams that keep what is written."""
+    return Streams(io.StringIO(), io.StringIO())

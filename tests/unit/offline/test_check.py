@@ -1,0 +1,158 @@
+"""`burrowmq-store check`: what it reports of whole and of damaged files, and that it writes nothing.
+
+Covers: offline/check.py, offline/queue_check.py, offline/segment_check.py, offline/report.py, offline/directory.py,
+    offline/__main__.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offline.__main__ import main
+from tests.support import offline_store
+
+
+def check(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
+    code = main(["--data-dir", str(path), "check", *options])
+    return code, capsys.readouterr().out
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and file.name != "LOCK"
+    }
+
+
+def flip(path: Path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 0x10
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_whole_store_is_fine_and_stays_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_clean: bool
+) -> None:
+    offline_store.make_store(tmp_path, is_clean=is_clean)
+    before = contents(tmp_path)
+    code, report = check(tmp_path, capsys)
+    assert code == 0
+    assert contents(tmp_path) == before
+    assert "DAMAGED" not in report
+    assert "3 queues, 900 messages" in report
+    assert "0 damaged files, 0 lost messages" in report
+    assert "queue 'small' in vhost '/'" in report
+    assert len(report.splitlines()) == len([name for name in before if "vhosts" in name]) + 4
+
+
+def test_live_and_garbage_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = offline_store.open_engine(tmp_path)
+    log = engine.open_queue("/", "q", durable=True)
+    messages = [offline_store.make_message(at, 5000, True) for at in range(10)]
+    log.append(0, messages, None, 50_000)
+    offline_store.commit(engine)
+    log.ack(0, 2)
+    offline_store.commit(engine)
+    engine.close()
+    _, report = check(tmp_path, capsys)
+    lines = [line for line in report.splitlines() if "0.g0.seg" in line]
+    assert "(" in lines[0]
+    size = (tmp_path / lines[0].split()[0]).stat().st_size
+    live = int(lines[0].split("live ")[1].split(" ")[0])
+    assert 0 < live < size
+
+
+@pytest.mark.parametrize(
+    ("pattern", "offset", "lost"),
+    [
+        (
+            "**/0.g0.seg",
+            500,
+            1,
+        ),  # a body of the shared store, in one queue's ack'ed and another's live entry
+        ("**/0.g0.seg", 10, 0),  # its header
+        ("**/0.qi", 10, 0),
+        ("**/.queue_name", 8, 0),
+        ("**/.vhost_name", 0, 0),
+    ],
+)
+def test_damage_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pattern: str, offset: int, lost: int
+) -> None:
+    offline_store.make_store(tmp_path)
+    flip(sorted(tmp_path.glob(pattern))[0], offset)
+    code, report = check(tmp_path, capsys)
+    assert code == 1
+    assert report.count("DAMAGED") == 1
+    assert "1 damaged files" in report
+    assert (" 0 lost messages" not in report) == bool(lost)
+
+
+def test_a_bad_body_or_entry_of_a_queue_costs_that_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path)
+    store = sorted(tmp_path.rglob("1.qs"))[0]
+    flip(store, store.stat().st_size - 5)
+    code, report = check(tmp_path, capsys, "--problems")
+    assert code == 1
+    assert "bad record in place" in report
+    assert "1 damaged files, 1 lost messages" in report
+    assert len(report.splitlines()) == 1 + 4
+
+
+def test_a_missing_store_file_is_damage_after_a_clean_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path)
+    next(tmp_path.rglob("0.qs")).unlink()
+    code, report = check(tmp_path, capsys)
+    assert code == 1
+    assert "is missing" in report
+
+
+def test_a_torn_end_after_a_crash_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path, is_clean=False)
+    segments = sorted(tmp_path.rglob("*.seg"), key=lambda file: int(file.name.partition(".")[0]))
+    with segments[-1].open("ab") as file:
+        file.write(b"\xa5\x51\x01\x00 half a record")
+    code, report = check(tmp_path, capsys)
+    assert code == 0
+    assert "torn end of 18 B" in report
+
+
+def test_what_is_no_data_directory_is_refused_and_not_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path / "none"), "check"]) == 69
+    assert "is not a data directory" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "STORE.json").write_text("{}")
+    assert main(["--data-dir", str(tmp_path), "check"]) == 69
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from broker.data_directory import DataDirectory
+
+    offline_store.make_store(tmp_path)
+    lock = DataDirectory(str(tmp_path))
+    lock.lock()
+    assert main(["--data-dir", str(tmp_path), "check"]) == 69
+    assert "is in use by process" in capsys.readouterr().err
+    lock.unlock()
+
+
+def test_bad_arguments_are_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--data-dir", "x", "resegment", "--file-size", "small"])
+    assert ended.value.code == 64
+    assert "file-size" in capsys.readouterr().err
