@@ -98,7 +98,7 @@ COMMANDS: dict[str, Command] = {
     "add_vhost": Command("cli.users", "add_vhost", "<vhost> [--description <text>] [--tags <tags>]"
                          " [--default-queue-type <type>]", "Creates a virtual host", 1, 1,
                          ("description", "tags", "default-queue-type")),
-    "trace_on": Command("cli.users", "trace_on", VHOST.strip(), "Starts tracing: copies of all messages go to amq.rabbitmq.trace"),
+    "trace_on": Command("cli.users", "trace_on", VHOST.strip(), "Starts tracing"),
     "trace_off": Command("cli.users", "trace_off", VHOST.strip(), "Stops tracing"),
     "delete_vhost": Command("cli.users", "delete_vhost", "<vhost>", "Deletes a virtual host", 1, 1),
     "set_topic_permissions": Command("cli.users", "set_topic_permissions",
