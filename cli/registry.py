@@ -68,6 +68,8 @@ COMMANDS: dict[str, Command] = {
     "import_definitions": Command("cli.definitions", "import_definitions",
                                   '<file_path | "-"> [--format <json>] [--skip-if-unchanged]',
                                   "Imports definitions from JSON", 0, 1, ("format", "skip-if-unchanged")),
+    "backup": Command("cli.backup", "backup", "[--no-wait] <directory>",
+                      "Backs the node up into a directory of its machine, while it runs", 1, 1, ("no-wait",)),
     # health checks
     "check_running": Command("cli.checks", "check_running", "", "Checks that the node is fully started"),
     "is_running": Command("cli.checks", "check_running", "", "Checks that the node is fully started"),

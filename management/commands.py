@@ -8,6 +8,7 @@ words. Changes of durable things are staged in the batch being collected; `durab
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 from broker import inspect, parameters
@@ -23,11 +24,13 @@ from broker.parameter_rules import (
     vhost_limits,
 )
 from broker.pattern import BadPattern, compile_pattern
+from broker.product import VERSION
 from broker.queue.settings import QueueDeclaration
 from broker.resource import row_key
 from broker.trace import Tracer
 from broker.vhost import Edge, ExchangeDeclaration
 from management.reply import ApiError, Call, bad_request, not_found
+from storage.errors import StorageError
 
 COMMIT_TIMEOUT_S = 10.0
 # Entries of a definitions document that are taken over before other work gets its turn.
@@ -392,6 +395,31 @@ def close_sessions(sessions: list[Any], reason: str) -> int:
     for session in sessions:
         session.force_close(reason)
     return len(sessions)
+
+
+def backup_refusal(node: Any, directory: str) -> str:
+    """Why a directory is no place for a backup, empty when it is one. Looks at files."""
+    try:
+        node.engine.check_backup(directory)
+    except (StorageError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def start_backup(node: Any, directory: str) -> Any:
+    """Have everything staged so far backed up; the job. Raises: ApiError 400."""
+    labels = {
+        "product": "BurrowMQ",
+        "version": VERSION,
+        "node": node.name,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        job = node.engine.start_backup(directory, labels)
+    except StorageError as error:
+        raise bad_request(str(error)) from error
+    _staged(node)
+    return job
 
 
 def stop_node(node: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from storage.types import JsonValue, OnRead, StoredMessage
+from storage.types import BackupJob, JsonValue, OnRead, StoredMessage
 
 
 class Open(NamedTuple):
@@ -79,7 +79,10 @@ Command = Open | Append | Ack | AckMany | Discard | Delete | DeleteVhost | DropU
 
 @dataclass(slots=True)
 class Batch:
-    """The commands of one epoch. `size` is the bytes it holds in memory, `sync` whether somebody waits for it."""
+    """The commands of one epoch. `size` is the bytes it holds in memory, `sync` whether somebody waits for it.
+
+    `backup` is to be cut when the batch is applied.
+    """
 
     epoch: int
     commands: list[Command] = field(default_factory=list)
@@ -87,10 +90,11 @@ class Batch:
     touched: set[int] = field(default_factory=set)
     size: int = 0
     sync: bool = False
+    backup: BackupJob | None = None
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write and nobody waits."""
-        return not (self.commands or self.definitions or self.sync)
+        return not (self.commands or self.definitions or self.sync or self.backup)
 
 
 @dataclass(slots=True)

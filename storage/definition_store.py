@@ -37,6 +37,9 @@ class DefinitionStore(Protocol):
     def commit(self, changes: list[DefinitionChange]) -> None:
         """Make the changes durable, in order. Raises DiskFull or StorageError; then nothing has changed."""
 
+    def copy_to(self, path: str) -> None:
+        """Write a copy of what is committed into a new file. Raises DiskFull or StorageError."""
+
     def close(self) -> None:
         """Close it; committing afterwards is an error."""
 
@@ -76,6 +79,15 @@ class SqliteDefinitionStore:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
                 raise DiskFull(f"definitions: {error}") from error
             raise StorageError(f"definitions were not committed: {error}") from error
+
+    def copy_to(self, path: str) -> None:
+        """Write a compact copy of what is committed: one file, no journal beside it."""
+        try:
+            self._connection.execute("VACUUM INTO ?", (path,))
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+                raise DiskFull(f"definitions: {error}") from error
+            raise StorageError(f"definitions were not copied: {error}") from error
 
     def close(self) -> None:
         """Checkpoint and close."""

@@ -19,12 +19,13 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
+from storage.backup import Cut, make_backup, take_cut
 from storage.batch import Batch, ReadRequest
 from storage.compaction import CompactionPlan
 from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed
 from storage.message_store import MessageStore
 from storage.recovery import save_clean
-from storage.types import LoadedMessage, Post
+from storage.types import BackupJob, LoadedMessage, Post
 from storage.writer import Writer
 
 _SPACE_RETRY_S = 0.1
@@ -68,7 +69,7 @@ class Backend(Protocol):
         """Do what an idle moment is for, now if there is no thread that does."""
 
     def close(self, batch: Batch | None, ends: Ends) -> None:
-        """Apply a last batch and stop cleanly. Raises StorageError when the stop is not clean."""
+        """Apply a last batch and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
 
 
 class _Work:
@@ -165,6 +166,32 @@ class _Work:
                     store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
                 )
 
+    def cut(self, job: BackupJob) -> Cut | None:
+        """Take a backup's cut; None, and the job has failed, when that is not possible."""
+        began = monotonic_ms()
+        try:
+            with self.lock:
+                return take_cut(self.writer.context, self.writer.durable_queues(), job)
+        except StorageError as error:
+            job.fail(str(error))
+            return None
+        finally:
+            job.cut_ms = monotonic_ms() - began
+
+    def back_up(self, cut: Cut, job: BackupJob, pause: Callable[[float], bool]) -> None:
+        """Build the backup of a cut; whatever goes wrong is the job's end and nobody else's."""
+        rescues = self.writer.counters.rescues
+        try:
+            make_backup(self.writer.context.filesystem, cut, job, pause)
+        except Exception as error:  # noqa: BLE001 - the thread's last line
+            is_known = isinstance(error, StorageError)
+            job.fail(str(error) if is_known else "".join(traceback.format_exception(error)))
+            return
+        if self.writer.counters.rescues != rescues:
+            job.fail("a sync failed meanwhile and entries were changed in place: make it again")
+            return
+        job.state = "done"
+
     def close(self, ends: Ends) -> None:
         """Stop cleanly. Raises StorageError."""
         writer = self.writer
@@ -187,6 +214,8 @@ class InlineBackend:
     def submit(self, batch: Batch) -> None:
         """Apply a batch and report it."""
         self._apply(batch)
+        if batch.backup is not None and (cut := self._work.cut(batch.backup)) is not None:
+            self._work.back_up(cut, batch.backup, lambda _: False)
         self._client.batch_finished(batch)
 
     def _apply(self, batch: Batch) -> None:
@@ -259,6 +288,7 @@ class ThreadedBackend:
         self._next_check = 0.0
         self._next_upkeep = 0.0
         self._copier: threading.Thread | None = None
+        self._backup: threading.Thread | None = None
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
         self._reader = threading.Thread(target=self._run_reader, name="reader", daemon=True)
         self._disk.start()
@@ -357,6 +387,8 @@ class ThreadedBackend:
             self._work.writer.context.observer.space_exhausted("", False)
             self._post(lambda: self._client.space_changed(False))
         self._post(lambda: self._client.batch_finished(batch))
+        if batch.backup is not None:
+            self._start_backup(batch.backup)
         now = time.monotonic()
         if now >= self._next_upkeep:  # a busy node has no idle moment
             self._next_upkeep = now + 2 * self._idle_s
@@ -369,6 +401,8 @@ class ThreadedBackend:
         """The last thing that the thread does, whatever comes of it."""
         if self._copier is not None:
             self._copier.join()
+        if self._backup is not None:
+            self._backup.join()
         if self._failure is not None:
             return
         try:
@@ -401,6 +435,19 @@ class ThreadedBackend:
             is_done = False
         finally:
             self._inbox.put(_Copied(store, plan, is_done))
+
+    # -- backups --------------------------------------------------------------------------------------------------
+
+    def _start_backup(self, job: BackupJob) -> None:
+        cut = self._work.cut(job)
+        if cut is not None:
+            self._backup = threading.Thread(
+                target=self._work.back_up,
+                args=(cut, job, self._closing.wait),
+                name="backup",
+                daemon=True,
+            )
+            self._backup.start()
 
     # -- the reader thread ----------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage.backup import BackupRefused, refuse_directory
 from storage.batch import Batch, Command, DeleteVhost, DropUnclaimed, Open, ReadRequest
 from storage.definition_store import DefinitionStore
 from storage.disk import Backend, InlineBackend, ThreadedBackend, monotonic_ms
@@ -22,6 +23,7 @@ from storage.filesystem import FileSystem
 from storage.queue_log import QueueLog
 from storage.recovery import open_store
 from storage.types import (
+    BackupJob,
     JsonValue,
     LoadedMessage,
     LoadMessage,
@@ -85,6 +87,7 @@ class Engine:
         self.epoch = 1
         self.backlog_bytes = 0
         self.failure: str | None = None
+        self.backup: BackupJob | None = None  # the last one
         self._data_dir = data_dir
         self._filesystem = filesystem
         self._observer = observer
@@ -185,6 +188,8 @@ class Engine:
     def store_failed(self, reason: str) -> None:
         """The store gave up: no commit will be reported any more."""
         self.failure = reason
+        if self.backup is not None and self.backup.state == "waiting":
+            self.backup.fail(reason)
         self.on_failed(reason)
 
     def space_changed(self, is_exhausted: bool) -> None:
@@ -214,6 +219,27 @@ class Engine:
         for log in [log for log in self._logs.values() if log.vhost == vhost]:
             log.delete()
         self.collect(DeleteVhost(0, vhost), 0)
+
+    # -- backups --------------------------------------------------------------------------------------------------
+
+    def check_backup(self, directory: str) -> None:
+        """Refuse a directory that is no place for a backup. Looks at files: any thread but the loop's.
+
+        Raises BackupRefused; OSError when the directory cannot be looked at.
+        """
+        refuse_directory(self._filesystem, directory, self._data_dir)
+
+    def start_backup(self, directory: str, labels: dict[str, JsonValue]) -> BackupJob:
+        """Have the store backed up as it is after the current batch; the job tells how that goes.
+
+        Raises BackupRefused when there can be no backup now.
+        """
+        if self.failure is not None or self._backend is None:
+            raise BackupRefused("the store has failed" if self.failure else "the store is closed")
+        if self.backup is not None and not self.backup.is_over:
+            raise BackupRefused(f"a backup to {self.backup.directory} is being made")
+        job = self.backup = self._batch.backup = BackupJob(directory, labels)
+        return job
 
     def stage_definition(self, kind: str, key: str, value: JsonValue) -> None:
         """Put a definition row's change into the current batch."""

@@ -82,6 +82,9 @@ class FileSystem(Protocol):
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing the target."""
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name on the same file system. Raises FileExistsError, OSError EXDEV."""
+
     def unlink(self, path: str) -> None:
         """Remove a file. Raises FileNotFoundError."""
 
@@ -244,6 +247,10 @@ class OsFileSystem:
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing the target."""
         os.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """Make a hard link."""
+        os.link(source, target)
 
     def unlink(self, path: str) -> None:
         """Remove a file."""

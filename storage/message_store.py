@@ -95,6 +95,7 @@ class MessageStore:
         # dead, until a higher one is durable. So no number can ever come again.
         self._top_segment_no = -1
         self._dead_top: str | None = None
+        self._kept_whole = ""  # a backup copies it: it is not cut to its header when it is dead
         self._plan: CompactionPlan | None = None
         self._is_closed = True  # until opened
         self._counts = dict.fromkeys(
@@ -362,6 +363,19 @@ class MessageStore:
         self.mark_synced()
         return ranges
 
+    def cut(self) -> list[tuple[str, int, bool]]:
+        """For a backup: each file, how many of its bytes count, and whether it never changes again.
+
+        The top file may still be appended to, sealed, or cut to its header; from here on the latter is not done.
+        """
+        found = []
+        for file in self._segments.files.values():
+            is_final = file.is_sealed and not self._is_top(file)
+            found.append((file.path, file.size if file.is_sealed else file.end, is_final))
+            if self._is_top(file):
+                self._kept_whole = file.path
+        return found
+
     # References and reading -------------------------------------------------------------------
 
     def add_refs(self, handles: Sequence[int], count: int = 1) -> None:
@@ -513,6 +527,8 @@ class MessageStore:
             return
         self._dead_top = file.path
         self._segments.forget(file)
+        if file.path == self._kept_whole:
+            return
         try:
             file.file().truncate(FILE_HEADER_SIZE)
         except (OSError, DiskFull):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+from storage.backup import discard_staging
 from storage.definition_store import DefinitionStore, SqliteDefinitionStore
 from storage.errors import StorageError, SyncFailed
 from storage.file_cache import FileCache
@@ -59,6 +60,7 @@ def open_store(
     """Open what is in a data directory. Raises StoreRefused, and has then written nothing."""
     finish_swap(filesystem, data_dir)
     recorded = recorded_store(filesystem, data_dir, options)
+    discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
     parts = take_terms(filesystem, data_dir)
     definitions = (definitions_at or SqliteDefinitionStore)(f"{data_dir}/definitions.db")
 

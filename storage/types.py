@@ -92,6 +92,33 @@ class RecoveryReport:
     dropped: int = 0
 
 
+@dataclass(slots=True)
+class BackupJob:
+    """One backup, from the request to its end. `labels` go into the manifest."""
+
+    directory: str
+    labels: dict[str, JsonValue] = field(default_factory=dict)
+    state: str = "waiting"  # then running, and done or failed
+    reason: str = ""
+    queue_count: int = 0
+    message_count: int = 0
+    file_count: int = 0
+    files_done: int = 0
+    byte_count: int = 0
+    bytes_done: int = 0
+    linked_bytes: int = 0
+    cut_ms: float = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self.state in ("done", "failed")
+
+    def fail(self, reason: str) -> None:
+        """End it badly."""
+        self.reason, self.state = reason, "failed"
+
+
 class StoreObserver(Protocol):
     """Store events worth a log line. Called from the disk thread, the worker or the loop: must be thread-safe."""
 

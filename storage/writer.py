@@ -398,6 +398,11 @@ class Writer:
         """The open queues."""
         return self._queues
 
+    def durable_queues(self) -> list[QueueDisk]:
+        """Give the durable queues, those included that were recovered and not opened yet."""
+        recovered = [queue for queue, _ in self.context.recovered.values()]
+        return [queue for queue in (*self._queues.values(), *recovered) if queue.durable]
+
     def index_bytes(self, queue_id: int) -> int:
         """Bytes of a queue's objects in memory."""
         queue = self._queues.get(queue_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from management.api import (
+    backup,
     bindings,
     burrowmq,
     connections,
@@ -34,5 +35,6 @@ ROUTES: tuple[Route, ...] = (
     *limits.ROUTES,
     *definitions.ROUTES,
     *health.ROUTES,
+    *backup.ROUTES,
     *burrowmq.ROUTES,
 )

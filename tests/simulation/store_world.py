@@ -62,6 +62,9 @@ class SimDefinitions:
             else:
                 self._rows[kind, key] = value
 
+    def copy_to(self, path: str) -> None:
+        self._filesystem.create(path).pwrite(repr(self._rows).encode(), 0)
+
     def close(self) -> None:
         pass
 

@@ -17,6 +17,8 @@ from broker.metrics import ChannelMetrics, NodeMetrics, QueueMetrics
 from broker.parameters import Parameters
 from broker.queue.settings import QueueDeclaration, Settings
 from broker.vhost import Edge, StagingEngine, Vhost
+from storage.backup import BackupRefused
+from storage.types import BackupJob, JsonValue
 
 
 @dataclass(eq=False)
@@ -182,6 +184,19 @@ class FakeEngine:
         self.definitions = FakeDefinitions()
         self.epoch = 1
         self.syncs = 0
+        self.backup: BackupJob | None = None
+
+    def check_backup(self, directory: str) -> None:
+        """Refuse one that is named so."""
+        if "refused" in directory:
+            raise BackupRefused(f"{directory} is not empty")
+
+    def start_backup(self, directory: str, labels: dict[str, JsonValue]) -> BackupJob:
+        """A job that a test moves on."""
+        if "busy" in directory:
+            raise BackupRefused("a backup is being made")
+        self.backup = BackupJob(directory, labels)
+        return self.backup
 
     def require_sync(self) -> None:
         """Count."""

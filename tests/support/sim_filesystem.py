@@ -369,6 +369,15 @@ class SimFileSystem:
         assert directory == target_directory
         self._change(_Link(directory, name, inode, gone))
 
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name."""
+        self.begin_simple("link", target)
+        inode = self._find(source)
+        directory, name = _split(target)
+        if name in self._names.get(directory, {}):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        self._change(_Link(directory, name, inode))
+
     def unlink(self, path: str) -> None:
         """Remove a name."""
         self.begin_simple("unlink", path)

@@ -1,0 +1,56 @@
+"""/api/burrowmq/backup: have the store backed up, and see how far that is.
+
+Owns no state: the engine has the job. The directory is one of the node's machine, so only administrators and the
+control socket may name one. The request is answered when the backup is under way; `GET` tells the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from management import commands
+from management.aio import web
+from management.reply import Call, Route, bad_request, not_found, reply
+
+
+def _document(job: Any) -> dict[str, Any]:
+    return {
+        "directory": job.directory,
+        "state": job.state,
+        "reason": job.reason,
+        "queues": job.queue_count,
+        "messages": job.message_count,
+        "files": job.file_count,
+        "files_done": job.files_done,
+        "bytes": job.byte_count,
+        "bytes_done": job.bytes_done,
+        "bytes_linked": job.linked_bytes,
+        "cut_ms": round(job.cut_ms, 3),
+    }
+
+
+async def start(call: Call) -> web.Response:
+    """Begin a backup of everything that is staged by now."""
+    directory = (await call.body()).get("directory")
+    if not isinstance(directory, str) or "\0" in directory:
+        raise bad_request("directory is missing")
+    # The directory may be on a file system that does not answer: no business of the loop.
+    refusal = await asyncio.to_thread(commands.backup_refusal, call.node, directory)
+    if refusal:
+        raise bad_request(refusal)
+    return reply(_document(commands.start_backup(call.node, directory)), 202)
+
+
+async def look(call: Call) -> web.Response:
+    """The last backup since the node started."""
+    job = call.node.engine.backup
+    if job is None:
+        raise not_found()
+    return reply(_document(job))
+
+
+ROUTES = (
+    Route("POST", "/api/burrowmq/backup", start, "administrator"),
+    Route("GET", "/api/burrowmq/backup", look, "administrator"),
+)
