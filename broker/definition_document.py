@@ -24,6 +24,7 @@ from broker.exchange import TYPES
 from broker.parameter_rules import (
     RefusedValue,
     ValidationFailed,
+    default_queue_type,
     make_policy,
     user_limits,
     vhost_limits,
@@ -190,13 +191,15 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
 
 def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     name = _text(entry, "name")
-    vhost = create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions)
     metadata = entry.get("metadata")
     said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
+    kind = default_queue_type(said.get("default_queue_type"))
+    vhost = create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions)
     description = str(said.get("description", vhost.description))
     tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags
-    if (description, tags) != (vhost.description, vhost.tags):
-        vhost.description, vhost.tags = description, tags
+    kind = kind or vhost.default_queue_type
+    if (description, tags, kind) != (vhost.description, vhost.tags, vhost.default_queue_type):
+        vhost.description, vhost.tags, vhost.default_queue_type = description, tags, kind
         put_vhost(vhost, node.engine.definitions)
     if entry.get("limits"):
         parameters.set_vhost_limits(vhost, vhost_limits(entry["limits"]))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from broker import parameters
 from broker.auth import Permission, TopicPermission, User
 from broker.exchange import TYPES
-from broker.parameter_rules import user_limits
+from broker.parameter_rules import default_queue_type, user_limits
 from broker.policy import Policy
 from broker.queue.settings import QueueDeclaration
 from broker.resource import Row, row_key, unpack_arguments
@@ -141,7 +141,12 @@ def put_vhost(vhost: Vhost, definitions: DefinitionLog) -> None:
     definitions.put(
         "vhost",
         row_key(vhost.name),
-        {"name": vhost.name, "description": vhost.description, "tags": list(vhost.tags)},
+        {
+            "name": vhost.name,
+            "description": vhost.description,
+            "tags": list(vhost.tags),
+            "default_queue_type": vhost.default_queue_type,
+        },
     )
 
 
@@ -154,6 +159,7 @@ def _restore_row(
             vhost = vhosts[name] = make_vhost(name)
             vhost.description = _text(row, "description")
             vhost.tags = list(_texts(row, "tags"))
+            vhost.default_queue_type = default_queue_type(row.get("default_queue_type"))
         case "user":
             auth.restore_user(
                 User(

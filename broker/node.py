@@ -204,7 +204,10 @@ class Node:
             self.engine,
             self._make_queue,
             self.entropy,
-            VhostOptions(default_queue_version=self.config.store.default_version),
+            VhostOptions(
+                default_queue_version=self.config.store.default_version,
+                default_queue_type=self.config.default_queue_type or "",
+            ),
         )
         vhost.direct_reply = self._replies_of(vhost).find
         return vhost

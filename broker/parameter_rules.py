@@ -116,6 +116,18 @@ OPERATOR_KEYS: Final = frozenset(
 POLICY_KEYS: Final = frozenset(_RULES) | frozenset(_MIRRORING)
 
 
+def default_queue_type(value: object) -> str:
+    """A vhost's default queue type; "" for none.
+
+    Raises: RefusedValue for the types that are not built, as RabbitMQ does for those that it does not know.
+    """
+    if value in (None, "", "undefined"):
+        return ""
+    if value != "classic":
+        raise RefusedValue(f"Unsupported default queue type '{value}'")
+    return "classic"
+
+
 def make_policy(name: str, document: Document, *, is_operator: bool = False) -> Policy:
     """The policy that a document describes; priority and apply-to may be absent.
 

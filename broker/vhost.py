@@ -58,6 +58,7 @@ class VhostOptions:
     """What the node decides for a vhost."""
 
     default_queue_version: int = 2
+    default_queue_type: str = ""
 
 
 class Vhost:
@@ -77,6 +78,7 @@ class Vhost:
         self.options = options or VhostOptions()
         self.description = ""
         self.tags: list[str] = []
+        self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
         self.queues: dict[str, Queue] = {}
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues

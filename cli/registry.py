@@ -100,6 +100,10 @@ COMMANDS: dict[str, Command] = {
     "add_vhost": Command("cli.users", "add_vhost", "<vhost> [--description <text>] [--tags <tags>]"
                          " [--default-queue-type <type>]", "Creates a virtual host", 1, 1,
                          ("description", "tags", "default-queue-type")),
+    "update_vhost_metadata": Command("cli.users", "update_vhost_metadata", "<vhost> [--description <text>]"
+                                     " [--tags <tags>] [--default-queue-type <type>]",
+                                     "Changes what is said about a virtual host", 1, 1,
+                                     ("description", "tags", "default-queue-type")),
     "trace_on": Command("cli.users", "trace_on", VHOST.strip(), "Starts tracing"),
     "trace_off": Command("cli.users", "trace_off", VHOST.strip(), "Stops tracing"),
     "delete_vhost": Command("cli.users", "delete_vhost", "<vhost>", "Deletes a virtual host", 1, 1),

@@ -244,15 +244,41 @@ def add_vhost(invocation: Invocation) -> int:
     name = invocation.args[0]
     if not name:
         raise bad_argument("Bad argument: vhost cannot be an empty string")
-    kind = invocation.values.get("default-queue-type", "classic")
-    if kind not in ("classic", "undefined"):
-        raise CliError(USAGE, f"Error:\nUnsupported default queue type '{kind}'")
     invocation.banner(f'Adding vhost "{name}" ...')
-    body = {
-        "description": invocation.values.get("description", ""),
-        "tags": invocation.values.get("tags", ""),
+    _put_vhost(invocation, name, {"description": "", "tags": ""} | _metadata(invocation))
+    return OK
+
+
+def _metadata(invocation: Invocation) -> dict[str, str]:
+    """What the options say of a vhost, by the names of the API."""
+    options = {
+        "description": "description",
+        "tags": "tags",
+        "default-queue-type": "default_queue_type",
     }
-    invocation.node.request("PUT", f"/api/vhosts/{segment(name)}", body)
+    values = invocation.values
+    return {key: values[option] for option, key in options.items() if option in values}
+
+
+def _put_vhost(invocation: Invocation, name: str, body: dict[str, str]) -> None:
+    """Make or change a vhost. Raises: CliError 64 for a queue type that there is not."""
+    try:
+        invocation.node.request("PUT", f"/api/vhosts/{segment(name)}", body)
+    except Refused as refused:
+        if refused.reason.startswith("Unsupported default queue type"):
+            raise CliError(USAGE, f"Error:\n{refused.reason}") from refused
+        raise
+
+
+def update_vhost_metadata(invocation: Invocation) -> int:
+    """update_vhost_metadata NAME with at least one of --description, --tags, --default-queue-type."""
+    name, metadata = invocation.args[0], _metadata(invocation)
+    if not metadata:
+        raise CliError(USAGE, "Error (argument validation): not enough arguments.")
+    invocation.banner(f'Updating metadata of vhost "{name}" ...')
+    if not _has_vhost(invocation, name):
+        raise CliError(DATAERR, f"Virtual host '{name}' does not exist")
+    _put_vhost(invocation, name, metadata)
     return OK
 
 

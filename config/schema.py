@@ -305,6 +305,12 @@ class NodeConfig:
         "1800000",
         "Time for a consumer to acknowledge a delivery, in milliseconds; then its channel is closed.",
     )
+    default_queue_type: str | None = option(
+        "default_queue_type",
+        units.optional(units.queue_type),
+        None,
+        "Default queue type of new virtual hosts; `classic` is the only one there is.",
+    )
     connection_write_budget_bytes: int = option(
         "connection_write_budget",
         units.binary_size(64 * 1024),

@@ -117,6 +117,13 @@ def flag(value: str) -> bool:
     raise ValueError(f"{value!r} cannot be converted to a flag, write true or false")
 
 
+def queue_type(value: str) -> str:
+    """Return the queue type, by its name or that of RabbitMQ's module; there is but one."""
+    if value not in {"classic", "rabbit_classic_queue"}:
+        raise ValueError(f"queue type {value!r} is not supported, only classic is")
+    return "classic"
+
+
 def choice(*names: str) -> Reader[str]:
     """Return a reader of one of `names`."""
 

@@ -19,13 +19,14 @@ from broker.parameter_rules import (
     RefusedValue,
     ValidationFailed,
     compile_error,
+    default_queue_type,
     make_policy,
     user_limits,
     vhost_limits,
 )
 from broker.pattern import BadPattern, compile_pattern
 from broker.product import VERSION
-from broker.queue.settings import QueueDeclaration
+from broker.queue.settings import QueueDeclaration, with_default_type
 from broker.resource import row_key
 from broker.trace import Tracer
 from broker.vhost import Edge, ExchangeDeclaration
@@ -114,7 +115,12 @@ def declare_queue(
     if is_new and name.startswith("amq."):
         raise ApiError(401, "not_authorised", "Access refused.")
     owner.declare_queue(
-        QueueDeclaration(name=name, durable=durable, auto_delete=auto_delete, arguments=arguments)
+        QueueDeclaration(
+            name=name,
+            durable=durable,
+            auto_delete=auto_delete,
+            arguments=with_default_type(arguments, owner.default_queue_type),
+        )
     )
     _staged(node)
     return is_new
@@ -235,9 +241,22 @@ def delete_vhost(node: Any, name: str) -> None:
     _staged(node)
 
 
-def describe_vhost(node: Any, name: str, description: str | None, tags: list[str] | None) -> None:
+def queue_type(value: Any) -> str:
+    """A vhost's default queue type. Raises: RefusedValue."""
+    return default_queue_type(value)
+
+
+def describe_vhost(
+    node: Any,
+    name: str,
+    description: str | None,
+    tags: list[str] | None,
+    queue_type: str | None = None,
+) -> None:
     """Change a vhost's metadata; None keeps what there is."""
     owner = node.vhosts[name]
+    if queue_type is not None:
+        owner.default_queue_type = queue_type
     if description is not None:
         owner.description = description
     if tags is not None:

@@ -45,15 +45,13 @@ def object_totals(node: Any) -> Row:
 
 def vhost_row(node: Any, vhost: Any) -> Row:
     """One vhost with the sums of its queues."""
-    metadata = {
-        "description": vhost.description,
-        "tags": list(vhost.tags),
-    }
+    metadata = {"description": vhost.description, "tags": list(vhost.tags)}
+    kind = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
     return {
         "name": vhost.name,
         **metadata,
-        "default_queue_type": "undefined",
-        "metadata": dict(metadata),
+        "default_queue_type": vhost.default_queue_type or "undefined",
+        "metadata": metadata | kind,
         "tracing": vhost.tracer is not None,
         "cluster_state": {node.name: "running"},
         **totals(node, vhost.name),

@@ -15,7 +15,7 @@ from typing import Any
 
 from broker.channel import Channel
 from broker.methods.topology import answer, check_binding, clean_name
-from broker.queue.settings import QueueDeclaration, dead_letter_exchange
+from broker.queue.settings import QueueDeclaration, dead_letter_exchange, with_default_type
 from broker.reply import PSEUDO_QUEUE
 from broker.resource import describe, not_found
 from broker.vhost import Edge
@@ -52,7 +52,7 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         durable=method.durable and not method.exclusive,
         auto_delete=method.auto_delete,
         owner=session if method.exclusive else None,
-        arguments=method.arguments or {},
+        arguments=with_default_type(method.arguments or {}, vhost.default_queue_type),
     )
     session.check("configure", "queue", name)
     queue = vhost.queues.get(name)

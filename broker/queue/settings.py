@@ -236,6 +236,13 @@ def check_equivalent(current: FieldTable, received: FieldTable, queue: str, vhos
         check_same_argument(key, current, received, where)
 
 
+def with_default_type(arguments: FieldTable, default_type: str) -> FieldTable:
+    """The arguments of a declaration in a vhost with a default queue type: the type is one of them, said or not."""
+    if not default_type or "x-queue-type" in arguments:
+        return arguments
+    return {**arguments, "x-queue-type": default_type}
+
+
 def compute(
     arguments: FieldTable, policy: Mapping[str, PolicyValue], default_version: int = 2
 ) -> Settings:

@@ -42,10 +42,16 @@ async def add(call: Call) -> web.Response:
     name = call.path("vhost")
     body = await call.body()
     is_new = name not in call.node.vhosts
+    kind = None
+    for key in ("default_queue_type", "defaultqueuetype"):  # RabbitMQ 3.13's word, and 3.10's
+        if key in body:
+            kind = commands.queue_type(body[key])
     if is_new:
         commands.add_vhost(call.node, name, None if call.caller.is_trusted else call.caller.name)
-    if is_new or "description" in body or "tags" in body:
-        commands.describe_vhost(call.node, name, body.get("description"), _tags(body.get("tags")))
+    if is_new or "description" in body or "tags" in body or kind is not None:
+        commands.describe_vhost(
+            call.node, name, body.get("description"), _tags(body.get("tags")), kind
+        )
     if "tracing" in body:
         commands.set_tracing(call.node, name, body["tracing"] in (True, "true"))
     return created() if is_new else no_content()

@@ -119,6 +119,20 @@ def test_again_it_changes_and_writes_nothing() -> None:
     assert len(list(node.vhosts["v"].exchanges["x"].bindings)) == 1
 
 
+def test_the_default_queue_type_of_a_vhost() -> None:
+    node = Node()
+    entries = [
+        {"name": "a", "metadata": {"default_queue_type": "classic"}},
+        {"name": "b", "metadata": {"default_queue_type": "undefined"}},
+    ]
+    import_document(node, {"vhosts": entries})
+    assert [node.vhosts[name].default_queue_type for name in "ab"] == ["classic", ""]
+    with pytest.raises(ImportRefused) as caught:
+        import_document(node, {"vhosts": [{"name": "c", "default_queue_type": "quorum"}]})
+    assert caught.value.reason == "Unsupported default queue type 'quorum' (c)"
+    assert "c" not in node.vhosts
+
+
 def test_into_one_vhost() -> None:
     node = Node()
     import_document(node, {"vhosts": [{"name": "other"}]})

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from broker.auth import Auth, TopicPermission
-from broker.definitions import Seed, UnusableRow, create_vhost, delete_vhost, restore, seed
+from broker.definitions import (
+    Seed,
+    UnusableRow,
+    create_vhost,
+    delete_vhost,
+    put_vhost,
+    restore,
+    seed,
+)
 from broker.queue.settings import QueueDeclaration
 from broker.resource import row_key
 from broker.vhost import Edge, ExchangeDeclaration, Vhost
@@ -55,8 +63,11 @@ def test_users_and_vhosts_come_back() -> None:
     other = create_vhost("other", node.vhosts, node.make_vhost, node.engine.definitions)
     assert create_vhost("other", node.vhosts, node.make_vhost, node.engine.definitions) is other
     node.auth.set_topic_permission("/", "guest", "t", TopicPermission(write="^a", read="^b"))
+    other.default_queue_type = "classic"
+    put_vhost(other, node.engine.definitions)
     again = restarted(node)
     assert sorted(again.vhosts) == ["/", "other"]
+    assert [again.vhosts[name].default_queue_type for name in ("/", "other")] == ["", "classic"]
     assert again.auth.users == node.auth.users
     assert again.auth.permissions == node.auth.permissions
     assert again.auth.topic_permissions == node.auth.topic_permissions

@@ -56,6 +56,25 @@ def test_vhosts(served: Served) -> None:
     assert (output.code, output.err) == (65, "Virtual host 'v1' does not exist\n")
 
 
+def test_vhost_metadata(served: Served) -> None:
+    assert served.ctl("add_vhost", "v1", "--default-queue-type", "classic").code == 0
+    assert "v1\tclassic" in served.ctl("list_vhosts", "name", "default_queue_type").out
+    output = served.ctl("update_vhost_metadata", "v1", "--description", "new", "--tags", "a,b")
+    assert output.out == 'Updating metadata of vhost "v1" ...\n'
+    columns = ("name", "description", "tags", "default_queue_type")
+    assert "v1\tnew\t[a, b]\tclassic" in served.ctl("list_vhosts", *columns).out
+    served.ctl("update_vhost_metadata", "v1", "--default-queue-type", "undefined")
+    assert "v1\tundefined" in served.ctl("list_vhosts", "name", "default_queue_type").out
+    output = served.ctl("update_vhost_metadata", "v1", "--default-queue-type", "quorum")
+    assert (output.code, output.err) == (64, "Error:\nUnsupported default queue type 'quorum'\n")
+    output = served.ctl("add_vhost", "v3", "--default-queue-type", "stream")
+    assert (output.code, output.err) == (64, "Error:\nUnsupported default queue type 'stream'\n")
+    assert "v3" not in served.node.vhosts
+    assert served.ctl("update_vhost_metadata", "v1").code == 64
+    output = served.ctl("update_vhost_metadata", "nosuch", "--tags", "a")
+    assert (output.code, output.err) == (65, "Virtual host 'nosuch' does not exist\n")
+
+
 def test_tracing(served: Served) -> None:
     output = served.ctl("trace_on")
     assert output.out == 'Starting tracing for vhost "/" ...\nTrace enabled for vhost /\n'

@@ -85,6 +85,12 @@ def test_flag() -> None:
         units.flag("yes")
 
 
+def test_queue_type_knows_classic_by_both_names() -> None:
+    assert units.queue_type("classic") == units.queue_type("rabbit_classic_queue") == "classic"
+    with pytest.raises(ValueError, match="queue type 'quorum' is not supported, only classic is"):
+        units.queue_type("quorum")
+
+
 def test_choice_lists_what_is_possible() -> None:
     assert units.choice("a", "b")("b") == "b"
     with pytest.raises(ValueError, match="acceptable values are: a, b"):

@@ -54,6 +54,23 @@ def error(kind: type[AmqpError], channel: Any, method: Any) -> str:
     return caught.value.text
 
 
+def test_a_vhosts_default_queue_type_becomes_an_argument() -> None:
+    channel = make_channel()
+    before = declare(channel, "before")
+    channel.vhost.default_queue_type = "classic"
+    assert declare(channel).arguments == {"x-queue-type": "classic"}
+    declare(channel, arguments={"x-queue-type": "classic"})
+    assert declare(channel, "before") is before  # said or not, it is classic
+    assert before.arguments == {}
+    with_length = declare(channel, "other", arguments={"x-max-length": 3})
+    assert with_length.arguments == {"x-max-length": 3, "x-queue-type": "classic"}
+    method = Methods.Declare(queue="q", arguments={"x-queue-type": "quorum"})
+    assert error(PreconditionFailed, channel, method) == (
+        "inequivalent arg 'x-queue-type' for queue 'q' in vhost '/':"
+        " received 'quorum' but current is 'classic'"
+    )
+
+
 def test_declare_ok_says_what_is_ready_and_who_consumes() -> None:
     channel = make_channel()
     queue: CountingQueue = declare(channel)

@@ -29,5 +29,27 @@ def test_tracing_is_a_flag_of_the_vhost(served: Served) -> None:
     assert served.get("/api/vhosts/new")["tracing"] is True
 
 
+def test_the_default_queue_type_is_part_of_the_metadata(served: Served) -> None:
+    body = {"default_queue_type": "classic", "tags": "a"}
+    assert served.api("PUT", "/api/vhosts/new", body).status == 201
+    row = served.get("/api/vhosts/new")
+    assert row["default_queue_type"] == row["metadata"]["default_queue_type"] == "classic"
+    assert served.api("PUT", "/api/vhosts/new", {"description": "d"}).status == 204
+    row = served.get("/api/vhosts/new")
+    assert (row["default_queue_type"], row["tags"], row["description"]) == ("classic", ["a"], "d")
+    assert served.get("/api/vhosts/%2F")["default_queue_type"] == "undefined"
+    assert "default_queue_type" not in served.get("/api/vhosts/%2F")["metadata"]
+    served.api("PUT", "/api/queues/new/q", {})
+    assert served.get("/api/queues/new/q")["arguments"] == {"x-queue-type": "classic"}
+
+
+def test_a_default_queue_type_that_is_not_built_is_refused(served: Served) -> None:
+    for name in ("new", "%2F"):
+        answer = served.api("PUT", f"/api/vhosts/{name}", {"default_queue_type": "quorum"})
+        assert (answer.status, answer.body["error"]) == (400, "bad_request")
+        assert answer.body["reason"] == "Unsupported default queue type 'quorum'"
+    assert "new" not in served.node.vhosts
+
+
 def test_sums(served: Served) -> None:
     assert served.get("/api/vhosts/%2F")["messages"] == 1_000_004
