@@ -1,8 +1,13 @@
 """The channels of one connection: what may come on which, and where a content is being assembled.
 
     (none)    -> open       channel.open
-    open      -> closing    close_channel() or a failure on the channel; frames are dropped until close-ok
+    open      -> failed     a failure on the channel, not reported to the peer yet; frames are dropped
+    failed    -> closing    close_channel(); frames are dropped until close-ok
+    open      -> closing    close_channel()
     open      -> leaving    channel.close from the client; frames are dropped until channel_close_ok()
+
+What is read runs ahead of what is handled: a channel that failed or was left in the input still gets the
+replies to what came before that.
 
 State: the channel table of one connection. Owned and called by ServerConnection.
 
@@ -24,7 +29,6 @@ from protocol.errors import (
     AmqpError,
     ChannelError,
     CommandInvalid,
-    MethodNotImplemented,
     NotAllowed,
     SoftError,
     UnexpectedFrame,
@@ -32,6 +36,7 @@ from protocol.errors import (
 from protocol.events import ChannelClosed, ChannelFailed, ChannelOpened, Event, MethodReceived
 
 _OPEN: Final = "open"
+_FAILED: Final = "failed"
 _CLOSING: Final = "closing"
 _LEAVING: Final = "leaving"
 
@@ -55,6 +60,8 @@ _SERVED: Final = frozenset(
         methods.Basic.RecoverAsync,
         methods.Basic.Recover,
         methods.Basic.Nack,
+        methods.Channel.Flow,
+        methods.Access.Request,
         methods.Tx.Select,
         methods.Tx.Commit,
         methods.Tx.Rollback,
@@ -90,9 +97,9 @@ class ChannelTable:
         )
 
     def is_open(self, number: int) -> bool:
-        """Whether methods may be sent on a channel."""
+        """Whether methods may be sent on a channel: neither close nor close-ok has been."""
         channel = self._channels.get(number)
-        return channel is not None and channel.state == _OPEN
+        return channel is not None and channel.state != _CLOSING
 
     def clear(self) -> None:
         """Forget all channels: the connection is closing."""
@@ -186,11 +193,14 @@ class ChannelTable:
         if received.type != FRAME_METHOD or channel.state == _LEAVING:
             return
         ids = received.payload[:4]
-        if ids == b"\x00\x14\x00\x29":  # channel.close-ok
+        if ids == b"\x00\x14\x00\x28":  # channel.close crossing ours: answered, ours still waits
+            if channel.state == _FAILED:
+                events.append(ChannelClosed(number, by_client=True))
+            else:
+                self._send(number, methods.Channel.CloseOk())
+        elif ids == b"\x00\x14\x00\x29" and channel.state == _CLOSING:  # channel.close-ok
             del self._channels[number]
             events.append(ChannelClosed(number, by_client=False))
-        elif ids == b"\x00\x14\x00\x28":  # channel.close crossing ours: answered, ours still waits
-            self._send(number, methods.Channel.CloseOk())
 
     def _take_content(
         self, number: int, channel: _Channel, received: Frame, events: list[Event]
@@ -218,17 +228,11 @@ class ChannelTable:
             events.append(ChannelClosed(number, by_client=True))
         elif isinstance(method, methods.Channel.Open):
             raise ChannelError("second 'channel.open' seen", method.class_id, method.method_id)
-        elif isinstance(method, methods.Channel.Flow):
-            if not method.active:
-                raise MethodNotImplemented("active=false", method.class_id, method.method_id)
-            self._send(number, methods.Channel.FlowOk(active=True))
-        elif isinstance(method, methods.Access.Request):
-            self._send(number, methods.Access.RequestOk(ticket=1))
         else:
             raise CommandInvalid("unimplemented method", method.class_id, method.method_id)
 
     def _fail(self, number: int, channel: _Channel, error: AmqpError, events: list[Event]) -> None:
-        channel.state = _CLOSING
+        channel.state = _FAILED
         channel.content = None
         events.append(ChannelFailed(number, error))
 

@@ -41,7 +41,8 @@ _NO_LIMIT: Final = 0xFFFFFFF0
 _CLOSE_IDS: Final = b"\x00\x0a\x00\x32"
 _CLOSE_OK_IDS: Final = b"\x00\x0a\x00\x33"
 _RUNS: Final = (PublishRun, AckRun)
-_KNOWN_TYPES: Final = frozenset({1, 2, 3})
+# The fewest octets of a payload by the type of its frame: ids of a method; class, weight, size and flags.
+_SHORTEST: Final = {1: 4, 2: 12, 3: 0}
 
 
 class ServerConnection:
@@ -268,7 +269,7 @@ class ServerConnection:
                 raise unexpected_frame(received.type, received.payload)
             if received.payload:
                 raise bad_frame(received.type, received.payload, "unknown_frame")
-        elif received.type not in _KNOWN_TYPES:
+        elif len(received.payload) < _SHORTEST.get(received.type, 1 << 32):
             raise bad_frame(received.type, received.payload, "unknown_frame")
         elif received.channel == 0:
             if received.type != FRAME_METHOD:

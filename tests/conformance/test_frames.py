@@ -299,6 +299,29 @@ def test_a_client_close_crossing_ours_is_answered(wire: Wire) -> None:
     client.channel(1)
 
 
+def test_replies_come_in_order_also_before_a_close_that_was_sent_along(wire: Wire) -> None:
+    client = wire().open().channel(1)
+    client.send(
+        method_bytes(1, spec.Queue.Declare(queue="", exclusive=True)),
+        method_bytes(1, spec.Channel.Flow(active=True)),
+        method_bytes(1, spec.Basic.Qos(prefetch_count=1)),
+        method_bytes(1, spec.Channel.Close(200, "", 0, 0)),
+    )
+    client.expect(spec.Queue.DeclareOk)
+    client.expect(spec.Channel.FlowOk)
+    client.expect(spec.Basic.QosOk)
+    client.expect(spec.Channel.CloseOk)
+
+
+def test_an_error_comes_before_the_answer_to_what_follows(wire: Wire) -> None:
+    client = wire().open().channel(1)
+    client.send(
+        publish_bytes(1, "no.such.exchange", "k", b""),
+        method_bytes(1, spec.Channel.Flow(active=True)),
+    )
+    assert client.expect(spec.Channel.Close).reply_code == 404
+
+
 def test_an_announced_body_above_the_limit_is_refused(broker: Target, wire: Wire) -> None:
     if broker.is_rabbitmq_3_10:
         pytest.skip("3.10 judges a body only when all of it has come")

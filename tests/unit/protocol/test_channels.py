@@ -124,16 +124,53 @@ def test_the_ids_of_the_error_count_when_none_are_given() -> None:
     assert (close.class_id, close.method_id) == (60, 70)
 
 
-def test_flow_and_access() -> None:
+def test_flow_and_access_are_served_in_their_turn() -> None:
     connection = running(1)
     access = raw_frame(1, 1, b"\x00\x1e\x00\x0a\x05/data\x1f")
-    assert connection.receive_data(method(1, commands.Channel.Flow(True)) + access) == []
-    octets = connection.take_out()
-    assert octets.startswith(method(1, commands.Channel.FlowOk(True)))
-    assert octets.endswith(raw_frame(1, 1, b"\x00\x1e\x00\x0b\x00\x01"))
-    error = failure(method(1, commands.Channel.Flow(False)), 1)
-    assert (error.reply_code, error.text) == (540, "active=false")
-    assert (error.class_id, error.method_id) == (20, 20)
+    octets = method(1, commands.Channel.Flow(True)) + access
+    names = [event.method.name for event in connection.receive_data(octets)]
+    assert names == ["Channel.Flow", "Access.Request"]
+    assert connection.take_out() == b""
+
+
+def test_replies_to_what_came_before_a_close_are_sent() -> None:
+    connection = running(1)
+    assert len(connection.receive_data(method(1, DECLARE) + method(1, CLOSE))) == 2
+    connection.send(1, _declare_ok())
+    connection.channel_close_ok(1)
+    connection.send(1, _declare_ok())
+    assert [value.name for value in sent(connection)] == ["Queue.DeclareOk", "Channel.CloseOk"]
+
+
+def test_replies_to_what_came_before_a_failure_are_sent() -> None:
+    connection = running(1, max_message_size=10)
+    octets = method(1, DECLARE) + publish(1, b"x" * 11) + method(1, DECLARE) + method(1, CLOSE)
+    _, failed, closed = connection.receive_data(octets)
+    assert isinstance(failed, ChannelFailed)
+    assert closed == ChannelClosed(1, by_client=True)
+    connection.send(1, _declare_ok())
+    connection.close_channel(1, failed.error)
+    connection.send(1, _declare_ok())
+    connection.channel_close_ok(1)
+    names = [value.name for value in sent(connection)]
+    assert names == ["Queue.DeclareOk", "Channel.Close", "Channel.CloseOk"]
+    assert connection.receive_data(method(1, CLOSE_OK)) == [ChannelClosed(1, by_client=False)]
+
+
+def _declare_ok() -> object:
+    from protocol.methods import Queue
+
+    return Queue.DeclareOk("q", 0, 0)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+@pytest.mark.parametrize("number", [0, 1])
+def test_frames_too_short_for_their_type_are_unknown(kind: int, number: int) -> None:
+    error = failure(raw_frame(kind, number, b"ab"), 1)
+    assert (error.reply_code, error.text) == (
+        501,
+        f'type {kind}, all octets = <<"ab">>: unknown_frame',
+    )
 
 
 @pytest.mark.parametrize(

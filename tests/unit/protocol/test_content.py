@@ -62,7 +62,6 @@ def test_something_else_than_the_body(third: bytes) -> None:
 @pytest.mark.parametrize(
     "octets",
     [
-        raw_frame(2, 1, b"\x00\x3c"),
         header(flags=1, rest=b"\x00\x00"),
         header(flags=2),
         header(rest=b"x"),
