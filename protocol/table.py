@@ -309,9 +309,12 @@ def is_integer(value: FieldValue) -> bool:
 def equivalent(current: FieldValue, received: FieldValue) -> bool:
     """Whether two argument values (None: absent) mean the same to a redeclaration.
 
-    All integer widths and decimals are one class of types, both floating kinds another.
+    All integer widths and decimals are one class of types, both floating kinds another. Of different classes, values
+    are the same when Erlang has one term for both: a long string and its octets, a timestamp and its number.
     """
-    return _type_class(current) == _type_class(received) and current == received
+    if _type_class(current) == _type_class(received):
+        return current == received
+    return _term_class(current) == _term_class(received) and _octets(current) == _octets(received)
 
 
 def value_text(value: FieldValue) -> str:
@@ -342,6 +345,17 @@ def _type_class(value: FieldValue) -> str:
     if name in _INTEGERS:
         return "int"
     return "float" if name == "double" else name
+
+
+def _term_class(value: FieldValue) -> str:
+    name = type_name(value)
+    if name in ("longstr", "binary"):
+        return "binary"
+    return "int" if name == "timestamp" or (name != "decimal" and name in _INTEGERS) else name
+
+
+def _octets(value: FieldValue) -> FieldValue:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
 def _fits_32_bits(value: int) -> bool:

@@ -145,12 +145,16 @@ def _consumer_priority(queue: Queue, vhost_name: str, arguments: dict[str, Any])
         raise PreconditionFailed(
             f"invalid arg 'x-stream-offset' for {where} of queue type rabbit_classic_queue"
         )
-    value = arguments.get("x-priority")
-    if value is None:
-        return 0
+    value = arguments.get("x-priority", 0)
     if not table.is_integer(value):
         raise PreconditionFailed(
             f"invalid arg 'x-priority' for {where}: \"expected integer, got {table.type_name(value)}\""
+        )
+    failover = arguments.get("x-cancel-on-ha-failover", False)
+    if not isinstance(failover, bool):
+        raise PreconditionFailed(
+            f"invalid arg 'x-cancel-on-ha-failover' for {where}:"
+            f" {{unacceptable_type,{table.type_name(failover)}}}"
         )
     return int(value)
 

@@ -66,7 +66,8 @@ def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
         "routing-keys": keys,
     }
     deaths = _merged(headers.get("x-death"), event)
-    is_first = "x-first-death-reason" not in headers
+    # RabbitMQ: a message that comes with an array of deaths, be it a client's, has died before.
+    is_first = not isinstance(headers.get("x-death"), list)
     headers["x-death"] = deaths
     for when in ("first", "last") if is_first else ("last",):
         headers[f"x-{when}-death-reason"] = death.reason

@@ -263,6 +263,10 @@ class Queue:
                 if self.load(backlog, 1):
                     return
                 continue
+            if self.has_expiries:
+                expiry.drop_expired(
+                    self
+                )  # the count in get-ok is without what came to the head and is due
             self._getters.popleft()(backlog, batch)
 
     def delivered(self, consumer_no_ack: bool, backlog: Backlog, batch: Batch) -> None:

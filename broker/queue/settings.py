@@ -148,7 +148,7 @@ def _queue_mode(value: FieldValue, arguments: FieldTable) -> str | None:
 
 
 def _queue_version(value: FieldValue, arguments: FieldTable) -> str | None:
-    wrong = _integer(value, arguments)
+    wrong = _not_negative(value, arguments)
     if wrong is None and isinstance(value, int) and value not in BUILT_VERSIONS:
         return f"\"unsupported queue version '{value}'\""
     return wrong

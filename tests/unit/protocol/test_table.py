@@ -189,8 +189,12 @@ def test_a_key_that_does_not_fit_is_refused() -> None:
         (1, 1.0, False),
         (None, 10, False),
         ("a", "a", True),
-        ("a", b"a", False),
-        (Timestamp(1), 1, False),
+        ("a", b"a", True),
+        ("a", b"b", False),
+        (b"1", 1, False),
+        (Timestamp(1), 1, True),
+        (Timestamp(1), 2, False),
+        (Timestamp(1), True, False),
     ],
 )
 def test_equivalence(current: object, received: object, is_same: bool) -> None:

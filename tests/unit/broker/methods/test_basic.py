@@ -113,6 +113,18 @@ def test_consumers_per_channel_are_limited():
             ' "expected integer, got longstr"',
         ),
         (
+            {"arguments": {"x-priority": None}},
+            406,
+            "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/':"
+            ' "expected integer, got void"',
+        ),
+        (
+            {"arguments": {"x-cancel-on-ha-failover": 1}},
+            406,
+            "PRECONDITION_FAILED - invalid arg 'x-cancel-on-ha-failover' for queue 'q' in vhost '/':"
+            " {unacceptable_type,signedint}",
+        ),
+        (
             {"arguments": {"x-stream-offset": "first"}},
             406,
             "PRECONDITION_FAILED - invalid arg 'x-stream-offset' for queue 'q' in vhost '/'"

@@ -76,6 +76,14 @@ def test_what_a_client_put_into_x_death_is_no_trap():
     assert len(deaths) == 1
 
 
+def test_a_message_that_comes_with_deaths_has_died_before():
+    exrk = join_exrk(b"", b"k")
+    for found, is_first in (([], False), ([{"queue": "a"}], False), ("no list", True)):
+        dead, _ = record(build(exrk, Properties(headers={"x-death": found}), b""), death())
+        assert ("x-first-death-queue" in headers(dead)) is is_first
+        assert headers(dead)["x-last-death-queue"] == "q"
+
+
 def test_cc_stands_in_the_record_and_bcc_does_not():
     properties = Properties(headers={"CC": ["c1"], "BCC": ["b1"]})
     original = build(join_exrk(b"x", b"k"), properties, b"")

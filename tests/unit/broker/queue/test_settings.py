@@ -51,6 +51,7 @@ BAD = [
     ("x-queue-mode", 1, "{unacceptable_type,signedint}"),
     ("x-queue-version", 3, "\"unsupported queue version '3'\""),
     ("x-queue-version", 1, "\"unsupported queue version '1'\""),
+    ("x-queue-version", -1, "{value_negative,-1}"),
     ("x-queue-version", "2", '"expected integer, got longstr"'),
     ("x-queue-type", "quorum", "\"unsupported queue type 'quorum'\""),
     ("x-queue-type", "stream", "\"unsupported queue type 'stream'\""),
