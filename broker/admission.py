@@ -10,8 +10,9 @@ Source: rabbit_reader (auth_phase, connection.open), rabbit_access_control.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from broker import connection_limits
+from broker import certificate, connection_limits
 from broker.auth import Auth, LoginRefused, User
 from broker.connection_limits import CountedSession
 from broker.metrics import NodeMetrics
@@ -21,6 +22,15 @@ from broker.wire import Peer
 from protocol.errors import AmqpError, NotAllowed
 from protocol.events import LoginAttempt
 from protocol.sasl import credentials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateName:
+    """Which part of a client's certificate is a user's name; what each means is `broker.certificate.login_name`'s."""
+
+    source: str = "distinguished_name"
+    san_type: str = "dns"
+    san_index: int = 0
 
 
 class Admission:
@@ -35,7 +45,9 @@ class Admission:
         metrics: NodeMetrics,
         observer: Observer,
         node_name: str = "",
+        certificate_name: CertificateName = CertificateName(),
     ) -> None:
+        self._certificate_name = certificate_name
         self._node_name = node_name
         self._auth = auth
         self._vhosts = vhosts
@@ -48,6 +60,10 @@ class Admission:
         """The user who logs in. Raises LoginRefused, or an AmqpError when the response makes no sense."""
         self._metrics.auth_attempts += 1
         try:
+            if attempt.mechanism == "EXTERNAL":
+                return self._auth.authenticate_by_certificate(
+                    self._name_of(peer), is_loopback=peer.is_loopback
+                )
             given = credentials(attempt.mechanism, attempt.response)
             return self._auth.authenticate(
                 given.username, given.password, is_loopback=peer.is_loopback
@@ -57,6 +73,17 @@ class Admission:
             self._metrics.auth_failures += 1
             self._observer.login_refused(peer.name, attempt.mechanism, reason)
             raise
+
+    def _name_of(self, peer: Peer) -> str:
+        """The user name in the peer's certificate. Raises LoginRefused with RabbitMQ's reasons."""
+        found = None if peer.tls is None else peer.tls.certificate
+        if found is None:
+            raise LoginRefused("connection peer presented no TLS (x.509) certificate")
+        wanted = self._certificate_name
+        name = certificate.login_name(found, wanted.source, wanted.san_type, wanted.san_index)
+        if name is None:
+            raise LoginRefused("no name found")
+        return name
 
     def enter(self, user: User, vhost_name: str) -> Vhost:
         """The vhost that a logged-in user opens. Raises NotAllowed."""

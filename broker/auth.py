@@ -130,6 +130,17 @@ class Auth:
         self.check_loopback(name, is_loopback=is_loopback)
         return user
 
+    def authenticate_by_certificate(self, name: str, *, is_loopback: bool) -> User:
+        """The user whom a certificate names; the handshake has proved it, no password is asked for.
+
+        Raises: LoginRefused.
+        """
+        user = self.users.get(name)
+        if user is None:
+            raise LoginRefused(f"user '{name}' - invalid credentials")
+        self.check_loopback(name, is_loopback=is_loopback)
+        return user
+
     def check_loopback(self, name: str, *, is_loopback: bool) -> None:
         """Refuse a loopback user who comes from elsewhere.
 

@@ -1,6 +1,6 @@
-"""TCP listeners of the AMQP port.
+"""Listening sockets of the AMQP ports.
 
-Binds the configured addresses, sets the socket options, makes one transport per accepted socket. Accepted sockets
+Binds the configured addresses, sets the socket options, has one protocol made per accepted socket. Accepted sockets
 inherit the listening socket's options, except TCP_NODELAY, which asyncio sets on each and the transport withdraws.
 An IPv6 address that the machine cannot bind is skipped when an IPv4 one was bound (containers without IPv6); anything
 else that cannot be bound ends the start with the address in the message.
@@ -13,8 +13,6 @@ import errno
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from broker.transport import AmqpTransport
 
 
 class CannotListen(Exception):
@@ -83,8 +81,8 @@ def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> li
 
 
 async def serve(
-    sockets: Sequence[socket.socket], make_transport: Callable[[], AmqpTransport]
+    sockets: Sequence[socket.socket], make_protocol: Callable[[], asyncio.Protocol]
 ) -> list[asyncio.Server]:
     """Accept connections on the bound sockets."""
     loop = asyncio.get_running_loop()
-    return [await loop.create_server(make_transport, sock=sock) for sock in sockets]
+    return [await loop.create_server(make_protocol, sock=sock) for sock in sockets]

@@ -150,7 +150,9 @@ class LogObserver:
 
     def listener_started(self, address: str, protocol: str) -> None:
         """A socket listens."""
-        self._log.info("listener_started", address=address, protocol=protocol)
+        # Testcontainers and others wait for these words.
+        kind = "TLS (SSL)" if protocol.endswith("ssl") else "TCP"
+        self._log.info(f"started {kind} listener on {address}", protocol=protocol)
 
     def node_started(self, name: str, codec: str, seconds: float) -> None:
         """Ready for clients."""

@@ -13,12 +13,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import ssl
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from broker import definition_document, definitions, listener, resources
+from broker.acceptor import Acceptor, DoorOptions
 from broker.ack_timeout import AckTimeouts
-from broker.admission import Admission
+from broker.admission import Admission, CertificateName
 from broker.alarms import Alarms
 from broker.auth import Auth, Permission
 from broker.data_directory import DataDirectory
@@ -38,6 +41,7 @@ from broker.transport import AmqpTransport
 from broker.vhost import Vhost, VhostOptions
 from broker.wire import Peer
 from config.schema import NodeConfig
+from config.tls import TlsConfig, make_context
 from protocol.codec import NAME as CODEC_NAME
 from protocol.codec import load_message
 from protocol.connection import ProtocolOptions, ServerConnection
@@ -64,7 +68,6 @@ class Node:
         self.started_at = time.time()
         self.sessions: set[Session] = set()
         self.vhosts: dict[str, Vhost] = {}
-        self.listeners: list[asyncio.Server] = []
         self.codec_name = CODEC_NAME
         self.report = RecoveryReport()
         self.alarms = Alarms(observer, self._on_alarm)
@@ -99,6 +102,8 @@ class Node:
         self.turn: Turn = None  # type: ignore[assignment]  # made on the loop by start()
         self._context: SessionContext = None  # type: ignore[assignment]  # made by start()
         self._protocol_options: ProtocolOptions = None  # type: ignore[assignment]  # made by start()
+        self._plain_protocol_options: ProtocolOptions = None  # type: ignore[assignment]  # made by start()
+        self.acceptor: Acceptor | None = None
 
     # -- start --------------------------------------------------------------------------------------------------
 
@@ -135,6 +140,11 @@ class Node:
                 self.metrics,
                 self.observer,
                 self.name,
+                CertificateName(
+                    source=config.login.certificate_name,
+                    san_type=config.login.san_type,
+                    san_index=config.login.san_index,
+                ),
             ),
             replies=self._replies_of,
             on_lost=self._forget_session,
@@ -147,14 +157,20 @@ class Node:
             channel_max=config.channel_max,
             heartbeat_s=config.heartbeat_s,
             max_message_size=config.max_message_size_bytes,
-            mechanisms=("PLAIN", "AMQPLAIN"),
+            mechanisms=config.login.mechanisms,
             server_properties=server_properties(config.cluster_name or self.name),
         )
         self._ack_timeouts = AckTimeouts(
             self.sessions, self.turn, self.observer, config.consumer_timeout_ms
         )
+        # Without TLS there is no certificate to log in with.
+        without = tuple(name for name in config.login.mechanisms if name != "EXTERNAL")
+        self._plain_protocol_options = replace(self._protocol_options, mechanisms=without)
         self.monitor.look()
-        await self._listen()
+        self.acceptor = Acceptor(
+            self._doors(), self._open_session, self.sessions.__len__, self.observer
+        )
+        await self.acceptor.listen()
         self.turn.watch_lag()
         self._sweep_later()
         self.start_seconds = time.monotonic() - began
@@ -257,45 +273,38 @@ class Node:
                     queue.load_start_batch(min(room, 64 << 20))
                     room -= min(queue.ready_bytes, 64 << 20)
 
-    async def _listen(self) -> None:
-        tcp = self.config.tcp
-        sockets = listener.bind_all(
-            self.config.listeners,
-            listener.SocketOptions(
+    def _doors(self) -> DoorOptions:
+        config, tcp = self.config, self.config.tcp
+        return DoorOptions(
+            tcp=config.listeners,
+            tls=config.tls_listeners,
+            sockets=listener.SocketOptions(
                 backlog=tcp.backlog,
                 sndbuf_bytes=tcp.sndbuf_bytes,
                 recbuf_bytes=tcp.recbuf_bytes,
                 keepalive=tcp.keepalive,
             ),
+            is_nodelay=tcp.nodelay,
+            is_linger=tcp.linger_on,
+            handshake_timeout_s=config.handshake_timeout_ms / 1000,
+            tls_handshake_timeout_s=config.tls_handshake_timeout_ms / 1000,
+            context=make_context(config.tls) if config.tls_listeners else None,
+            certificate_depth=config.tls.depth,
+            sockets_max=self.sockets_max,
         )
-        timeout_s = self.config.handshake_timeout_ms / 1000
-        self.listeners = await listener.serve(
-            sockets, lambda: AmqpTransport(self._make_session, timeout_s, is_nodelay=tcp.nodelay)
-        )
-        for sock in sockets:
-            host, port = sock.getsockname()[:2]
-            self.observer.listener_started(f"{host}:{port}", "amqp")
 
-    def _make_session(self, transport: asyncio.Transport) -> Session:
-        # A socket whose peer has reset it already has no names.
-        host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
-        local_host, local_port = (transport.get_extra_info("sockname") or ("unknown", 0))[:2]
-        peer = Peer(
-            host=host,
-            port=port,
-            local_host=local_host,
-            local_port=local_port,
-            is_loopback=host.startswith("127.") or host == "::1",
-        )
-        session = Session(self._context, ServerConnection(self._protocol_options), peer)
+    @staticmethod
+    def tls_context(options: TlsConfig) -> ssl.SSLContext:
+        """What management's TLS listeners are made with."""
+        return make_context(options)
+
+    def _open_session(self, peer: Peer) -> Session:
+        options = self._protocol_options
+        if peer.tls is None and "EXTERNAL" in options.mechanisms:
+            options = self._plain_protocol_options
+        session = Session(self._context, ServerConnection(options), peer)
         self.sessions.add(session)
         self.observer.connection_accepted(session.name)
-        if len(self.sessions) > self.sockets_max:
-            # The store needs descriptors too: better no connection than a read that cannot open its file.
-            self.observer.connection_failed(
-                session.name, 0, f"more than {self.sockets_max} sockets: raise the open file limit"
-            )
-            transport.abort()
         return session
 
     def _make_monitor(self) -> Monitor:
@@ -378,8 +387,8 @@ class Node:
         self._is_stopped = True
         if self._sweep is not None:
             self._sweep.cancel()
-        for server in self.listeners:
-            server.close()
+        if self.acceptor is not None:
+            self.acceptor.close()
         await self._close_sessions()
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():

@@ -41,10 +41,12 @@ class AmqpTransport(asyncio.Protocol):
         handshake_timeout_s: float,
         *,
         is_nodelay: bool = True,
+        is_linger: bool = True,
     ) -> None:
         self._make_session = make_session
         self._handshake_timeout_s = handshake_timeout_s
         self._is_nodelay = is_nodelay
+        self._is_linger = is_linger
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self.session: Session = None  # type: ignore[assignment]  # set by connection_made
         self._pauses: set[str] = set()
@@ -165,9 +167,9 @@ class AmqpTransport(asyncio.Protocol):
         self._closing = loop.call_later(CLOSE_GRACE_S, self._transport.abort)
 
     def abort(self) -> None:
-        """Close at once; RabbitMQ does so with a reset."""
+        """Close at once; RabbitMQ does so with a reset unless `linger.on` is off."""
         sock = self._transport.get_extra_info("socket")
-        if sock is not None:
+        if sock is not None and self._is_linger:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.tls import TlsPeer
+
 
 class Wire(Protocol):
     """What a session needs of its socket."""
@@ -38,6 +40,7 @@ class Peer:
     local_host: str
     local_port: int
     is_loopback: bool
+    tls: TlsPeer | None = None
 
     @property
     def name(self) -> str:

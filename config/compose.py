@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from config.schema import PARTS, NodeConfig, plain_options
+from config.tls import KEYS, TlsConfig
 from config.units import Endpoint
 
 LOOPBACK = ("127.0.0.1", "::1")
@@ -34,9 +35,14 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     top = parts[""]
     top |= {"node_name": node_name, "data_dir": data_dir}
     top["listeners"] = _amqp_listeners(values, environ)
+    top["tls_listeners"] = _named_listeners(values, "listeners.ssl")
+    top["tls"] = _tls(values, "ssl_options")
+    parts["login"] |= _login(values)
     top["loopback_users"] = _loopback_users(values)
-    parts["management"]["listeners"] = _http_listeners(values, "management.tcp", 15672, environ)
-    parts["prometheus"]["listeners"] = _http_listeners(values, "prometheus.tcp", 15692, environ)
+    for part, port in (("management", 15672), ("prometheus", 15692)):
+        parts[part]["listeners"] = _http_listeners(values, part, port, environ)
+        parts[part]["tls_listeners"] = _https_listeners(values, part)
+        parts[part]["tls"] = _tls(values, f"{part}.ssl")
     parts["first_user"] |= _first_user(values)
     parts["log"]["file_path"] = _log_file(values, data_dir, node_name)
     default = NodeConfig(node_name=node_name, data_dir=data_dir)
@@ -67,10 +73,9 @@ def _spread(endpoint: Endpoint) -> tuple[Endpoint, ...]:
 def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
     if values.get("listeners.tcp") == "none":
         return ()
-    named = [value for key, value in sorted(values.items()) if key.startswith("listeners.tcp.")]
+    named = _named_listeners(values, "listeners.tcp")
     if named:
-        spread = [endpoint for value in named for endpoint in _spread(value)]
-        return tuple(dict.fromkeys(spread))
+        return named
     port = environ.get("RABBITMQ_NODE_PORT", "")
     host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "")
     if port.isdigit() or host:
@@ -78,16 +83,60 @@ def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoin
     return tuple(Endpoint(host, 5672) for host in _unnamed_hosts(environ))
 
 
+def _numbered(values: Values, prefix: str) -> list[Any]:
+    """Return the values of `prefix.$n`, in the order of the numbers, then of other names."""
+
+    def order(key: str) -> tuple[int, str]:
+        name = key.removeprefix(prefix)
+        return (int(name), "") if name.isdigit() else (1 << 31, name)
+
+    return [
+        values[key] for key in sorted(filter(lambda key: key.startswith(prefix), values), key=order)
+    ]
+
+
+def _named_listeners(values: Values, prefix: str) -> tuple[Endpoint, ...]:
+    if values.get(prefix) == "none":
+        return ()
+    named = [value for key, value in sorted(values.items()) if key.startswith(f"{prefix}.")]
+    return tuple(dict.fromkeys(endpoint for value in named for endpoint in _spread(value)))
+
+
+def _tls(values: Values, prefix: str) -> TlsConfig:
+    given: dict[str, Any] = {}
+    for key in KEYS:
+        name = f"{prefix}.{key.name}"
+        if key.name.endswith(".$n"):
+            several = _numbered(values, name.removesuffix("$n"))
+            if several:
+                given[key.name.removesuffix(".$n")] = tuple(several)
+        elif name in values:
+            given[key.name] = values[name]
+    return TlsConfig(**given)
+
+
+def _login(values: Values) -> dict[str, Any]:
+    mechanisms = tuple(dict.fromkeys(_numbered(values, "auth_mechanisms.")))
+    return {"mechanisms": mechanisms} if mechanisms else {}
+
+
 def _unnamed_hosts(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return where a listener binds that no key names; `BURROWMQ_BIND=*` is for containers."""
     return EVERY_INTERFACE if environ.get("BURROWMQ_BIND") == "*" else LOOPBACK
 
 
+def _https_listeners(values: Values, part: str) -> tuple[Endpoint, ...]:
+    port = values.get(f"{part}.ssl.port")
+    return () if port is None else _spread(Endpoint(values.get(f"{part}.ssl.ip", ""), port))
+
+
 def _http_listeners(
-    values: Values, prefix: str, default_port: int, environ: Mapping[str, str]
+    values: Values, part: str, default_port: int, environ: Mapping[str, str]
 ) -> tuple[Endpoint, ...]:
-    port = values.get(f"{prefix}.port")
-    host = values.get(f"{prefix}.ip")
+    port = values.get(f"{part}.tcp.port")
+    host = values.get(f"{part}.tcp.ip")
+    if port is None and host is None and f"{part}.ssl.port" in values:
+        return ()  # RabbitMQ: who names the TLS port only has that one only
     if host is not None:
         return _spread(Endpoint(host, default_port if port is None else port))
     if port is not None:

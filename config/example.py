@@ -16,7 +16,7 @@ from config.schema import COMPOSED, Option, plain_options
 EXAMPLE_PATH = "rabbitmq.conf.example"
 PAGE_PATH = "docs/configuration.md"
 
-_SHOWN_NAMES = {"$name": "default", "$tag": "administrator", "$user": "guest"}
+_SHOWN_NAMES = {"$name": "default", "$tag": "administrator", "$user": "guest", "$n": "1"}
 _SHOWN_VALUES = {
     "listeners.tcp.default": "127.0.0.1:5672",
     "default_user_tags.administrator": "true",

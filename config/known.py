@@ -10,11 +10,13 @@ Source: the schemas of RabbitMQ 3.13 and its plugins.
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
+
+from config.tls import OLD_VERSIONS
 
 NOT_HONOURED = tuple(
     """
-    listeners.ssl listeners.ssl.$ ssl_options.* ssl_handshake_timeout num_acceptors.tcp num_acceptors.ssl
-    ssl_cert_login_from ssl_allow_poodle_attack
+    ssl_options.* num_acceptors.tcp num_acceptors.ssl ssl_allow_poodle_attack
     tcp_listen_options tcp_listen_options.exit_on_close tcp_listen_options.tos tcp_listen_options.ip_v6only
     tcp_listen_options.delay_send tcp_listen_options.high_msgq_watermark tcp_listen_options.high_watermark
     tcp_listen_options.packet_size tcp_listen_options.show_econnreset tcp_listen_options.send_timeout
@@ -29,7 +31,7 @@ NOT_HONOURED = tuple(
     quorum_cluster_size quorum_commands_soft_limit quorum_membership_reconciliation.* stream.*
     mirroring_sync_batch_size mirroring_sync_max_throughput mirroring_flow_control slave_wait_timeout
     definitions.* load_definitions_skip_if_unchanged
-    auth_backends.* auth_mechanisms.* auth_ldap.* auth_http.* auth_oauth2.* auth_cache.* password_hashing_module
+    auth_backends.* auth_ldap.* auth_http.* auth_oauth2.* auth_cache.* password_hashing_module
     credential_validator.* reject_unsafe_passwords
     proxy_protocol reverse_dns_lookups delegate_count
     log.file.* log.exchange log.exchange.* log.syslog log.syslog.* log.journald log.journald.* log.upgrade.*
@@ -61,7 +63,7 @@ NOT_HONOURED = tuple(
 
 
 # Keys that the schema checks and nothing acts on yet; a value given for one is a warning too. A key that takes effect
-# for some values names the others.
+# for some values names the others (`TLS_*`: all that begin so).
 NOT_YET: dict[str, tuple[str, ...]] = {
     "classic_queue.default_version": ("1",),
     "collect_statistics_interval": (),
@@ -71,8 +73,12 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     "log.dir": (),
     "log.file": (),
     "memory_monitor_interval": (),
-    "tcp_listen_options.linger.on": ("false", "off"),
-    "tcp_listen_options.linger.timeout": (),
+    # A close that waits would hold up everybody: there is one loop.
+    "tcp_listen_options.linger.timeout": ("[1-9]*",),
+    **{
+        f"{prefix}.versions.$n": OLD_VERSIONS
+        for prefix in ("ssl_options", "management.ssl", "prometheus.ssl")
+    },
 }
 
 
@@ -90,8 +96,8 @@ def is_known(key: str) -> bool:
 
 
 def has_effect(key: str, value: str) -> bool:
-    """Return whether the server acts on this value of a key that the schema declares."""
+    """Return whether the server acts on this value of a key that the schema declares, `$n` and all."""
     if key not in NOT_YET:
         return True
     idle = NOT_YET[key]
-    return bool(idle) and value not in idle
+    return bool(idle) and not any(fnmatchcase(value, each) for each in idle)

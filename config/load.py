@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config import compose, sysctl
+from config import compose, sysctl, tls
 from config.errors import ConfigError, Problem
 from config.known import has_effect, is_known
 from config.schema import COMPOSED, NodeConfig, Option, plain_options
@@ -108,6 +108,8 @@ def load(
     if data_dir is not None:
         reading.take(Setting("data_dir", data_dir, "--data-dir", 0))
     config = compose.node_config(reading.values, environ)
+    if not reading.problems:
+        reading.try_tls(config)
     if reading.problems:
         raise ConfigError(tuple(reading.problems))
     return Loaded(config=config, warnings=tuple(reading.warnings))
@@ -120,6 +122,7 @@ class _Reading:
         self.values: Values = {}
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
+        self._settings: dict[str, Setting] = {}
         self._options = {option.name: option for _, _, option in plain_options()}
         self._options.update((option.name, option) for option in COMPOSED)
         self._wildcards = tuple(name.partition("$")[0] for name in self._options if "$" in name)
@@ -170,10 +173,37 @@ class _Reading:
         except ValueError as error:
             self._refuse(setting, str(error))
             return
-        if has_effect(setting.key, setting.value):
+        if has_effect(option.name, setting.value):
             self.values[setting.key] = value
+            self._settings[setting.key] = setting
         else:
             self._warn(setting, f"{setting.key} = {setting.value} has no effect yet")
+
+    def try_tls(self, config: NodeConfig) -> None:
+        """Make the context of every TLS listener once: files that cannot be used are errors of their keys."""
+        for prefix, endpoints, options, door in (
+            ("ssl_options", config.tls_listeners, config.tls, "listeners.ssl."),
+            ("management.ssl", config.management.tls_listeners, config.management.tls, ""),
+            ("prometheus.ssl", config.prometheus.tls_listeners, config.prometheus.tls, ""),
+        ):
+            if not endpoints:
+                continue
+            try:
+                tls.make_context(options)
+            except tls.BadTls as error:
+                self._refuse(
+                    self._to_blame(f"{prefix}.{error.key}", door or f"{prefix}.port"), error.reason
+                )
+            else:
+                self.warnings += tls.open_keys(options)
+
+    def _to_blame(self, key: str, door: str) -> Setting:
+        """The setting of a key, else (it is missing) a place to look at: that of the listener that needs it."""
+        for name, setting in self._settings.items():
+            if name == key or name.startswith(f"{key}."):
+                return setting
+        where = next((each for name, each in self._settings.items() if name.startswith(door)), None)
+        return Setting(key, "", *(("", 0) if where is None else (where.source, where.line)))
 
     def _find(self, key: str) -> Option | None:
         found = self._options.get(key)

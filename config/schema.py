@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from config import units
+from config import tls, units
+from config.tls import NO_TLS, TlsConfig
 from config.units import Endpoint, Reader
 
 T = TypeVar("T")
@@ -53,10 +54,13 @@ class TcpConfig:
         "tcp_listen_options.nodelay", units.flag, "true", "Send small segments at once."
     )
     linger_on: bool = option(
-        "tcp_listen_options.linger.on", units.flag, "true", "Linger when a socket closes."
+        "tcp_listen_options.linger.on",
+        units.flag,
+        "true",
+        "Drop a connection with a reset, as RabbitMQ does.",
     )
     linger_timeout_s: int = option(
-        "tcp_listen_options.linger.timeout", units.integer(0), "0", "How long, in seconds."
+        "tcp_listen_options.linger.timeout", units.integer(0), "0", "Seconds that a close may wait."
     )
     sndbuf_bytes: int | None = option(
         "tcp_listen_options.sndbuf",
@@ -213,6 +217,35 @@ class ManagementConfig:
     """Where the HTTP API and UI listen."""
 
     listeners: tuple[Endpoint, ...] = (Endpoint("127.0.0.1", 15672), Endpoint("::1", 15672))
+    tls_listeners: tuple[Endpoint, ...] = ()
+    tls: TlsConfig = NO_TLS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginConfig:
+    """How clients may log in, and which part of a certificate is the user's name."""
+
+    mechanisms: tuple[str, ...] = ("PLAIN", "AMQPLAIN")
+    certificate_name: str = option(
+        "ssl_cert_login_from",
+        units.choice(
+            "distinguished_name", "common_name", "subject_alternative_name", "subject_alt_name"
+        ),
+        "distinguished_name",
+        "What EXTERNAL takes as the user's name from a client's certificate.",
+    )
+    san_type: str = option(
+        "ssl_cert_login_san_type",
+        units.choice("dns", "ip", "email", "uri", "other_name"),
+        "dns",
+        "Kind of subject alternative name to take.",
+    )
+    san_index: int = option(
+        "ssl_cert_login_san_index",
+        units.integer(0, 1000),
+        "0",
+        "Which one of that kind, counted from 0.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +253,8 @@ class PrometheusConfig:
     """Where metrics are scraped."""
 
     listeners: tuple[Endpoint, ...] = (Endpoint("127.0.0.1", 15692), Endpoint("::1", 15692))
+    tls_listeners: tuple[Endpoint, ...] = ()
+    tls: TlsConfig = NO_TLS
     path: str = option("prometheus.path", units.http_path, "/metrics", "URL path of the metrics.")
     per_object: bool = option(
         "prometheus.return_per_object_metrics",
@@ -260,6 +295,15 @@ class NodeConfig:
     data_dir: str
     listeners: tuple[Endpoint, ...] = (Endpoint("127.0.0.1", 5672), Endpoint("::1", 5672))
     tcp: TcpConfig = TcpConfig()
+    tls_listeners: tuple[Endpoint, ...] = ()
+    tls: TlsConfig = NO_TLS
+    login: LoginConfig = LoginConfig()
+    tls_handshake_timeout_ms: int = option(
+        "ssl_handshake_timeout",
+        units.integer(1),
+        "5000",
+        "Time for a client's TLS handshake, in milliseconds.",
+    )
     handshake_timeout_ms: int = option(
         "handshake_timeout",
         units.integer(1),
@@ -347,6 +391,12 @@ class NodeConfig:
 
 _ANY = "a bare port binds every interface, `address:port` one"
 
+
+def _tls_options(prefix: str) -> Iterator[Option]:
+    for key in tls.KEYS:
+        yield Option(name=f"{prefix}.{key.name}", read=key.read, default=key.default, doc=key.doc)
+
+
 # Keys of which several make one value; `load` puts them together.
 COMPOSED = (
     Option(
@@ -361,6 +411,41 @@ COMPOSED = (
         default=None,
         doc="`none`: no plain TCP listener.",
     ),
+    Option(
+        name="listeners.ssl.$name",
+        read=units.endpoint,
+        default=None,
+        doc=f"AMQP listener with TLS, 5671 by custom: {_ANY}.",
+    ),
+    Option(
+        name="listeners.ssl",
+        read=units.choice("none"),
+        default=None,
+        doc="`none`: no TLS listener.",
+    ),
+    *_tls_options("ssl_options"),
+    Option(
+        name="auth_mechanisms.$n",
+        read=units.choice("PLAIN", "AMQPLAIN", "EXTERNAL"),
+        default=None,
+        doc="How clients may log in (PLAIN and AMQPLAIN, if none is named); EXTERNAL: by a client's certificate.",
+    ),
+    Option(
+        name="management.ssl.port",
+        read=units.port,
+        default=None,
+        doc="Port of the HTTP API and UI with TLS, 15671 by custom; alone, it replaces the plain one.",
+    ),
+    Option(name="management.ssl.ip", read=units.host, default=None, doc="Address that it binds."),
+    *_tls_options("management.ssl"),
+    Option(
+        name="prometheus.ssl.port",
+        read=units.port,
+        default=None,
+        doc="Port of the metrics with TLS, 15691 by custom; alone, it replaces the plain one.",
+    ),
+    Option(name="prometheus.ssl.ip", read=units.host, default=None, doc="Address that it binds."),
+    *_tls_options("prometheus.ssl"),
     Option(
         name="management.tcp.port",
         read=units.port,
@@ -424,7 +509,7 @@ COMPOSED = (
     ),
 )
 
-PARTS = ("tcp", "first_user", "store", "resources", "management", "prometheus", "log")
+PARTS = ("tcp", "login", "first_user", "store", "resources", "management", "prometheus", "log")
 
 
 def plain_options() -> Iterator[tuple[str, str, Option]]:

@@ -22,16 +22,19 @@ BACKLOG = 128
 
 
 class Doors:
-    """Bound sockets: burrowctl's, the HTTP API's, Prometheus'."""
+    """Bound sockets: burrowctl's, the HTTP API's, Prometheus', and the last two with TLS."""
 
     def __init__(self) -> None:
         self.control: socket.socket | None = None
         self.api: list[socket.socket] = []
         self.prometheus: list[socket.socket] = []
+        self.secure_api: list[socket.socket] = []
+        self.secure_prometheus: list[socket.socket] = []
 
     def close(self) -> None:
         """Let go of the sockets that nobody took over."""
-        for sock in (*self.api, *self.prometheus, *filter(None, [self.control])):
+        secure = (*self.secure_api, *self.secure_prometheus)
+        for sock in (*self.api, *self.prometheus, *secure, *filter(None, [self.control])):
             sock.close()
 
 
@@ -44,6 +47,8 @@ def bind(node: Any) -> Doors:
             doors.control = _bind_control(path)
         _bind_all(settings.management_addresses(node.config), doors.api)
         _bind_all(settings.prometheus_addresses(node.config), doors.prometheus)
+        _bind_all(settings.tls_addresses(node.config.management), doors.secure_api)
+        _bind_all(settings.tls_addresses(node.config.prometheus), doors.secure_prometheus)
     except OSError:
         doors.close()
         raise

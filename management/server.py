@@ -150,16 +150,27 @@ class Management:
             await self._serve(
                 create_app(self._node, trusted=True, rates=self._rates), [doors.control]
             )
-        if doors.api:
-            await self._serve(create_app(self._node, trusted=False, rates=self._rates), doors.api)
-        if doors.prometheus:
-            await self._serve(prometheus.create_app(self._node), doors.prometheus)
+        config = self._node.config
+        for sockets, part in ((doors.api, None), (doors.secure_api, config.management)):
+            if sockets:
+                app = create_app(self._node, trusted=False, rates=self._rates)
+                await self._serve(app, sockets, part)
+        for sockets, part in (
+            (doors.prometheus, None),
+            (doors.secure_prometheus, config.prometheus),
+        ):
+            if sockets:
+                await self._serve(prometheus.create_app(self._node), sockets, part)
         self._sampler = asyncio.get_running_loop().create_task(self._sample_for_ever())
 
-    async def _serve(self, app: web.Application, sockets: Sequence[socket.socket]) -> None:
+    async def _serve(
+        self, app: web.Application, sockets: Sequence[socket.socket], secure: Any = None
+    ) -> None:
+        """Serve on sockets, with TLS when a part of the configuration says how."""
+        context = None if secure is None else self._node.tls_context(secure.tls)
         runner = await self._runner(app)
         for sock in sockets:
-            await web.SockSite(runner, sock).start()
+            await web.SockSite(runner, sock, ssl_context=context).start()
 
     async def _runner(self, app: web.Application) -> web.AppRunner:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

@@ -29,6 +29,11 @@ def amqp_addresses(config: Any) -> list[Address]:
     return _addresses(config.listeners)
 
 
+def tls_addresses(part: Any) -> list[Address]:
+    """Where a part of the configuration (the node, management, prometheus) listens with TLS."""
+    return _addresses(part.tls_listeners)
+
+
 def _addresses(endpoints: Any) -> list[Address]:
     return [(str(each.host), int(each.port)) for each in endpoints]
 

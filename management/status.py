@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Iterator
+from datetime import datetime
 from importlib import metadata
 from typing import Any
 
-from broker import inspect
+from broker import certificate, inspect
 from management import process, settings
 
 PRODUCT_NAME = "RabbitMQ"
@@ -62,28 +64,62 @@ def memory(node: Any, resident: int | None = None) -> Document:
 
 def listeners(node: Any) -> list[Document]:
     """Every open port, with RabbitMQ's protocol names."""
-    config, rows = node.config, []
-    for addresses, protocol, purpose in (
-        (settings.amqp_addresses(config), "amqp", "AMQP 0-9-1"),
-        (settings.management_addresses(config), "http", "HTTP API"),
-        (
-            settings.prometheus_addresses(config),
-            "http/prometheus",
-            "Prometheus exporter API over HTTP",
-        ),
-    ):
+    return [row for row, _ in _listeners(node)]
+
+
+def _listeners(node: Any) -> Iterator[tuple[Document, Any]]:
+    """Yield each open port with its TLS options, None without TLS."""
+    config = node.config
+    amqp, api = "AMQP 0-9-1", "HTTP API"
+    metrics = "Prometheus exporter API over HTTP"
+    for addresses, protocol, purpose, tls in (
+        (settings.amqp_addresses(config), "amqp", amqp, None),
+        (settings.tls_addresses(config), "amqp/ssl", f"{amqp} over TLS", config),
+        (settings.management_addresses(config), "http", api, None),
+        (settings.tls_addresses(config.management), "https", f"{api} over TLS", config.management),
+        (settings.prometheus_addresses(config), "http/prometheus", metrics, None),
+        (settings.tls_addresses(config.prometheus), "https/prometheus", f"{metrics} over TLS", config.prometheus),
+    ):  # fmt: skip
         for host, port in addresses:
-            interface = f"[{host or '::'}]" if ":" in host or not host else host
-            rows.append(
-                {
-                    "interface": interface,
-                    "node": node.name,
-                    "port": port,
-                    "protocol": protocol,
-                    "purpose": purpose,
-                }
-            )
-    return rows
+            row = {
+                "interface": f"[{host or '::'}]" if ":" in host or not host else host,
+                "node": node.name,
+                "port": port,
+                "protocol": protocol,
+                "purpose": purpose,
+            }
+            yield row, None if tls is None else tls.tls
+
+
+def certificates(node: Any) -> list[Document]:
+    """The listeners with TLS and when the certificates in their files end; reads those files."""
+    return [
+        {
+            **row,
+            **_ends("cacertfile", tls.cacertfile),
+            **_ends("certfile", tls.certfile),
+        }
+        for row, tls in _listeners(node)
+        if tls is not None
+    ]
+
+
+def _ends(name: str, path: str | None) -> Document:
+    if path is None:
+        return {}
+    ends = [each.not_after.strftime("%Y-%m-%d %H:%M:%S") for each in certificate.read_pem(path)]
+    return {name: path, f"{name}_expires_on": ends}
+
+
+def expiring(node: Any, before: datetime) -> list[Document]:
+    """Those of `certificates` that end before a moment."""
+    text = before.strftime("%Y-%m-%d %H:%M:%S")
+    ends = ("certfile_expires_on", "cacertfile_expires_on")
+    return [
+        row
+        for row in certificates(node)
+        if any(end < text for key in ends for end in row.get(key, ()))
+    ]
 
 
 def document(node: Any) -> Document:

@@ -52,6 +52,22 @@ def session_state(node: Any, session: Any) -> str:
     return "blocking" if state == "running" and _alarm_names(node) else state
 
 
+def _tls_row(tls: Any) -> Row:
+    """What the handshake settled; without TLS there is nothing to say."""
+    certificate = None if tls is None else tls.certificate
+    return {
+        "ssl": tls is not None,
+        **{
+            f"ssl_{name}": getattr(tls, name, None)
+            for name in ("protocol", "key_exchange", "cipher", "hash")
+        },
+        **{
+            f"peer_cert_{name}": getattr(certificate, name, None)
+            for name in ("subject", "issuer", "validity")
+        },
+    }
+
+
 def connection_row(node: Any, session: Any, table: Table = plain) -> Row:
     """One connection."""
     connection, peer, wire = session.connection, session.peer, session.wire
@@ -76,8 +92,7 @@ def connection_row(node: Any, session: Any, table: Table = plain) -> Row:
         "port": peer.local_port,
         "peer_host": peer.host,
         "peer_port": peer.port,
-        "ssl": False, "ssl_protocol": None, "ssl_cipher": None, "ssl_hash": None, "ssl_key_exchange": None,
-        "peer_cert_subject": None, "peer_cert_issuer": None, "peer_cert_validity": None,
+        **_tls_row(peer.tls),
         "connected_at": int(session.connected_at_ms),
         "client_properties": table(properties),
         "recv_oct": int(getattr(wire, "bytes_received", 0)),

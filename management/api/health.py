@@ -5,6 +5,8 @@ Owns no state. Source: rabbit_mgmt_wm_health_check_* (3.13).
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from broker import inspect
@@ -12,7 +14,8 @@ from management import messages, status
 from management.aio import web
 from management.reply import Call, Route, bad_request, not_found, reply
 
-UNITS = ("days", "weeks", "months", "years")
+UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
+DAYS_MAX = 365 * 1000
 
 
 def _failed(**details: Any) -> web.Response:
@@ -67,9 +70,17 @@ async def protocol_listener(call: Call) -> web.Response:
 
 
 async def certificates(call: Call) -> web.Response:
-    """No listener uses a certificate."""
-    if call.path("unit") not in UNITS:
+    """Whether a listener's certificate, or its authority's, ends within a time."""
+    within, unit = call.path("within"), call.path("unit")
+    if unit not in UNITS:
         raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
+    if not within.isdigit() or int(within) * UNITS[unit] > DAYS_MAX:
+        raise bad_request("Invalid expiration period.")
+    limit = datetime.now(UTC) + timedelta(days=int(within) * UNITS[unit])
+    found = await asyncio.to_thread(status.expiring, call.node, limit)
+    if found:
+        rows = [{key: row[key] for key in row if key != "purpose"} for row in found]
+        return _failed(reason="Certificates expiring", expired=rows)
     return _ok()
 
 

@@ -21,6 +21,14 @@ EXCHANGE_TYPES = (
     ("headers", "AMQP headers exchange, as per the AMQP specification"),
     ("topic", "AMQP topic exchange, as per the AMQP specification"),
 )
+AUTH_MECHANISMS = (
+    ("PLAIN", "SASL PLAIN authentication mechanism"),
+    ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+    (
+        "EXTERNAL",
+        "TLS peer verification-based authentication plugin. Used in combination with the SASL EXTERNAL mechanism.",
+    ),
+)
 # Our counters by RabbitMQ's names for the node's message_stats.
 MESSAGE_STATS = {
     "publish": "messages_received",
@@ -64,11 +72,17 @@ def _message_stats(call: Call, counters: dict[str, int]) -> dict[str, Any]:
 
 
 def _contexts(call: Call) -> list[dict[str, Any]]:
-    addresses = settings.management_addresses(call.node.config)
+    config = call.node.config
+    secure = config.management.tls
+    files = {name: getattr(secure, name) for name in ("cacertfile", "certfile", "keyfile")}
+    doors: list[tuple[Any, settings.Address]] = [
+        *(([], address) for address in settings.management_addresses(config)),
+        *((files, address) for address in settings.tls_addresses(config.management)),
+    ]
     return [
-        {"ssl_opts": [], "node": call.node.name, "description": "RabbitMQ Management", "path": "/",
+        {"ssl_opts": options, "node": call.node.name, "description": "RabbitMQ Management", "path": "/",
          "ip": host, "port": str(port)}
-        for host, port in addresses
+        for options, (host, port) in doors
     ]  # fmt: skip
 
 
@@ -164,12 +178,8 @@ def node_row(call: Call) -> dict[str, Any]:
             {"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES
         ],
         "auth_mechanisms": [
-            {
-                "name": "PLAIN",
-                "description": "SASL PLAIN authentication mechanism",
-                "enabled": True,
-            },
-            {"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": True},
+            {"name": name, "description": text, "enabled": name in node.config.login.mechanisms}
+            for name, text in AUTH_MECHANISMS
         ],
         "applications": [
             {"name": "rabbit", "description": "BurrowMQ", "version": status.RABBITMQ_VERSION}

@@ -17,6 +17,8 @@ from broker.metrics import ChannelMetrics, NodeMetrics, QueueMetrics
 from broker.parameters import Parameters
 from broker.queue.settings import QueueDeclaration, Settings
 from broker.vhost import Edge, StagingEngine, Vhost
+from config.schema import LoginConfig
+from config.tls import TlsConfig, make_context
 from storage.backup import BackupRefused
 from storage.types import BackupJob, JsonValue
 
@@ -109,6 +111,7 @@ class FakePeer:
     port: int = 40000
     local_host: str = "127.0.0.1"
     local_port: int = 5672
+    tls: Any = None
 
 
 @dataclass
@@ -215,6 +218,8 @@ class FakeListeners:
     """Nothing listens unless a test says so."""
 
     listeners: tuple[FakeEndpoint, ...] = ()
+    tls_listeners: tuple[FakeEndpoint, ...] = ()
+    tls: TlsConfig = field(default_factory=TlsConfig)
     path: str = "/metrics"
     per_object: bool = False
 
@@ -260,6 +265,9 @@ class FakeConfig:
     node_name: str = "rabbit@test"
     cluster_name: str | None = None
     listeners: tuple[FakeEndpoint, ...] = (FakeEndpoint("127.0.0.1", 5672),)
+    tls_listeners: tuple[FakeEndpoint, ...] = ()
+    tls: TlsConfig = field(default_factory=TlsConfig)
+    login: LoginConfig = field(default_factory=LoginConfig)
     management: FakeListeners = field(default_factory=FakeListeners)
     prometheus: FakeListeners = field(default_factory=FakeListeners)
     resources: FakeResources = field(default_factory=FakeResources)
@@ -318,6 +326,10 @@ class FakeNode:
             cast("Any", make_queue),
             cast("Entropy", FakeEntropy()),
         )
+
+    def tls_context(self, options: TlsConfig) -> Any:
+        """What the real node does."""
+        return make_context(options)
 
     def request_stop(self) -> None:
         """Count."""

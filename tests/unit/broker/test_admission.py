@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from broker.admission import Admission
+from broker.admission import Admission, CertificateName
 from broker.auth import LoginRefused
+from broker.certificate import Certificate
 from broker.metrics import NodeMetrics
+from broker.tls import TlsPeer
 from broker.wire import Peer
 from protocol.errors import NotAllowed
 from protocol.events import LoginAttempt
@@ -15,7 +19,11 @@ from tests.support.topology import make_auth, make_vhost
 
 
 class World:
-    def __init__(self, connection_max: int | None = None) -> None:
+    def __init__(
+        self,
+        connection_max: int | None = None,
+        certificate_name: CertificateName = CertificateName(),
+    ) -> None:
         self.auth = make_auth()
         self.metrics = NodeMetrics()
         self.observer = RecordingObserver()
@@ -27,6 +35,7 @@ class World:
             connection_max,
             self.metrics,
             self.observer,
+            certificate_name=certificate_name,
         )
 
     def log_in(self, response: bytes, *, is_loopback: bool = True):
@@ -57,6 +66,68 @@ def test_a_bad_login_is_counted_and_logged(response):
 def test_guest_comes_from_this_machine_only():
     with pytest.raises(LoginRefused):
         World().log_in(b"\0guest\0guest", is_loopback=False)
+
+
+def certificate(**more: str) -> Certificate:
+    now = datetime.now(UTC)
+    parts = tuple(((oid, value),) for oid, value in (("2.5.4.10", "client"), ("2.5.4.3", "bob")))
+    return Certificate(
+        subject_parts=parts if not more else (),
+        issuer_parts=(),
+        not_before=now,
+        not_after=now,
+        alternative_names=(),
+    )
+
+
+def by_certificate(
+    world: World, found: Certificate | None, *, is_tls: bool = True, host: str = "127.0.0.1"
+):
+    tls = TlsPeer(
+        protocol="tlsv1.3", key_exchange="any", cipher="c", hash="aead", certificate=found
+    )
+    peer = Peer(
+        host=host,
+        port=1,
+        local_host=host,
+        local_port=5671,
+        is_loopback=host == "127.0.0.1",
+        tls=tls if is_tls else None,
+    )
+    return world.admission.log_in(LoginAttempt("EXTERNAL", b"ignored", {}, "en_US"), peer)
+
+
+def test_a_certificate_logs_its_user_in_without_a_password():
+    world = World()
+    world.auth.put_user("CN=bob,O=client", "")
+    assert by_certificate(world, certificate()).name == "CN=bob,O=client"
+    assert world.metrics.auth_failures == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "is_tls", "source", "reason"),
+    [
+        (certificate(), True, "distinguished_name", "user 'CN=bob,O=client' - invalid credentials"),
+        (None, True, "distinguished_name", "connection peer presented no TLS (x.509) certificate"),
+        (None, False, "distinguished_name", "connection peer presented no TLS (x.509) certificate"),
+        (certificate(no="name"), True, "common_name", "no name found"),
+    ],
+)
+def test_a_certificate_that_names_nobody(found, is_tls, source, reason):
+    world = World(certificate_name=CertificateName(source=source))
+    with pytest.raises(LoginRefused):
+        by_certificate(world, found, is_tls=is_tls)
+    ((_, mechanism, said),) = world.observer.named("login_refused")
+    assert (mechanism, said) == ("EXTERNAL", reason)
+
+
+def test_a_certificate_does_not_free_a_user_of_this_machine():
+    world = World(certificate_name=CertificateName(source="common_name"))
+    world.auth.put_user("bob", "")
+    assert by_certificate(world, certificate()).name == "bob"
+    world.auth.loopback_users = frozenset({"bob"})
+    with pytest.raises(LoginRefused):
+        by_certificate(world, certificate(), host="198.51.100.7")
 
 
 def test_entering():

@@ -201,7 +201,8 @@ def test_socket_options_reach_accepted_sockets(tmp_path):
             pass
 
     async def step(node: Node) -> None:
-        plain = node._make_session
+        assert node.acceptor is not None
+        plain = node.acceptor._make_session
 
         def look(transport: asyncio.Transport) -> Any:
             sock = transport.get_extra_info("socket")
@@ -213,7 +214,7 @@ def test_socket_options_reach_accepted_sockets(tmp_path):
                 seen.append(sock.getsockopt(level, option))
             return plain(transport)
 
-        node._make_session = look  # type: ignore[method-assign]
+        node.acceptor._make_session = look  # type: ignore[method-assign]
         await in_thread(connect)
 
     with_node(found, step)
@@ -247,7 +248,8 @@ def test_more_sockets_than_the_files_leave_room_for_are_dropped(tmp_path):
                 return True
 
     async def step(node: Node) -> None:
-        node.sockets_max = 1
+        assert node.acceptor is not None
+        node.acceptor._options = replace(node.acceptor._options, sockets_max=1)
         assert await in_thread(second_is_refused)
 
     observer = with_node(found, step)

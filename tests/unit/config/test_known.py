@@ -10,8 +10,7 @@ from config.known import has_effect, is_known
 @pytest.mark.parametrize(
     "key",
     [
-        "ssl_options.versions.1",
-        "listeners.ssl.1",
+        "ssl_options.reuse_sessions",
         "auth_backends.2.authn",
         "log.file.rotation.size",
         "mqtt.exchange",
@@ -22,7 +21,7 @@ def test_known(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["ssl_options", "listeners.ssl.1.2", "nosuch.key", "mqtt", "xmqtt.exchange"]
+    "key", ["ssl_options", "num_acceptors.tcp.1", "nosuch.key", "mqtt", "xmqtt.exchange"]
 )
 def test_unknown(key: str) -> None:
     assert not is_known(key)
@@ -34,3 +33,7 @@ def test_some_values_have_no_effect_yet() -> None:
     assert not has_effect("classic_queue.default_version", "1")
     assert has_effect("consumer_timeout", "1")
     assert not has_effect("disk_monitor_interval", "1")
+    assert not has_effect("ssl_options.versions.$n", "tlsv1.1")
+    assert has_effect("ssl_options.versions.$n", "tlsv1.3")
+    assert not has_effect("tcp_listen_options.linger.timeout", "10")
+    assert has_effect("tcp_listen_options.linger.timeout", "0")

@@ -1,0 +1,127 @@
+"""The AMQP doors of a node: what is bound, and what becomes of an accepted socket.
+
+State: the servers of both kinds of listener and the gate of TLS handshakes. Made and closed by `broker.node`. A socket
+above the limit of connections is closed at once: the store needs file descriptors too, and a connection less is better
+than a read that cannot open its file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from broker import listener, tls
+from broker.observer import Observer
+from broker.session import Session
+from broker.tls_gate import GateOptions, TlsGate
+from broker.transport import AmqpTransport
+from broker.wire import Peer
+
+HANDSHAKES_MAX = 256
+"""TLS handshakes in progress above which further sockets are closed; each may take up to its time limit."""
+
+Endpoints = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorOptions:
+    """Where to listen and how; times in seconds. `context` of None: no TLS listener."""
+
+    tcp: Endpoints
+    tls: Endpoints = ()
+    sockets: listener.SocketOptions = field(default_factory=listener.SocketOptions)
+    is_nodelay: bool = True
+    is_linger: bool = True
+    handshake_timeout_s: float = 10.0
+    tls_handshake_timeout_s: float = 5.0
+    context: ssl.SSLContext | None = None
+    certificate_depth: int = 10
+    sockets_max: int = 1 << 30
+
+
+class Acceptor:
+    """Listens, and makes a session of each socket."""
+
+    def __init__(
+        self,
+        options: DoorOptions,
+        open_session: Callable[[Peer], Session],
+        session_count: Callable[[], int],
+        observer: Observer,
+    ) -> None:
+        self._options = options
+        self._open_session = open_session
+        self._session_count = session_count
+        self._observer = observer
+        self.servers: list[asyncio.Server] = []
+        self.gate: TlsGate | None = None
+
+    async def listen(self) -> None:
+        """Bind everything, then accept. Raises CannotListen."""
+        options = self._options
+        plain = listener.bind_all(options.tcp, options.sockets)
+        try:
+            secure = listener.bind_all(options.tls, options.sockets)
+        except listener.CannotListen:
+            for sock in plain:
+                sock.close()
+            raise
+        if options.context is not None:
+            gate = GateOptions(
+                context=options.context,
+                timeout_s=options.tls_handshake_timeout_s,
+                limit=HANDSHAKES_MAX,
+            )
+            self.gate = TlsGate(gate, self._make_transport, self._observer)
+            self.servers += await listener.serve(secure, self.gate)
+        self.servers += await listener.serve(plain, self._make_transport)
+        for sockets, protocol in ((plain, "amqp"), (secure, "amqp/ssl")):
+            for sock in sockets:
+                host, port = sock.getsockname()[:2]
+                address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                self._observer.listener_started(address, protocol)
+
+    def close(self) -> None:
+        """Accept no more; what was accepted stays."""
+        for server in self.servers:
+            server.close()
+        if self.gate is not None:
+            self.gate.close()
+
+    def _make_transport(self) -> AmqpTransport:
+        return AmqpTransport(
+            self._make_session,
+            self._options.handshake_timeout_s,
+            is_nodelay=self._options.is_nodelay,
+            is_linger=self._options.is_linger,
+        )
+
+    def _make_session(self, transport: asyncio.Transport) -> Session:
+        # A socket whose peer has reset it already has no names.
+        host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
+        local_host, local_port = (transport.get_extra_info("sockname") or ("unknown", 0))[:2]
+        handshake = transport.get_extra_info("ssl_object")
+        refusal, secured = "", None
+        if handshake is not None:
+            try:
+                secured = tls.peer_of(handshake, self._options.certificate_depth)
+            except tls.ChainTooLong as error:
+                refusal = str(error)
+        peer = Peer(
+            host=host,
+            port=port,
+            local_host=local_host,
+            local_port=local_port,
+            is_loopback=host.startswith("127.") or host == "::1",
+            tls=secured,
+        )
+        session = self._open_session(peer)
+        limit = self._options.sockets_max
+        if self._session_count() > limit:
+            refusal = f"more than {limit} sockets: raise the open file limit"
+        if refusal:
+            self._observer.connection_failed(session.name, 0, refusal)
+            transport.abort()
+        return session
