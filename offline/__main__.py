@@ -29,6 +29,7 @@ COMMANDS = {
         "offline.check",
         "read every byte of the store and report what is live, garbage or damaged",
     ),
+    "restore": ("offline.restore", "bring a backup back into an empty data directory"),
     "resegment": ("offline.resegment", "write the store anew with other limits"),
 }
 

@@ -1,0 +1,219 @@
+"""`burrowmq-store restore`: a backup back into an empty data directory.
+
+Every file is compared with the manifest before anything is written, then copied; the result is checked as `check` does.
+`STORE.json` comes last: a directory that has a store but no `STORE.json` is refused by the node, so that a restore
+which was interrupted is never taken for a whole one.
+
+State: none but what one run copies. Invariants: the backup is only read; nothing is written into a directory that holds
+anything but a lock; what was copied is durable when the command ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from offline.check import DAMAGED, OK, Check
+from offline.directory import CannotUse, StoreDirectory, open_directory
+from offline.progress import Progress, size_text
+from offline.streams import Streams
+from storage.backup import FORMAT, INCOMPLETE, MANIFEST
+from storage.errors import StorageError, UnknownFormat
+from storage.file_cache import parent_of
+from storage.filesystem import File, FileSystem
+from storage.terms import STORE_FILE
+
+MUST_EXIST: Final = False
+_LOCK: Final = "LOCK"
+_PIECE_BYTES: Final = 1 << 20
+_FILES_PER_SYNC: Final = 64
+
+# Is told how many bytes more are done.
+OnBytes = Callable[[int], None]
+
+
+class NotABackup(StorageError):
+    """The directory is no finished backup, or its files are not what its manifest says."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("backup", metavar="BACKUP", help="a directory that `burrowctl backup` made")
+
+
+def run(directory: StoreDirectory, arguments: argparse.Namespace, streams: Streams) -> int:
+    """Restore into the locked directory, then check it."""
+    filesystem = directory.filesystem
+    backup = os.path.abspath(arguments.backup)
+    try:
+        manifest = prepare(filesystem, backup, directory.path)
+    except (NotABackup, UnknownFormat) as error:
+        raise CannotUse(str(error)) from error
+    with Progress(streams.errors, "restoring", manifest.byte_count) as progress:
+        restore(filesystem, backup, directory.path, manifest, progress.add)
+    streams.report.write(
+        f"restored {manifest.message_count} messages in {manifest.queue_count} queues,"
+        f" {size_text(manifest.byte_count)}, as of {manifest.made_at} on {manifest.node}\n"
+    )
+    directory.close()
+    with open_directory(directory.path) as restored:
+        total = sum(filesystem.file_size(path) for path in restored.files())
+        with Progress(streams.errors, "checking", total) as progress:
+            check = Check(restored, progress)
+            for report in check.files():
+                if report.problems:
+                    streams.report.write(report.line(restored.path) + "\n")
+    streams.report.write(check.totals.text() + "\n")
+    return DAMAGED if check.totals.damaged_files or check.totals.lost_messages else OK
+
+
+class BackupFile(NamedTuple):
+    """One file of a backup; a linked one has no CRC-32 in the manifest."""
+
+    path: str
+    size: int
+    check: int | None
+
+
+class Manifest(NamedTuple):
+    """What a backup says about itself."""
+
+    queue_count: int
+    message_count: int
+    byte_count: int
+    made_at: str
+    node: str
+    files: list[BackupFile]
+
+
+def read_manifest(filesystem: FileSystem, backup: str) -> Manifest:
+    """Give a backup's manifest. Raises NotABackup, UnknownFormat, OSError."""
+    path = f"{backup}/{MANIFEST}"
+    if filesystem.exists(f"{backup}/{INCOMPLETE}"):
+        raise NotABackup(f"{backup} is a backup that was not finished: it holds {INCOMPLETE}")
+    if not filesystem.exists(path):
+        raise NotABackup(f"{backup} is not a backup: there is no {MANIFEST}")
+    try:
+        text = json.loads(filesystem.read_file(path))
+        version = int(text["format"])
+        if version != FORMAT:
+            raise UnknownFormat(f"{path}: format {version} is not known")
+        files = [BackupFile(str(row[0]), int(row[1]), row[2]) for row in text["files"]]
+        manifest = Manifest(
+            int(text["queues"]),
+            int(text["messages"]),
+            int(text["bytes"]),
+            str(text.get("made_at", "")),
+            str(text.get("node", "")),
+            files,
+        )
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise NotABackup(f"{path} cannot be read: {error!r}") from error
+    for file in files:
+        if file.path.startswith("/") or ".." in file.path.split("/"):
+            raise NotABackup(f"{path} names {file.path!r}, which is not a file of a backup")
+    return manifest
+
+
+def prepare(filesystem: FileSystem, backup: str, data_dir: str) -> Manifest:
+    """Look whether a backup can go into a data directory; nothing is written.
+
+    Raises NotABackup, UnknownFormat, CannotUse, OSError.
+    """
+    manifest = read_manifest(filesystem, backup)
+    names = filesystem.listdir(data_dir) if filesystem.exists(data_dir) else []
+    held = [name for name in names if name != _LOCK]
+    if held:
+        raise CannotUse(f"{data_dir} is not empty: it holds {held[0]}")
+    for file in manifest.files:
+        _compare(filesystem, backup, file)
+    return manifest
+
+
+def restore(
+    filesystem: FileSystem, backup: str, data_dir: str, manifest: Manifest, on_bytes: OnBytes
+) -> None:
+    """Copy what `prepare` looked at. Raises NotABackup for a damaged file, StorageError, OSError."""
+    _Restoring(filesystem, backup, data_dir, on_bytes).run(manifest)
+
+
+def _compare(filesystem: FileSystem, backup: str, file: BackupFile) -> None:
+    path = f"{backup}/{file.path}"
+    if not filesystem.exists(path):
+        raise NotABackup(f"{path} is missing")
+    size = filesystem.file_size(path)
+    if size != file.size:
+        raise NotABackup(f"{path} has {size} bytes instead of {file.size}")
+
+
+class _Restoring:
+    """The copying."""
+
+    def __init__(
+        self, filesystem: FileSystem, backup: str, data_dir: str, on_bytes: OnBytes
+    ) -> None:
+        self._filesystem = filesystem
+        self._backup = backup
+        self._data_dir = data_dir
+        self._on_bytes = on_bytes
+        self._made: dict[str, None] = {}
+        self._unsynced: list[File] = []
+
+    def run(self, manifest: Manifest) -> None:
+        filesystem, data_dir = self._filesystem, self._data_dir
+        filesystem.mkdir(data_dir)
+        self._made[data_dir] = None
+        # What makes a node refuse the directory until STORE.json is there.
+        self._make_directory(f"{data_dir}/vhosts")
+        last: list[BackupFile] = []
+        for file in manifest.files:
+            if file.path == STORE_FILE:
+                last.append(file)
+                continue
+            self._copy(file)
+        self._sync(list(self._made))
+        for file in last:
+            self._copy(file)
+        self._sync([data_dir, parent_of(data_dir) or "/"])
+
+    def _copy(self, file: BackupFile) -> None:
+        target = f"{self._data_dir}/{file.path}"
+        self._make_directory(parent_of(target))
+        source, copy = (
+            self._filesystem.open(f"{self._backup}/{file.path}"),
+            self._filesystem.create(target),
+        )
+        check = at = 0
+        for piece in _pieces(source, file.size):
+            copy.pwrite(piece, at)
+            check = zlib.crc32(piece, check)
+            at += len(piece)
+            self._on_bytes(len(piece))
+        if at != file.size or file.check not in (None, check):
+            raise NotABackup(
+                f"{self._backup}/{file.path} is damaged: its CRC-32 is not the recorded one"
+            )
+        self._unsynced.append(copy)
+        if len(self._unsynced) >= _FILES_PER_SYNC:
+            self._sync([])
+
+    def _make_directory(self, path: str) -> None:
+        if path in self._made:
+            return
+        self._make_directory(parent_of(path))
+        self._filesystem.mkdir(path)
+        self._made[path] = None
+
+    def _sync(self, directories: list[str]) -> None:
+        files, self._unsynced = self._unsynced, []
+        for _, error in self._filesystem.sync_all(files, directories):
+            raise error
+
+
+def _pieces(source: File, size: int) -> Iterator[bytes]:
+    for at in range(0, size, _PIECE_BYTES):
+        yield source.pread(min(_PIECE_BYTES, size - at), at)
