@@ -11,6 +11,7 @@ PY := $(BIN)/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
+SPARK_STAMP := $(VENV)/.stamp-spark
 PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx)
 
 # Directories that are checked; a directory that does not exist yet is left out.
@@ -49,6 +50,17 @@ $(DEV_STAMP): $(RUN_STAMP) requirements-dev.lock
 
 .PHONY: setup
 setup: $(DEV_STAMP) $(LAYERS_STAMP) ## make .venv: locked dependencies, tools, compiled modules
+
+# Spark's environment is its own: 700 MB that no broker needs, and pyarrow would change what its tests see.
+$(SPARK_STAMP): $(PY) requirements-spark.lock
+	$(PYTHON) -m venv $(VENV)/spark
+	$(VENV)/spark/bin/python -m pip --disable-pip-version-check --quiet --no-input install \
+	  --require-hashes --requirement requirements-spark.lock
+	@pwd >"$$($(VENV)/spark/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/checkout.pth"
+	@touch $@
+
+.PHONY: setup-spark
+setup-spark: $(SPARK_STAMP) ## make .venv/spark: pyspark, pyarrow and what their tests need (700 MB)
 
 .PHONY: build
 build: $(RUN_STAMP) ## compile the two optional modules in place again
@@ -111,10 +123,16 @@ check: fmt-check lint types layers tidy quick ## all of the above, less than a m
 .PHONY: test
 test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, at most ten minutes
 	@$(PY) -m scripts.both_speeds -m "not long and not differential" tests $(ARGS)
+	@$(PY) -m scripts.spark_tests --if-possible -m "not long and not differential" $(ARGS)
+
+.PHONY: test-spark
+test-spark: $(DEV_STAMP) ## the tests of pyspark_amqp, with Spark (Java 17 or newer)
+	@$(PY) -m scripts.spark_tests -m "not long and not differential" $(ARGS)
 
 .PHONY: test-long
 test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, coverage of the interpreted run
 	$(PYTEST) -m "long and not differential" --timeout 3600 tests $(ARGS)
+	@$(PY) -m scripts.spark_tests --if-possible -m "long and not differential" --timeout 3600 $(ARGS)
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -m "not long and not differential" tests/unit tests/regression tests/integration $(ARGS)
 	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/regression tests/property $(ARGS)
 	$(BIN)/coverage report
@@ -138,6 +156,7 @@ conformance: $(DEV_STAMP) ## wire scripts, one per rule of the protocol
 .PHONY: differential
 differential: $(DEV_STAMP) ## the same scripts against an installed RabbitMQ and against us
 	$(PYTEST) -m differential --timeout 3600 tests $(ARGS)
+	@$(PY) -m scripts.spark_tests --if-possible -m differential --timeout 3600 $(ARGS)
 
 # ---- figures ----------------------------------------------------------------------------------------
 
@@ -166,6 +185,10 @@ docs: $(RUN_STAMP) ## rewrite the files that are generated from the configuratio
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)
 	$(PY) -m scripts.changelog "$(VERSION)"
+
+.PHONY: spark-zip
+spark-zip: $(RUN_STAMP) ## pyspark_amqp as one file for --py-files: build/pyspark_amqp.zip
+	@$(PY) -m scripts.spark_zip
 
 .PHONY: image
 image: ## build the container image

@@ -1,4 +1,4 @@
-"""Resolve what is wanted into lock files with hashes: run-time and build, development, and the layer check.
+"""Resolve what is wanted into lock files with hashes: run-time and build, development, the layer check and Spark.
 
 Needs pip-tools in the environment and says so. Called by `make lock` only.
 
@@ -15,6 +15,7 @@ LOCKS = {
     "requirements.lock": ("pyproject.toml", "--extra=build"),
     "requirements-dev.lock": ("pyproject.toml", "--extra=build", "--extra=dev"),
     "requirements-layers.lock": ("requirements-layers.in",),
+    "requirements-spark.lock": ("requirements-spark.in",),
 }
 COMMAND = (
     *(sys.executable, "-m", "piptools", "compile", "--quiet", "--no-config", "--strip-extras"),

@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BURROWCTL = Path(sys.executable).parent / "burrowctl"
+# Tests of other environments (Spark's) name the one that the broker runs in.
+PYTHON = os.environ.get("BURROWMQ_TEST_PYTHON", sys.executable)
+BURROWCTL = Path(PYTHON).parent / "burrowctl"
 READY_TEXT = "Server startup complete"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
@@ -130,7 +132,7 @@ class BrokerProcess:
             "prometheus.tcp.port": str(self.prometheus_port),
             **self.settings,
         }
-        command = [sys.executable, "-m", "broker", "--data-dir", str(self.data_dir)]
+        command = [PYTHON, "-m", "broker", "--data-dir", str(self.data_dir)]
         for key, value in values.items():
             command += ["--set", f"{key}={value}"]
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
