@@ -3,7 +3,8 @@
 Owns no state. Called by the tasks and by jobs that recover a spool.
 
 Columns are read by name, so that a file which an older version left is still read: a column that it
-lacks is null. The schema's version and the piece are in the file's metadata.
+lacks is null. In the file's metadata are the schema's version, the piece, how many messages the task took
+(it leaves out what it compares) and whether it stopped at a limit of octets.
 
 Invariant: an empty piece is a file with no rows: reading it again gives no rows again.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -21,14 +22,34 @@ from pyspark_amqp.spool.files import SpoolError
 from pyspark_amqp.spool.offset import Piece
 
 PIECE_KEY: Final = b"pyspark_amqp.piece"
+TAKEN_KEY: Final = b"pyspark_amqp.taken"
+CUT_KEY: Final = b"pyspark_amqp.cut"
+
+
+class Taken(NamedTuple):
+    """How much of a piece its task took."""
+
+    message_count: int
+    is_cut: bool
+    """It stopped at its limit of octets, not because no more messages came."""
 
 
 def write_batches(
-    path: Path, piece: Piece, schema: pa.Schema, batches: Sequence[pa.RecordBatch]
+    path: Path,
+    piece: Piece,
+    schema: pa.Schema,
+    batches: Sequence[pa.RecordBatch],
+    taken: Taken | None = None,
 ) -> None:
-    """Write a whole file; it is not synced."""
+    """Write a whole file; it is not synced. Without `taken` the rows are all that was taken."""
+    taken = taken or Taken(sum(batch.num_rows for batch in batches), is_cut=False)
     name = f"{piece.stream} {piece.seq} {piece.part} {piece.queue}".encode()
-    metadata = {VERSION_KEY: str(VERSION).encode(), PIECE_KEY: name}
+    metadata = {
+        VERSION_KEY: str(VERSION).encode(),
+        PIECE_KEY: name,
+        TAKEN_KEY: str(taken.message_count).encode(),
+        CUT_KEY: b"1" if taken.is_cut else b"0",
+    }
     described = schema.with_metadata(metadata)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, described) as writer:
         for batch in batches:
@@ -48,6 +69,21 @@ def read_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             for index in range(reader.num_record_batches):
                 batch = reader.get_batch(index)
                 yield _with_columns(batch, schema)
+    except (pa.ArrowInvalid, OSError, ValueError) as error:
+        raise SpoolError(f"{path}: cannot be read ({error})") from error
+
+
+def how_much(path: Path) -> Taken | None:
+    """Return what the file's task took; None when an older version wrote it.
+
+    Raises: SpoolError when the file cannot be read.
+    """
+    try:
+        with pa.OSFile(str(path), "rb") as source, pa.ipc.open_file(source) as reader:
+            found = reader.schema.metadata or {}
+            if TAKEN_KEY not in found:
+                return None
+            return Taken(int(found[TAKEN_KEY]), found.get(CUT_KEY) == b"1")
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise SpoolError(f"{path}: cannot be read ({error})") from error
 

@@ -1,6 +1,7 @@
 """The spool's files: published whole or not at all, by the first who does.
 
     <root>/<stream>/committed                  the last sequence number that Spark will never ask for again
+    <root>/<stream>/plan.json                  a drain's plan: its only offset
     <root>/<stream>/<queue>/<seq>-<part>.arrow the messages of one piece
     <root>/<stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement
     <root>/<stream>/<queue>/*.tmp              being written, or left by a task that was killed
@@ -25,7 +26,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -33,10 +36,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from pyspark_amqp.spool.offset import Piece
+from pyspark_amqp.spool.offset import Offset, Piece
 
 _NAME_MAX: Final = 200
 COMMITTED: Final = "committed"
+PLAN: Final = "plan.json"
 
 
 class SpoolError(Exception):
@@ -62,6 +66,45 @@ class Spool:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
+    def open_stream(self, stream: str) -> None:
+        """Make the stream's folder, on disk: before the first offset that names pieces is."""
+        folder = self.root / _name(stream)
+        _make_folder(folder)
+        _sync(folder)
+        _sync(self.root)
+
+    def has_stream(self, stream: str) -> bool:
+        """Whether the stream's folder is here: this is the spool that it was opened in."""
+        return (self.root / _name(stream)).is_dir()
+
+    def plan(self, stream: str, make: Callable[[], Offset]) -> Offset:
+        """Return the plan that was published first for this stream; `make` it when there is none.
+
+        Raises: SpoolError, BadOffset, and what `make` raises.
+        """
+        final = self.root / _name(stream) / PLAN
+        if not final.exists():
+            text = json.dumps(make().to_json())
+            self.open_stream(stream)
+            _publish(final, lambda path: path.write_text(text))
+            _sync(final.parent)
+        try:
+            found = json.loads(final.read_text())
+        except ValueError as error:
+            raise SpoolError(f"{final}: cannot be read ({error})") from error
+        return Offset.from_json(found)
+
+    def remove_stream(self, stream: str) -> bool:
+        """Remove everything of a stream; False: there was nothing."""
+        folder = self.root / _name(stream)
+        if not folder.is_dir():
+            return False
+        # Renamed first: half of a stream must not be found by anybody.
+        aside = self.root / f"{uuid.uuid4().hex}.removed"
+        folder.rename(aside)
+        shutil.rmtree(aside)
+        return True
+
     def path(self, piece: Piece) -> Path:
         """Return where the piece is or will be."""
         return self._folder(piece.stream, piece.queue) / f"{piece.seq:012}-{piece.part:04}.arrow"
@@ -78,23 +121,12 @@ class Spool:
         """
         final = self.path(piece)
         _make_folder(final.parent)
-        temporary = final.parent / f"{final.stem}.{uuid.uuid4().hex}.tmp"
-        try:
-            write(temporary)
-            _sync(temporary)
-            try:
-                os.link(temporary, final)
-            except FileExistsError:
-                return False
-            except OSError as error:
-                reason = f"{final}: cannot be published ({error}); the spool needs a POSIX file system with links"
-                raise SpoolError(reason) from error
-            # The folders too: whoever made them may not have synced them yet.
-            for folder in (final.parent, final.parent.parent, self.root):
-                _sync(folder)
-            return True
-        finally:
-            temporary.unlink(missing_ok=True)
+        if not _publish(final, write):
+            return False
+        # The folders too: whoever made them may not have synced them yet.
+        for folder in (final.parent, final.parent.parent, self.root):
+            _sync(folder)
+        return True
 
     def mark_acked(self, piece: Piece) -> None:
         """Note that the broker will not send the piece's messages again.
@@ -172,6 +204,24 @@ class Spool:
 
     def _folder(self, stream: str, queue: str) -> Path:
         return self.root / _name(stream) / f"q-{_name(queue)}"
+
+
+def _publish(final: Path, write: Callable[[Path], object]) -> bool:
+    """Write a temporary file, sync it and give it its name; False: the name is taken."""
+    temporary = final.parent / f"{final.stem}.{uuid.uuid4().hex}.tmp"
+    try:
+        write(temporary)
+        _sync(temporary)
+        try:
+            os.link(temporary, final)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            reason = f"{final}: cannot be published ({error}); the spool needs a POSIX file system with links"
+            raise SpoolError(reason) from error
+        return True
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _name(text: str) -> str:

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_amqp.convert.reading import Reader
-from pyspark_amqp.spool.content import message_ids, write_batches
+from pyspark_amqp.spool.content import Taken, message_ids, write_batches
 from pyspark_amqp.spool.files import Spool, SpoolError
 from pyspark_amqp.spool.offset import Piece
 from pyspark_amqp.wire.connection import Connection
@@ -77,8 +77,9 @@ def take(
     batches = list(Reader(stored).batches(deliveries))
     if options.is_deduplicating:
         batches = _without(batches, _ids_in_doubt(spool, piece))
+    taken = Taken(len(deliveries), deliveries.size_bytes >= options.size_limit)
     barrier(connection)
-    is_first = spool.publish(piece, lambda at: write_batches(at, piece, stored, batches))
+    is_first = spool.publish(piece, lambda at: write_batches(at, piece, stored, batches, taken))
     if is_first:
         _refuse_stale(spool, piece)
         consumer.settle(deliveries)

@@ -1,0 +1,90 @@
+"""`format("amqp")`: what Spark asks for a reader or a writer.
+
+State: the options, until one of them is made. Called by Spark, in short-lived processes on the driver; by
+`register` where Spark cannot find this package itself (`--py-files`).
+
+Invariants: nothing connects here; wrong options of a read are told by `load()`, all at once, as far as they
+are wrong for every kind of read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.options import (
+    BadOptions,
+    PeekOptions,
+    read_batch_options,
+    read_sink_options,
+    read_stream_options,
+)
+from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
+from pyspark_amqp.source.batch import DrainReader, PeekReader
+from pyspark_amqp.source.columns import struct_of
+from pyspark_amqp.source.stream import AmqpStreamReader
+
+FORMAT: Final = "amqp"
+
+
+class AmqpDataSource(DataSource):
+    """Queues of BurrowMQ and RabbitMQ as a source and a sink."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.options = options
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return a message's columns."""
+        self._refuse_what_no_read_takes()
+        wants_raw = str(self.options.get("includeHeadersRaw", "false")).strip().lower() == "true"
+        return struct_of(has_headers_raw=wants_raw)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads a batch."""
+        options = read_batch_options(self.options)
+        if isinstance(options, PeekOptions):
+            return PeekReader(options, schema)
+        return DrainReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return what reads a stream; it tells of wrong options itself."""
+        return AmqpStreamReader(dict(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return what writes a batch."""
+        return BatchWriter(read_sink_options(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return what writes a stream."""
+        return StreamWriter(read_sink_options(self.options), schema, overwrite=overwrite)
+
+    def _refuse_what_no_read_takes(self) -> None:
+        """Raise the fewer problems of both kinds of read, unless the options suit one of them."""
+        found: list[BadOptions] = []
+        for read in (read_stream_options, read_batch_options):
+            try:
+                read(self.options)
+            except BadOptions as error:
+                found.append(error)
+        if len(found) == 2:
+            raise min(found, key=lambda error: len(error.problems))
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("amqp")` known to a session that did not find it by itself."""
+    spark.dataSource.register(AmqpDataSource)

@@ -1,0 +1,36 @@
+"""What a query may say: `option(...)` of the source and the sink, read and checked at once.
+
+Owns no state; needs neither Spark nor Arrow.
+
+    reading     options by name, with every problem collected before one error tells them all
+    connection  which broker, which user (`amqp.*`)
+    source      streams, `mode=peek`, `mode=drain`
+    sink        where rows are published, and how
+
+Names are camelCase as in Spark's own sources; Spark makes them lower case on the way here, so they
+count in any case. A name that is not known is an error: Spark itself would not tell.
+"""
+
+from pyspark_amqp.options.reading import BadOptions, OptionReader
+from pyspark_amqp.options.sink import SinkOptions, read_sink_options
+from pyspark_amqp.options.source import (
+    DrainOptions,
+    PeekOptions,
+    StreamOptions,
+    TaskOptions,
+    read_batch_options,
+    read_stream_options,
+)
+
+__all__ = [
+    "BadOptions",
+    "DrainOptions",
+    "OptionReader",
+    "PeekOptions",
+    "SinkOptions",
+    "StreamOptions",
+    "TaskOptions",
+    "read_batch_options",
+    "read_sink_options",
+    "read_stream_options",
+]

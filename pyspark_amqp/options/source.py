@@ -1,0 +1,174 @@
+"""What a read may say: streams, looking without taking (`mode=peek`), taking a queue whole (`mode=drain`).
+
+Owns no state. Called by the data source where a query is planned. Objects of this module are pickled to
+the executors.
+
+Invariants: every option has a meaning in the mode that it is accepted in; without a byte limit of the
+query's a task still stops at TASK_BYTES, since it holds in memory what it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark_amqp.options.connection import Addresses, read_addresses
+from pyspark_amqp.options.reading import OptionReader
+
+PREFETCH_MAX: Final = 65535
+COUNT_MAX: Final = 1 << 40
+TASK_BYTES: Final = 256 << 20
+IDLE_TIMEOUT_S: Final = 2.0
+RETRY_TIMEOUT_S: Final = 60.0
+IN_DOUBT_RETENTION_S: Final = 7 * 86400.0
+PEEK_LIMIT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """What a task needs to take one piece of a queue."""
+
+    addresses: Addresses
+    spool_location: str
+    idle_timeout_s: float = IDLE_TIMEOUT_S
+    retry_timeout_s: float = RETRY_TIMEOUT_S
+    task_bytes: int = TASK_BYTES
+    is_deduplicating: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """`spark.readStream.format("amqp")`."""
+
+    task: TaskOptions
+    queues: tuple[str, ...]
+    has_headers_raw: bool = False
+    record_limit: int | None = None
+    byte_limit: int | None = None
+    consumer_count: int = 1
+    prefetch_count: int = PREFETCH_MAX
+    in_doubt_retention_s: float = IN_DOUBT_RETENTION_S
+    fails_on_missing_queue: bool = True
+    fails_on_data_loss: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeekOptions:
+    """`spark.read.format("amqp")`: looks, takes nothing."""
+
+    addresses: Addresses
+    queues: tuple[str, ...]
+    has_headers_raw: bool = False
+    limit: int = PEEK_LIMIT
+    fails_on_missing_queue: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainOptions:
+    """`spark.read.format("amqp").option("mode", "drain")`: takes what is ready, once for a `drainId`."""
+
+    task: TaskOptions
+    queues: tuple[str, ...]
+    drain_id: str
+    has_headers_raw: bool = False
+    limit: int | None = None
+    consumer_count: int = 1
+    prefetch_count: int = PREFETCH_MAX
+    fails_on_missing_queue: bool = True
+
+
+def read_stream_options(options: Mapping[str, str]) -> StreamOptions:
+    """Read the options of a stream.
+
+    Raises: BadOptions.
+    """
+    found = OptionReader(options)
+    if found.text("mode"):
+        found.problems.append("option 'mode' is for batch reads; a stream always takes messages")
+    limits = [name for name in ("maxRecordsPerTrigger", "maxOffsetsPerTrigger") if name in found]
+    if len(limits) > 1:
+        found.problems.append(f"{' and '.join(limits)} are the same option: set one")
+    record_limit = found.number(limits[0], None, least=1, most=COUNT_MAX) if limits else None
+    made = StreamOptions(
+        task=_task(found),
+        queues=_queues(found),
+        has_headers_raw=found.flag("includeHeadersRaw", default=False),
+        record_limit=record_limit,
+        byte_limit=found.size("maxBytesPerTrigger", None),
+        consumer_count=_consumer_count(found),
+        prefetch_count=_prefetch_count(found),
+        in_doubt_retention_s=found.duration("inDoubtRetention", IN_DOUBT_RETENTION_S),
+        fails_on_missing_queue=found.flag("failOnMissingQueue", default=True),
+        fails_on_data_loss=found.flag("failOnDataLoss", default=True),
+    )
+    found.finish('readStream.format("amqp")')
+    return made
+
+
+def read_batch_options(options: Mapping[str, str]) -> PeekOptions | DrainOptions:
+    """Read the options of a batch read.
+
+    Raises: BadOptions.
+    """
+    found = OptionReader(options)
+    mode = found.choice("mode", ("peek", "drain"), "peek")
+    made = _peek(found) if mode == "peek" else _drain(found)
+    found.finish(f'read.format("amqp") with mode={mode}')
+    return made
+
+
+def _peek(found: OptionReader) -> PeekOptions:
+    limit = found.number("limit", PEEK_LIMIT, least=1, most=10_000_000)
+    return PeekOptions(
+        addresses=read_addresses(found),
+        queues=_queues(found),
+        has_headers_raw=found.flag("includeHeadersRaw", default=False),
+        limit=limit or PEEK_LIMIT,
+        fails_on_missing_queue=found.flag("failOnMissingQueue", default=True),
+    )
+
+
+def _drain(found: OptionReader) -> DrainOptions:
+    why = "every run with the same id gives the same rows; a new id takes what is ready then"
+    return DrainOptions(
+        task=_task(found),
+        queues=_queues(found),
+        drain_id=found.required("drainId", why),
+        has_headers_raw=found.flag("includeHeadersRaw", default=False),
+        limit=found.number("limit", None, least=1, most=COUNT_MAX),
+        consumer_count=_consumer_count(found),
+        prefetch_count=_prefetch_count(found),
+        fails_on_missing_queue=found.flag("failOnMissingQueue", default=True),
+    )
+
+
+def _task(found: OptionReader) -> TaskOptions:
+    why = "a folder that driver and executors share; messages are made durable there"
+    dedupe = found.choice("dedupe", ("messageId", "none"), "messageId")
+    location = found.required("spoolLocation", why)
+    if "://" in location and not location.startswith("file://"):
+        found.refuse("spoolLocation", location, "no path of a file system with hard links")
+    return TaskOptions(
+        addresses=read_addresses(found),
+        spool_location=location.removeprefix("file://"),
+        idle_timeout_s=found.milliseconds("pollTimeoutMs", IDLE_TIMEOUT_S, least_ms=1),
+        retry_timeout_s=found.milliseconds("retryTimeoutMs", RETRY_TIMEOUT_S),
+        task_bytes=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
+        is_deduplicating=dedupe == "messageId",
+    )
+
+
+def _queues(found: OptionReader) -> tuple[str, ...]:
+    queues = found.names("queue")
+    if not queues and not found.text("queue"):
+        found.problems.append("option 'queue' is missing: one or more names, separated by commas")
+    return queues
+
+
+def _consumer_count(found: OptionReader) -> int:
+    return found.number("consumersPerQueue", 1, least=1, most=1000) or 1
+
+
+def _prefetch_count(found: OptionReader) -> int:
+    return found.number("prefetch", PREFETCH_MAX, least=1, most=PREFETCH_MAX) or PREFETCH_MAX

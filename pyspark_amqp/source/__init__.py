@@ -1,0 +1,11 @@
+"""Reading queues with Spark: streams, looking, and taking a queue whole.
+
+Owns no state. Called by the data source (datasource.py).
+
+    columns   the columns as Spark's types
+    patience  trying again while a broker is away
+    planning  which pieces the next batch has
+    tasks     a piece's rows, on an executor
+    stream    Spark's stream reader
+    batch     Spark's batch readers: peek and drain
+"""

@@ -1,0 +1,116 @@
+"""Spark's batch readers: looking at queues, and taking what they hold, whole.
+
+State: options and columns; both readers are pickled.
+
+Spark plans and reads a batch source again for every action and for every task that failed. Looking
+may answer differently each time. Draining must not: its plan is a file in the spool, published by the
+first who planned under this `drainId`, and its pieces are spool files. So `count()` and then `write()`
+see the same rows, and a drain that was killed goes on under the same id.
+
+Invariants: peeking acknowledges nothing; draining never takes more than the plan says, however often it
+runs. Its files stay until somebody removes the drain (`forget`): only whoever reads knows when the rows are
+safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.convert import Reader
+from pyspark_amqp.options import DrainOptions, PeekOptions
+from pyspark_amqp.source.columns import arrow_schema
+from pyspark_amqp.source.planning import Counts, Planner
+from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
+from pyspark_amqp.spool import Offset, Spool
+from pyspark_amqp.wire import ChannelClosed, connect, peek
+
+_NOT_FOUND = 404
+_NO_RETRY_S = 0.0
+
+
+class QueuePartition(InputPartition):
+    """One queue to look at."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+
+
+class PeekReader(DataSourceReader):
+    """Looks at the first messages of each queue."""
+
+    def __init__(self, options: PeekOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = arrow_schema(schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a partition for each queue."""
+        return [QueuePartition(queue) for queue in self._options.queues]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the queue's first messages, which stay where they are."""
+        options = self._options
+        try:
+            with connect(options.addresses) as connection:
+                found = peek(connection, partition.queue, options.limit)
+        except ChannelClosed as error:
+            if error.reply_code == _NOT_FOUND and not options.fails_on_missing_queue:
+                return
+            raise
+        yield from Reader(self._schema).batches(found)
+
+
+class DrainReader(DataSourceReader):
+    """Takes what is ready when the drain is first planned."""
+
+    def __init__(self, options: DrainOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = arrow_schema(schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the drain's pieces: those that were planned first."""
+        options = self._options
+        spool = Spool(options.task.spool_location)
+        plan = spool.plan(stream_of(options.drain_id), self._new_plan)
+        return partitions_of(plan.pieces(), options.task.task_bytes, None)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a piece's rows."""
+        if not isinstance(partition, PiecePartition):
+            return iter(())  # nothing was ready: Spark has one empty partition
+        return rows_of(partition, self._options.task, self._schema)
+
+    def _new_plan(self) -> Offset:
+        options = self._options
+        counts = Counts(
+            options.task.addresses,
+            options.queues,
+            retry_timeout_s=_NO_RETRY_S,
+            fails_on_missing_queue=options.fails_on_missing_queue,
+        )
+        planner = Planner(
+            counts,
+            Spool(options.task.spool_location),
+            consumer_count=options.consumer_count,
+            prefetch_count=options.prefetch_count,
+        )
+        try:
+            return planner.following(Offset(stream_of(options.drain_id)), options.limit)
+        finally:
+            planner.close()
+
+
+def stream_of(drain_id: str) -> str:
+    """Return the name of a drain's stream in the spool; no stream of a query can have it."""
+    return f"drain {drain_id}"
+
+
+def forget(spool_location: str, drain_id: str) -> bool:
+    """Remove a drain's files when its rows are safe elsewhere; False: there were none.
+
+    The same id drains again afterwards.
+    """
+    return Spool(spool_location).remove_stream(stream_of(drain_id))

@@ -1,0 +1,170 @@
+"""Spark's stream reader: a micro-batch is planned, taken into the spool, and read from there.
+
+State: in the long-lived process that Spark runs for a query, the first offset and the planner. Copies that
+were pickled for executors have options and columns only.
+
+What Spark does, and what follows from it (4.2 and newer):
+
+    initialOffset  twice for a first batch: the stream's random name is made once
+    latestOffset   its result is durable before anything of it is read
+    partitions     also for a batch that is tried again after a crash: only the end offset counts
+    commit         of a batch comes when the next is planned, of the last one never: no acknowledgement
+                   depends on it, it only removes files
+    stop           may not be called at all: nothing depends on it
+
+Errors in options are raised by the first method that Spark calls, since one from the constructor would
+reach the user as an `UnboundLocalError` of Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_amqp.options import StreamOptions, read_stream_options
+from pyspark_amqp.source.columns import arrow_schema
+from pyspark_amqp.source.planning import Counts, Planner
+from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
+from pyspark_amqp.spool import Offset, Spool, SpoolError
+
+TEMPORARY_AGE_S: Final = 3600.0
+
+Json = dict[str, Any]
+
+
+class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads queues in micro-batches."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._refusal: ValueError | None = None
+        self._planner_once: Planner | None = None
+        self._first: Offset | None = None
+        self._is_limited = True
+        try:
+            self._options = read_stream_options(options)
+            self._schema = arrow_schema(schema)
+        except ValueError as error:
+            self._refusal = error
+
+    def __getstate__(self) -> Json:
+        """Leave the connection out."""
+        return {**self.__dict__, "_planner_once": None}
+
+    # ---- on the driver --------------------------------------------------------------------------
+
+    def initialOffset(self) -> Json:
+        """Return where a new checkpoint begins."""
+        self._checked()
+        if self._first is None:
+            self._first = Offset.first()
+        return self._first.to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return the limit that the query's options set."""
+        record_limit = self._checked().record_limit
+        return ReadAllAvailable() if record_limit is None else ReadMaxRows(record_limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note what is ready now: the query ends with it."""
+        self._planner().stop_at_what_is_ready()
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """Return the offset that names the next batch's pieces, `start` when nothing is ready."""
+        options, spool = self._checked(), self._spool()
+        at = Offset.from_json(start)
+        if at.seq:
+            self._require_stream(spool, at)
+        else:
+            self._open(spool, at)
+        record_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        # A trigger that takes all that is there sets aside the limits of the query's options.
+        self._is_limited = record_limit is not None or options.record_limit is None
+        return self._planner().following(at, record_limit).to_json()
+
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
+        """Return the pieces that the end offset names."""
+        options = self._checked()
+        at = Offset.from_json(end)
+        if start == end:
+            return []
+        self._require_stream(self._spool(), at)
+        byte_limit = options.byte_limit if self._is_limited else None
+        return partitions_of(at.pieces(), options.task.task_bytes, byte_limit)
+
+    def commit(self, end: Json) -> None:
+        """Remove the files of batches that Spark will not ask for again."""
+        at = Offset.from_json(end)
+        self._spool().commit(at.stream, at.seq)
+
+    def stop(self) -> None:
+        """Close the connection; Spark may end the process before it says so."""
+        if self._planner_once is not None:
+            self._planner_once.close()
+
+    # ---- on the executors ----------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a piece's rows."""
+        if not isinstance(partition, PiecePartition):
+            return iter(())  # Spark has one partition where there are none
+        return rows_of(partition, self._checked().task, self._schema)
+
+    # ---- inner steps ---------------------------------------------------------------------------------
+
+    def _checked(self) -> StreamOptions:
+        if self._refusal is not None:
+            raise self._refusal
+        return self._options
+
+    def _spool(self) -> Spool:
+        return Spool(self._checked().task.spool_location)
+
+    def _planner(self) -> Planner:
+        if self._planner_once is None:
+            options = self._checked()
+            counts = Counts(
+                options.task.addresses,
+                options.queues,
+                retry_timeout_s=options.task.retry_timeout_s,
+                fails_on_missing_queue=options.fails_on_missing_queue,
+            )
+            self._planner_once = Planner(
+                counts,
+                self._spool(),
+                consumer_count=options.consumer_count,
+                prefetch_count=options.prefetch_count,
+            )
+        return self._planner_once
+
+    def _open(self, spool: Spool, first: Offset) -> None:
+        spool.open_stream(first.stream)
+
+    def _require_stream(self, spool: Spool, at: Offset) -> None:
+        """Refuse another spool than the checkpoint's: acknowledged messages are in that one only."""
+        options = self._checked()
+        if spool.has_stream(at.stream):
+            if self._first is None:
+                self._first = at
+                spool.sweep(
+                    at.stream,
+                    temporary_age_s=TEMPORARY_AGE_S,
+                    in_doubt_age_s=options.in_doubt_retention_s,
+                )
+            return
+        if options.fails_on_data_loss:
+            raise SpoolError(
+                f"{spool.root}: no folder of this checkpoint's stream {at.stream}. Messages of its "
+                "last batch may be acknowledged and nowhere else: name the spoolLocation that the "
+                "query had, or set failOnDataLoss=false to go on without them"
+            )
+        spool.open_stream(at.stream)

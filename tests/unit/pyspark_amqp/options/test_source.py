@@ -1,0 +1,102 @@
+"""What a read may say, by kind."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pyspark_amqp.options import (
+    BadOptions,
+    DrainOptions,
+    PeekOptions,
+    read_batch_options,
+    read_stream_options,
+)
+
+SPOOL = {"spoolLocation": "/spool"}
+
+
+def test_a_stream_needs_a_queue_and_a_spool() -> None:
+    with pytest.raises(BadOptions) as raised:
+        read_stream_options({})
+    assert [problem.split(":")[0] for problem in raised.value.problems] == [
+        "option 'spoolLocation' is missing",
+        "option 'queue' is missing",
+    ]
+
+
+def test_a_stream_of_defaults() -> None:
+    found = read_stream_options({"queue": "a,b", "spoolLocation": "file:///spool"})
+    assert found.queues == ("a", "b")
+    assert found.task.spool_location == "/spool"
+    assert (found.record_limit, found.byte_limit, found.consumer_count) == (None, None, 1)
+    assert found.task.is_deduplicating
+    assert found.fails_on_missing_queue
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_a_stream_of_everything() -> None:
+    found = read_stream_options(
+        {
+            "queue": "q",
+            **SPOOL,
+            "maxOffsetsPerTrigger": "5000",
+            "maxBytesPerTrigger": "10m",
+            "maxBytesPerTask": "1m",
+            "consumersPerQueue": "2",
+            "prefetch": "100",
+            "pollTimeoutMs": "500",
+            "retryTimeoutMs": "0",
+            "dedupe": "none",
+            "inDoubtRetention": "1d",
+            "failOnMissingQueue": "false",
+            "failOnDataLoss": "false",
+            "includeHeadersRaw": "true",
+        }
+    )
+    assert (found.record_limit, found.byte_limit) == (5000, 10 << 20)
+    assert (found.consumer_count, found.prefetch_count) == (2, 100)
+    task = found.task
+    assert (task.idle_timeout_s, task.retry_timeout_s, task.task_bytes) == (0.5, 0.0, 1 << 20)
+    assert not task.is_deduplicating
+    assert found.in_doubt_retention_s == 86400
+    assert not found.fails_on_missing_queue
+    assert not found.fails_on_data_loss
+    assert found.has_headers_raw
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"mode": "peek"}, "option 'mode' is for batch reads"),
+        ({"maxRecordsPerTrigger": "1", "maxOffsetsPerTrigger": "1"}, "are the same option"),
+        ({"prefetch": "65536"}, "no whole number from 1 to 65535"),
+        ({"spoolLocation": "s3://bucket/x"}, "no path of a file system with hard links"),
+        ({"limit": "1"}, "option 'limit' is not known here"),
+        ({"drainId": "1"}, "option 'drainId'".lower()),
+    ],
+)
+def test_what_a_stream_refuses(options: dict[str, str], problem: str) -> None:
+    with pytest.raises(BadOptions) as raised:
+        read_stream_options({"queue": "q", **SPOOL, **options})
+    assert problem.lower() in str(raised.value).lower()
+
+
+def test_a_batch_read_looks_by_default() -> None:
+    found = read_batch_options({"queue": "q", "limit": "5"})
+    assert isinstance(found, PeekOptions)
+    assert found.limit == 5
+
+
+def test_a_drain_needs_an_id() -> None:
+    with pytest.raises(BadOptions, match="option 'drainId' is missing"):
+        read_batch_options({"queue": "q", "mode": "drain", **SPOOL})
+    found = read_batch_options({"queue": "q", "mode": "DRAIN", "drainId": "d", **SPOOL})
+    assert isinstance(found, DrainOptions)
+    assert (found.drain_id, found.limit) == ("d", None)
+
+
+def test_looking_takes_no_spool() -> None:
+    with pytest.raises(BadOptions, match="option 'spoollocation' is not known here"):
+        read_batch_options({"queue": "q", **SPOOL})

@@ -1,0 +1,127 @@
+# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
+"""What the next batch takes, from what is ready."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: run by `make test-spark`")
+
+from pyspark_amqp.convert import schema_of
+from pyspark_amqp.options import OptionReader
+from pyspark_amqp.options.connection import read_addresses
+from pyspark_amqp.source.planning import Counts, Planner
+from pyspark_amqp.spool import Offset, Spool
+from pyspark_amqp.spool.content import Taken, write_batches
+from pyspark_amqp.wire import ChannelClosed, Publisher, connect, message_octets
+
+
+class Ready:
+    """Says what a test put into it."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self.counts = counts
+
+    def __call__(self) -> dict[str, int]:
+        return dict(self.counts)
+
+    def close(self) -> None:
+        self.counts = {}
+
+
+def planner(tmp_path: Path, ready: dict[str, int], **how: int) -> Planner:
+    return Planner(Ready(ready), Spool(tmp_path), **how)
+
+
+def plan(offset: Offset) -> dict[str, tuple[int, int]]:
+    return {queue: (share.count, share.consumer_count) for queue, share in offset.plan.items()}
+
+
+def test_nothing_ready_stays_where_it_is(tmp_path: Path) -> None:
+    start = Offset("s", 4)
+    assert planner(tmp_path, {"a": 0}).following(start, None) is start
+
+
+def test_all_that_is_ready_within_the_limit(tmp_path: Path) -> None:
+    asked = planner(tmp_path, {"a": 50, "b": 1000, "c": 0})
+    found = asked.following(Offset("s", 4), 300)
+    assert (found.seq, plan(found)) == (5, {"a": (50, 1), "b": (250, 1)})
+
+
+def test_no_piece_is_larger_than_the_prefetch(tmp_path: Path) -> None:
+    asked = planner(tmp_path, {"a": 1000}, prefetch_count=300, consumer_count=2)
+    found = asked.following(Offset("s"), None)
+    assert [piece.count for piece in found.pieces()] == [250] * 4
+
+
+def test_a_run_that_ends_takes_what_was_ready_when_it_began(tmp_path: Path) -> None:
+    ready = {"a": 100}
+    asked = planner(tmp_path, ready)
+    asked.stop_at_what_is_ready()
+    offset = Offset("s")
+    taken = 0
+    for _ in range(5):  # a producer is faster than we are
+        ready["a"] = 1000
+        following = asked.following(offset, 30)
+        if following is offset:
+            break
+        offset = following
+        taken += offset.plan["a"].count
+    assert taken == 100
+
+
+def test_a_queue_that_appears_later_is_not_part_of_a_run_that_ends(tmp_path: Path) -> None:
+    ready = {"a": 10}
+    asked = planner(tmp_path, ready)
+    asked.stop_at_what_is_ready()
+    ready["b"] = 10
+    assert plan(asked.following(Offset("s"), None)) == {"a": (10, 1)}
+
+
+def test_what_a_limit_of_octets_left_is_planned_again(tmp_path: Path) -> None:
+    spool, schema = Spool(tmp_path), schema_of(["message_id"])
+    asked = planner(tmp_path, {"a": 100})
+    asked.stop_at_what_is_ready()
+    first = asked.following(Offset("s"), None)
+    (piece,) = first.pieces()
+    spool.publish(
+        piece, lambda path: write_batches(path, piece, schema, [], Taken(60, is_cut=True))
+    )
+    second = asked.following(first, None)
+    assert plan(second) == {"a": (40, 1)}
+    assert asked.following(second, None) is second
+
+
+def counts(url: str, *queues: str, **how: bool) -> Counts:
+    addresses = read_addresses(OptionReader({"amqp.uri": url}))
+    return Counts(addresses, queues, retry_timeout_s=0.0, **how)
+
+
+def test_the_broker_is_asked(broker_url: str, queue: str) -> None:
+    ask = counts(broker_url, queue)
+    assert ask() == {queue: 0}
+    with connect(broker_url) as connection:
+        publisher = Publisher(connection)
+        publisher.send([message_octets("", queue, b"x")] * 3)
+        publisher.flush()
+    assert ask() == {queue: 3}
+    ask.close()
+
+
+def test_a_connection_that_broke_meanwhile_is_made_again(broker_url: str, queue: str) -> None:
+    ask = counts(broker_url, queue)
+    ask()
+    assert ask._connection is not None
+    ask._connection.transport.close()
+    assert ask() == {queue: 0}
+    ask.close()
+
+
+def test_a_missing_queue(broker_url: str, queue: str) -> None:
+    with pytest.raises(ChannelClosed, match="no queue 'nowhere'"):
+        counts(broker_url, "nowhere", queue)()
+    lenient = counts(broker_url, "nowhere", queue, fails_on_missing_queue=False)
+    assert lenient() == {queue: 0}
+    lenient.close()

@@ -1,0 +1,60 @@
+"""`format("amqp")` as Spark finds and asks it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
+
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSource
+
+import pyspark_amqp
+from pyspark_amqp.datasource import AmqpDataSource
+from pyspark_amqp.options import BadOptions
+from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
+from pyspark_amqp.source.batch import DrainReader, PeekReader
+from pyspark_amqp.source.columns import struct_of
+from pyspark_amqp.source.stream import AmqpStreamReader
+
+
+def source(**options: str) -> AmqpDataSource:
+    return AmqpDataSource(CaseInsensitiveDict(options))
+
+
+def test_spark_finds_it_by_its_name() -> None:
+    assert issubclass(pyspark_amqp.DefaultSource, DataSource)
+    assert pyspark_amqp.DefaultSource is AmqpDataSource
+    assert AmqpDataSource.name() == "amqp"
+
+
+def test_importing_the_package_loads_neither_spark_nor_arrow() -> None:
+    code = "import pyspark_amqp, sys; sys.exit(bool({'pyspark', 'pyarrow'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        pyspark_amqp.nothing
+
+
+def test_options_choose_the_reader() -> None:
+    struct = struct_of()
+    drain = {"mode": "drain", "drainId": "d", "spoolLocation": "/s"}
+    assert isinstance(source(queue="q").reader(struct), PeekReader)
+    assert isinstance(source(queue="q", **drain).reader(struct), DrainReader)
+    stream = source(queue="q", spoolLocation="/s").streamReader(schema=struct)
+    assert isinstance(stream, AmqpStreamReader)
+    assert isinstance(source(routingKey="q").writer(schema=struct, overwrite=False), BatchWriter)
+    made = source(routingKey="q").streamWriter(schema=struct, overwrite=False)
+    assert isinstance(made, StreamWriter)
+
+
+def test_the_schema_has_raw_headers_on_request() -> None:
+    assert source(queue="q").schema() == struct_of()
+    wanted = source(queue="q", includeHeadersRaw="TRUE").schema()
+    assert wanted == struct_of(has_headers_raw=True)
+
+
+def test_loading_tells_what_no_read_takes() -> None:
+    with pytest.raises(BadOptions, match="'queu' is not known here"):
+        source(queu="q", spoolLocation="/s").schema()
