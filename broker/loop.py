@@ -8,6 +8,7 @@ callback, in fixed order:
   3 confirms               acks and nacks that wait for nothing any more
   4 flush outputs          one write per dirty connection
 
+Then `turn_ended` is told (`broker.pacing`: a pause, when messages come fast and few at a time).
 What one queue, channel or connection raises is reported and costs nobody else its turn.
 Work that a stage makes for an earlier one (a dead letter, a consumer unblocked by a flush) is done in the next turn.
 State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit.
@@ -39,9 +40,15 @@ class SystemEntropy:
 class Turn:
     """Scheduler on a running asyncio loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, hand_over: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        hand_over: Callable[[], None],
+        turn_ended: Callable[[], None] = lambda: None,
+    ) -> None:
         self._loop = loop
         self._hand_over = hand_over
+        self._turn_ended = turn_ended
         self._queues: list[Pumpable] = []
         self._channels: list[Confirming] = []
         self._outputs: list[Flushable] = []
@@ -138,6 +145,7 @@ class Turn:
                 output.flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._report(error)
+        self._turn_ended()
 
     def _report(self, error: Exception) -> None:
         self._loop.call_exception_handler({"message": "a turn's step failed", "exception": error})

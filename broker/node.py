@@ -29,6 +29,7 @@ from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
 from broker.monitor import Monitor, ResourceLimits
+from broker.pacing import Pacing
 from broker.parameters import Parameters
 from broker.product import server_properties
 from broker.queue.context import QueueContext, QueueOptions
@@ -116,7 +117,7 @@ class Node:
         config = self.config
         self._directory.lock()
         self._loop = asyncio.get_running_loop()
-        self.turn = Turn(self._loop, self.engine.hand_over)
+        self.turn = Turn(self._loop, self.engine.hand_over, Pacing(self.metrics).turn_ended)
         self.report = self.engine.recover()
         self._restore()
         self._connect_engine()
