@@ -136,6 +136,20 @@ class StoreConfig:
         "16777216",
         "Segment file size of the message store; never change it for existing data.",
     )
+    index_module: str = option(
+        "msg_store_index_module",
+        units.choice_of(
+            {
+                "array": "array",
+                "paged": "paged",
+                "sqlite": "sqlite",
+                "rabbit_msg_store_ets_index": "array",
+            }
+        ),
+        "array",
+        "Index of the message store: `array` (5 bytes of RAM a message; RabbitMQ's `rabbit_msg_store_ets_index` is"
+        " taken for it), `paged` or `sqlite` (bounded RAM). May be changed at any start.",
+    )
     segment_entry_count: int = option(
         "queue_index_segment_entry_count",
         units.integer(256, 65536),

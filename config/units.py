@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -126,13 +126,18 @@ def queue_type(value: str) -> str:
 
 def choice(*names: str) -> Reader[str]:
     """Return a reader of one of `names`."""
+    return choice_of({name: name for name in names})
+
+
+def choice_of(meanings: Mapping[str, str]) -> Reader[str]:
+    """Return a reader of one of the names, each of which stands for a value."""
 
     def read(value: str) -> str:
-        if value not in names:
+        if value not in meanings:
             raise ValueError(
-                f"{value!r} is not a valid enum value, acceptable values are: {', '.join(names)}"
+                f"{value!r} is not a valid enum value, acceptable values are: {', '.join(meanings)}"
             )
-        return value
+        return meanings[value]
 
     return read
 

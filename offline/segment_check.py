@@ -18,13 +18,13 @@ from storage.references import ReferenceTally
 from storage.segment import (
     SegmentFile,
     SegmentHeader,
-    SlotTable,
     TableLayout,
     parse_file_header,
     parse_file_name,
     read_seal,
 )
 from storage.segment_scan import scan_records
+from storage.slot_table import SlotTable
 from storage.terms import FILE_SIZE_KEY
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Final, Protocol
 
 from storage.errors import ReadFailed, SyncFailed, WriteFailed
 from storage.filesystem import File, FileSystem
@@ -28,7 +28,7 @@ from storage.segment import (
     FLAG_COMPACTED,
     SegmentFile,
     SegmentHeader,
-    SlotTable,
+    Table,
     TableLayout,
     file_name,
     pack_file_header,
@@ -91,32 +91,42 @@ def _dwarfs(files: Sequence[SegmentFile], size_limit: int) -> list[SegmentFile]:
     return []
 
 
+class TableMaker(Protocol):
+    """What a compaction needs of the store's index."""
+
+    def table(self, file: SegmentFile, layout: TableLayout) -> Table:
+        """Make the table of a file that is there."""
+
+
 class TableCopy:
     """One segment's live slots on their way into the output."""
 
-    __slots__ = ("indexes", "layout", "source")
+    __slots__ = ("_offsets", "indexes", "layout", "source")
 
-    def __init__(self, source: SlotTable, start: int) -> None:
+    def __init__(self, source: Table, start: int) -> None:
         self.source = source
         self.indexes = source.live_indexes()
-        offsets = source.offsets
+        _, offsets, named = source.layout()
+        self._offsets = offsets
         count = len(source)
         if len(self.indexes) * 2 < count:
             # Slot numbers cost 4 bytes each; from here on they are less than the dead places.
             sizes = [offsets[index + 1] - offsets[index] for index in self.indexes]
-            slots: array[int] | None = array("I", map(source.slot_at, self.indexes))
+            slots: array[int] | None = array(
+                "I", self.indexes if named is None else map(named.__getitem__, self.indexes)
+            )
         else:
             sizes = [0] * count
             for index in self.indexes:
                 sizes[index] = offsets[index + 1] - offsets[index]
-            slots = None if source.slots is None else source.slots[:]
+            slots = None if named is None else named[:]
         self.layout = TableLayout(
             source.segment_no, array("I", accumulate(sizes, initial=start)), slots
         )
 
     def extents(self) -> Iterator[tuple[SegmentFile, int, int]]:
         """Give the stretches of live records as (file, start, end)."""
-        offsets = self.source.offsets
+        offsets = self._offsets
         start = end = -1
         for index in self.indexes:
             if offsets[index] != end:
@@ -127,19 +137,18 @@ class TableCopy:
         if end > start:
             yield self.source.file, start, end
 
-    def table_in(self, file: SegmentFile) -> SlotTable:
+    def table_in(self, file: SegmentFile, index: TableMaker) -> Table:
         """Give the table of the output, with the counts that the source has by now."""
-        table = SlotTable(file, self.layout)
-        source = self.source
-        if len(table) == len(source):
-            table.refs[:] = source.refs
-            table.overflow = dict(source.overflow)
+        table = index.table(file, self.layout)
+        refs, large = self.source.counts()
+        if len(table) == len(self.source):
+            table.restore(bytes(refs), large)
         else:
-            table.refs[:] = bytes(map(source.refs.__getitem__, self.indexes))
-            for place, index in enumerate(self.indexes):
-                if index in source.overflow:
-                    table.overflow[place] = source.overflow[index]
-        table.recount()
+            chosen = bytes(map(refs.__getitem__, self.indexes))
+            table.restore(
+                chosen,
+                {place: large[index] for place, index in enumerate(self.indexes) if index in large},
+            )
         return table
 
 
@@ -253,7 +262,7 @@ class CompactionPlan:
         except OSError as error:
             raise SyncFailed(f"{self.temporary_path}: {error}") from error
 
-    def output(self) -> SegmentFile:
+    def output(self, index: TableMaker) -> SegmentFile:
         """Give the output as the segment file that it is after the rename."""
         assert self._file is not None
         file = SegmentFile(
@@ -263,7 +272,7 @@ class CompactionPlan:
         file.end = self.end
         file.size = self.size
         file.is_sealed = True
-        file.tables = [copy.table_in(file) for copy in self.copies]
+        file.tables = [copy.table_in(file, index) for copy in self.copies]
         return file
 
     def release(self) -> None:

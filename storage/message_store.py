@@ -26,7 +26,6 @@ rabbit_msg_store is the model, with handles in place of ids.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -42,8 +41,7 @@ from storage.segment import (
     MAX_FILE_SIZE,
     SegmentFile,
     SegmentHeader,
-    SlotTable,
-    TableLayout,
+    Table,
     file_name,
     pack_file_header,
     pack_seal,
@@ -57,6 +55,7 @@ from storage.segment_recovery import (
 )
 from storage.segment_scan import ScanTerms
 from storage.segment_set import SegmentSet
+from storage.store_index import StoreIndex, make_index
 from storage.types import StoredMessage
 
 _BLOB_LIMIT: Final = 1 << 20
@@ -75,19 +74,26 @@ class MessageStoreOptions:
     is_durable: bool = True
     open_files: int = 128
     merge_above_files: int = 1000
+    index: str = "array"
 
 
 class MessageStore:
     """See the module. `open_clean` or `recover` comes before anything else."""
 
-    def __init__(self, filesystem: FileSystem, options: MessageStoreOptions) -> None:
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        options: MessageStoreOptions,
+        index: StoreIndex | None = None,
+    ) -> None:
         if not 0 < options.segment_size_limit <= MAX_FILE_SIZE // 2:
             raise ValueError(f"segment_size_limit {options.segment_size_limit} is out of range")
         self.options = options
         self._filesystem = filesystem
         self._seed = record.seed_of(options.identity)
+        self._index = index or make_index(options.index, filesystem, options.directory)
         self._segments = SegmentSet(filesystem, self._seed, options.open_files)
-        self._current: SlotTable | None = None
+        self._current: Table | None = None
         self._dirty: dict[SegmentFile, int] = {}  # file -> how many of its slots are durable
         self._unsynced_bytes = 0
         self._next_segment_no = 0
@@ -108,6 +114,7 @@ class MessageStore:
         """Begin with nothing; what the directory holds is removed (transient store, new vhost)."""
         self._filesystem.rmtree(self.options.directory)
         make_directory(self._filesystem, self.options.directory)
+        self._index.open()
         self._next_segment_no = next_segment_no
         self._is_closed = False
 
@@ -141,6 +148,7 @@ class MessageStore:
             options.segment_size_limit,
             self._seed,
             options.is_durable,
+            self._index,
         )
 
     def _start(self, opened: OpenedSegments, next_segment_no: int) -> None:
@@ -158,9 +166,7 @@ class MessageStore:
         return pack_snapshot(
             self._next_segment_no,
             (
-                TableSnapshot(
-                    table.segment_no, table.file.generation, bytes(table.refs), table.overflow
-                )
+                TableSnapshot(table.segment_no, table.file.generation, *table.counts())
                 for table in self._segments.tables.values()
             ),
         )
@@ -173,6 +179,10 @@ class MessageStore:
         self.roll()
         self.sync()
         self._is_closed = True
+
+    def close_index(self) -> None:
+        """After `snapshot_terms`: the store's tables are not asked for any more."""
+        self._index.close()
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -207,15 +217,15 @@ class MessageStore:
         )
         self._dirty.setdefault(file, slot)
         self._write(file, blob)
+        table.extend(sizes)
         file.end += len(blob)
         file.size = file.end
-        table.extend(sizes)
         self._unsynced_bytes += len(blob)
         self._counts["appended_messages"] += len(sizes)
         self._counts["appended_bytes"] += len(blob)
         return table.segment_no << 32 | slot, len(sizes)
 
-    def _writable(self, raw_size: int) -> SlotTable:
+    def _writable(self, raw_size: int) -> Table:
         """Give the table to append to, a new segment's when the current one is full."""
         if self._is_closed:
             raise StoreClosed(self.options.directory)
@@ -230,7 +240,7 @@ class MessageStore:
                 table = None
         return self._begin_segment() if table is None else table
 
-    def _begin_segment(self) -> SlotTable:
+    def _begin_segment(self) -> Table:
         """Make a new segment; it is durable, in its directory too, before it is used."""
         number = self._next_segment_no
         self._next_segment_no += 1
@@ -255,7 +265,7 @@ class MessageStore:
         if self._dead_top is not None:
             self._segments.unlink(self._dead_top)
             self._dead_top = None
-        table = SlotTable(file, TableLayout(number, array("I", [FILE_HEADER_SIZE]), None))
+        table = self._index.begin(file, number)
         file.tables.append(table)
         self._segments.add(file)
         self._current = table
@@ -280,6 +290,7 @@ class MessageStore:
             return
         file = table.file
         self._current = None
+        table.seal()
         if table.live_count == 0:
             self._remove(file)
             return
@@ -360,6 +371,7 @@ class MessageStore:
                 ranges.append((base | durable, base | len(table) - 1))
             if self._current is table:
                 self._current = None
+                table.seal()
         self.mark_synced()
         return ranges
 
@@ -456,13 +468,15 @@ class MessageStore:
         """
         plan = self._plan
         assert plan is not None
-        file = plan.output()
+        file = plan.output(self._index)
         if file.live_count == 0:
+            _discard(file)
             self.abandon_plan()
             return 0
         try:
             self._filesystem.rename(plan.temporary_path, plan.path)
         except OSError as error:
+            _discard(file)
             self.abandon_plan()
             raise _write_error(plan.path, error) from error
         self._plan = None
@@ -533,6 +547,12 @@ class MessageStore:
             file.file().truncate(FILE_HEADER_SIZE)
         except (OSError, DiskFull):
             return  # the space comes back when the file goes
+
+
+def _discard(file: SegmentFile) -> None:
+    """Give up the tables of an output that does not come into use."""
+    for table in file.tables:
+        table.discard()
 
 
 def _write_error(path: str, error: OSError) -> WriteFailed:

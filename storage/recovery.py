@@ -178,6 +178,9 @@ def save_clean(
     vhosts = context.vhosts()
     parts = [dump_json({"vhosts": [[store.vhost] for store in vhosts], "queues": rows})]
     parts += [store.persistent.snapshot_terms() for store in vhosts]
+    for store in vhosts:
+        store.persistent.close_index()
+        store.transient.close_index()
     try:
         write_terms(context.filesystem, context.data_dir, parts)
     except OSError as error:

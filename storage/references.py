@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from storage import record
@@ -91,8 +91,8 @@ class TableSnapshot(NamedTuple):
 
     segment_no: int
     generation: int
-    refs: bytes
-    large: dict[int, int]
+    refs: bytes | bytearray
+    large: Mapping[int, int]
 
 
 class Snapshot(NamedTuple):

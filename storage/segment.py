@@ -26,12 +26,12 @@ docs/formats/segment.md:
 The seal is a hint that saves a scan. It is written only after the records are durable, so a valid
 seal vouches for them; a missing or bad one means: scan.
 
-State owned: `SegmentFile` its descriptor and length; `SlotTable` the places and reference counts
-of one segment in one file. Changed by the disk thread only. A reader takes `table.file` and
-`table.offsets`, a pair that never changes but for growth at the end. Invariants: a slot keeps its
-number for ever; a count that is 0 never rises; offsets never fall, and size(slot) is
-offsets[i + 1] - offsets[i], 0 for a removed slot. The table stands beside the file format because
-it is the format's second half in memory: a seal is nothing but its tables.
+State owned: `SegmentFile` its descriptor and length. `Table` is what a store index keeps of one
+segment in one file: places and reference counts. Changed by the disk thread only. A reader takes
+`table.file` and the table's places, a pair that never changes but for growth at the end.
+Invariants: a slot keeps its number for ever; a count that is 0 never rises; offsets never fall, and
+size(slot) is offsets[i + 1] - offsets[i], 0 for a removed slot. The table's surface stands beside
+the file format because it is the format's second half: a seal is nothing but its tables.
 """
 
 from __future__ import annotations
@@ -40,10 +40,8 @@ import struct
 import sys
 import zlib
 from array import array
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, compress
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from storage import record
 from storage.errors import UnknownFormat
@@ -64,7 +62,6 @@ _MAGIC = b"PQS1"
 _SEAL_MAGIC = b"SEAL"
 _VERSION = 1
 _CHECKSUM_ZLIB = 1
-_REF_OVERFLOW = 255
 
 
 class SegmentHeader(NamedTuple):
@@ -83,6 +80,72 @@ class TableLayout(NamedTuple):
     segment_no: int
     offsets: array[int]
     slots: array[int] | None
+
+
+class TableGone(Exception):
+    """The table was given up while a reader came: its segment is elsewhere by now, or gone."""
+
+
+class Table(Protocol):
+    """One segment's slots in one file: where each lies and how often it is referred to.
+
+    An index is a position in the layout, a slot the number in a handle: the same unless the layout names its slots.
+    """
+
+    file: SegmentFile
+    segment_no: int
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the records that somebody refers to."""
+
+    @property
+    def live_count(self) -> int:
+        """Records that somebody refers to."""
+
+    def __len__(self) -> int: ...
+
+    def extend(self, sizes: Sequence[int]) -> None:
+        """Add slots at the end, referred to once each. When it raises nothing was added."""
+
+    def seal(self) -> None:
+        """Nothing is added any more."""
+
+    def drop(self, first: int, last: int) -> int:
+        """Take one reference from each slot of a range; gives how many had none."""
+
+    def add(self, first: int, last: int, count: int) -> int:
+        """Add references to live slots of a range; gives how many were not live."""
+
+    def refs_of(self, slot: int) -> int:
+        """Give the reference count of a slot, 0 when it is not here."""
+
+    def places(self, slots: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """Give where the records of slots begin and end, 0 and 0 for one that is not here.
+
+        Any thread. Raises TableGone.
+        """
+
+    def is_beyond(self, slot: int) -> bool:
+        """Tell whether a slot was never in this table; one that names its slots forgets removed ones."""
+
+    def layout(self) -> TableLayout:
+        """Give the places as a seal holds them; nobody changes what is given."""
+
+    def counts(self) -> tuple[bytes | bytearray, Mapping[int, int]]:
+        """Give all counts by index, 255 for a large one, and the large ones (255 and more) by index."""
+
+    def live_indexes(self) -> list[int]:
+        """Give the indexes that have references."""
+
+    def restore(self, refs: bytes, large: Mapping[int, int]) -> None:
+        """Set all counts anew, by index; `large` has those of 255 and more."""
+
+    def restore_slots(self, refs: bytearray, large: Mapping[int, int]) -> list[int]:
+        """Set all counts anew, by slot; gives the slots that have no record here."""
+
+    def discard(self) -> None:
+        """The table is not used any more."""
 
 
 def file_name(segment_no: int, generation: int) -> str:
@@ -232,7 +295,7 @@ class SegmentFile:
         self.generation = generation
         self.end = FILE_HEADER_SIZE  # where the next record goes, or the seal lies
         self.size = FILE_HEADER_SIZE  # length of the file
-        self.tables: list[SlotTable] = []
+        self.tables: list[Table] = []
         self.is_sealed = False
         self.is_locked = False  # being compacted
         self.is_unreadable = False  # a compaction failed to read it: not tried again
@@ -271,165 +334,4 @@ class SegmentFile:
 
     def layouts(self) -> list[TableLayout]:
         """Give the tables in the form that a seal holds."""
-        return [TableLayout(table.segment_no, table.offsets, table.slots) for table in self.tables]
-
-
-class SlotTable:
-    """Places and reference counts of one segment's slots in one file."""
-
-    __slots__ = (
-        "file",
-        "live_bytes",
-        "live_count",
-        "offsets",
-        "overflow",
-        "refs",
-        "segment_no",
-        "slots",
-    )
-
-    def __init__(self, file: SegmentFile, layout: TableLayout) -> None:
-        self.file = file
-        self.segment_no, self.offsets, self.slots = layout
-        self.refs = bytearray(len(self.offsets) - 1)
-        self.overflow: dict[int, int] = {}  # index -> count of 255 and more
-        self.live_bytes = 0
-        self.live_count = 0
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def extend(self, sizes: Iterable[int]) -> None:
-        """Add slots at the end, referred to once each."""
-        first = len(self.offsets) - 1
-        start = self.offsets[-1]
-        ends = accumulate(sizes, initial=start)
-        next(ends)
-        self.offsets.extend(ends)
-        count = len(self.offsets) - 1 - first
-        self.refs += b"\x01" * count
-        self.live_bytes += self.offsets[-1] - start
-        self.live_count += count
-
-    def index_of(self, slot: int) -> int:
-        """Give the index of a slot, -1 when it is not here or has no record."""
-        if self.slots is None:
-            index = slot
-            if slot >= len(self.refs):
-                return -1
-        else:
-            index = bisect_left(self.slots, slot)
-            if index == len(self.slots) or self.slots[index] != slot:
-                return -1
-        return index if self.offsets[index + 1] > self.offsets[index] else -1
-
-    def is_beyond(self, slot: int) -> bool:
-        """Tell whether a slot was never in this table; a sparse one forgets its removed slots."""
-        return self.slots is None and slot >= len(self.refs)
-
-    def _bounds(self, first: int, last: int) -> tuple[int, int]:
-        """Give the range of indexes whose slots are first..last."""
-        if self.slots is None:
-            return first, min(last + 1, len(self.refs))
-        return bisect_left(self.slots, first), bisect_left(self.slots, last + 1)
-
-    def drop(self, first: int, last: int) -> int:
-        """Take one reference from each slot of a range; gives how many had none."""
-        start, stop = self._bounds(first, last)
-        wanted = last + 1 - first
-        count = stop - start
-        if count == wanted == 1:
-            return int(not self._drop_one(start))
-        if count == wanted and self.refs.count(1, start, stop) == count:
-            self.refs[start:stop] = bytes(count)
-            self.live_bytes -= self.offsets[stop] - self.offsets[start]
-            self.live_count -= count
-            return 0
-        stray = max(0, wanted - max(count, 0))
-        for index in range(start, stop):
-            stray += not self._drop_one(index)
-        return stray
-
-    def _drop_one(self, index: int) -> bool:
-        refs = self.refs[index]
-        if refs == 0:
-            return False
-        if refs == _REF_OVERFLOW:
-            left = self.overflow[index] - 1
-            if left >= _REF_OVERFLOW:
-                self.overflow[index] = left
-                return True
-            del self.overflow[index]
-            refs = _REF_OVERFLOW
-        self.refs[index] = refs - 1
-        if refs == 1:
-            self.live_bytes -= self.offsets[index + 1] - self.offsets[index]
-            self.live_count -= 1
-        return True
-
-    def add(self, first: int, last: int, count: int) -> int:
-        """Add references to live slots of a range; gives how many were not live."""
-        start, stop = self._bounds(first, last)
-        stray = last + 1 - first - max(0, stop - start)
-        for index in range(start, stop):
-            refs = self.refs[index]
-            if refs == 0:
-                stray += 1
-            else:
-                self._set(index, self.overflow.get(index, refs) + count)
-        return stray
-
-    def _set(self, index: int, refs: int) -> None:
-        if refs >= _REF_OVERFLOW:
-            self.overflow[index] = refs
-            refs = _REF_OVERFLOW
-        self.refs[index] = refs
-
-    def refs_of(self, index: int) -> int:
-        """Give the reference count at an index."""
-        refs = self.refs[index]
-        return self.overflow[index] if refs == _REF_OVERFLOW else refs
-
-    def restore(self, refs: bytes, large: Mapping[int, int]) -> None:
-        """Set all counts anew, by index; `large` has those of 255 and more."""
-        assert len(refs) == len(self.refs)
-        self.refs[:] = refs
-        self.overflow = dict(large)
-        self.recount()
-
-    def restore_slots(self, refs: bytearray, large: Mapping[int, int]) -> list[int]:
-        """Set all counts anew, by slot; gives the slots that have no record here."""
-        missing: list[int] = []
-        self.refs[:] = bytes(len(self.refs))
-        self.overflow = {}
-        offsets = self.offsets
-        is_whole = self.slots is None and not any(map(int.__eq__, offsets, offsets[1:]))
-        if is_whole and len(refs) <= len(self.refs):
-            self.refs[: len(refs)] = refs
-            self.overflow = dict(large)
-        else:
-            for slot in compress(range(len(refs)), refs):
-                index = self.index_of(slot)
-                if index < 0:
-                    missing.append(slot)
-                else:
-                    self._set(index, large.get(slot, refs[slot]))
-        self.recount()
-        return missing
-
-    def recount(self) -> None:
-        """Work the live totals out again from the counts."""
-        self.live_count = len(self.refs) - self.refs.count(0)
-        if self.live_count == len(self.refs):
-            self.live_bytes = self.offsets[-1] - self.offsets[0]
-        else:
-            sizes = map(int.__sub__, self.offsets[1:], self.offsets)
-            self.live_bytes = sum(compress(sizes, self.refs))
-
-    def live_indexes(self) -> list[int]:
-        """Give the indexes that have references."""
-        return list(compress(range(len(self.refs)), self.refs))
-
-    def slot_at(self, index: int) -> int:
-        """Give the slot number at an index."""
-        return index if self.slots is None else self.slots[index]
+        return [table.layout() for table in self.tables]

@@ -53,6 +53,7 @@ def open_with_snapshot(
     if kept is None:
         return None
     make_directory(filesystem, terms.directory)
+    terms.store_index.open()
     opened = open_directory(filesystem, terms)
     tables = {table.segment_no: table for file in opened.files for table in file.tables}
     if kept.tables.keys() & opened.scanned or not kept.tables.keys() <= tables.keys():
@@ -61,7 +62,7 @@ def open_with_snapshot(
         table = tables[segment_no]
         if counts.generation != table.file.generation or len(counts.refs) != len(table):
             return None
-        table.restore(counts.refs, counts.large)
+        table.restore(bytes(counts.refs), counts.large)
     next_segment_no = max(kept.next_segment_no, opened.highest + 1)
     return OpenedSegments(opened.files, next_segment_no, opened.highest)
 
@@ -71,6 +72,7 @@ def open_with_tally(
 ) -> tuple[OpenedSegments, StoreRecovery]:
     """Open with the counts that the queue indexes have. Raises StoreRefused."""
     make_directory(filesystem, terms.directory)
+    terms.store_index.open()
     opened = open_directory(filesystem, terms)
     gone: set[int] = set()
     torn: set[int] = set()

@@ -25,13 +25,13 @@ from storage.filesystem import FileSystem
 from storage.segment import (
     FILE_HEADER_SIZE,
     SegmentFile,
-    SlotTable,
     TableLayout,
     pack_seal,
     parse_file_header,
     parse_file_name,
     read_seal,
 )
+from storage.store_index import StoreIndex
 
 # Magic, type and flags of a message record: what a search after damage looks for.
 _RESYNC: Final = struct.pack("<HBB", record.MAGIC, record.TYPE_MESSAGE, 0)
@@ -48,6 +48,7 @@ class ScanTerms(NamedTuple):
     size_limit: int
     seed: int
     is_durable: bool
+    store_index: StoreIndex
 
 
 class FileScan(NamedTuple):
@@ -85,7 +86,7 @@ def open_directory(filesystem: FileSystem, terms: ScanTerms) -> Opened:
         path = f"{terms.directory}/{name}"
         number = numbers.get(name, named)
         file = SegmentFile(filesystem, path, number, generation)
-        bad = _load(filesystem, file, terms.seed)
+        bad = _load(filesystem, file, terms)
         ranked.append((file.is_sealed or generation == 0, generation, file, bad))
         highest = max([highest, number, *(table.segment_no for table in file.tables)])
     ranked.sort(key=lambda entry: (entry[0], entry[1]))
@@ -108,6 +109,9 @@ def _settle(
     scanned: set[int] = set()
     quarantined = 0
     for _, _, file, bad in ranked:
+        for table in file.tables:
+            if owner[table.segment_no] is not file:
+                table.discard()
         file.tables = [table for table in file.tables if owner[table.segment_no] is file]
         if not file.is_sealed:
             quarantined += len(bad)
@@ -138,20 +142,21 @@ def _check_header(filesystem: FileSystem, path: str, terms: ScanTerms) -> int | 
     return header.segment_no
 
 
-def _load(filesystem: FileSystem, file: SegmentFile, seed: int) -> list[tuple[int, int]]:
+def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> list[tuple[int, int]]:
     """Fill in a file's tables from its seal or a scan; gives the bad stretches of a scan."""
+    seed = terms.seed
     sealed = read_seal(file.file(), seed)
     if sealed is not None:
         file.end, layouts = sealed
         file.size = file.file().size()
         file.is_sealed = True
-        file.tables = [SlotTable(file, layout) for layout in layouts]
+        file.tables = [terms.store_index.table(file, layout) for layout in layouts]
         file.release()
         return []
     expected = file.segment_no if file.generation == 0 else None
     scan = scan_records(filesystem.read_file(file.path), expected, seed)
     file.end = scan.end
-    file.tables = [SlotTable(file, layout) for layout in scan.layouts]
+    file.tables = [terms.store_index.table(file, layout) for layout in scan.layouts]
     return scan.bad
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from storage import record
 from storage.filesystem import FileSystem
-from storage.segment import SegmentFile, SlotTable
+from storage.segment import SegmentFile, Table, TableGone
 
 _READ_LIMIT: Final = 1 << 20
 _READ_GAP: Final = 16 * 1024
@@ -33,7 +33,7 @@ class SegmentSet:
         self._open_files = open_files
         self._reads = 0
         self._leftovers: list[str] = []  # files that should be gone but could not be unlinked
-        self.tables: dict[int, SlotTable] = {}
+        self.tables: dict[int, Table] = {}
         self.files: dict[str, SegmentFile] = {}
         self.stray_drops = 0
         self.unreadable_records = 0
@@ -53,6 +53,7 @@ class SegmentSet:
         for table in file.tables:
             if self.tables.get(table.segment_no) is table:
                 del self.tables[table.segment_no]
+            table.discard()
         self.files.pop(file.path, None)
 
     def remove(self, file: SegmentFile) -> None:
@@ -88,7 +89,7 @@ class SegmentSet:
             else:
                 self.stray_drops += table.add(first & _SLOT_MASK, last & _SLOT_MASK, count)
 
-    def drop_range(self, first: int, last: int) -> SlotTable | None:
+    def drop_range(self, first: int, last: int) -> Table | None:
         """Take one reference from each handle first..last; gives the table if it is all dead."""
         table = self.tables.get(first >> 32)
         if table is None:
@@ -102,8 +103,7 @@ class SegmentSet:
         table = self.tables.get(handle >> 32)
         if table is None:
             return 0
-        index = table.index_of(handle & _SLOT_MASK)
-        return 0 if index < 0 else table.refs_of(index)
+        return table.refs_of(handle & _SLOT_MASK)
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -132,8 +132,12 @@ class SegmentSet:
                 self.read_errors += 1
                 continue
             table.file.last_used = self._reads
+            try:
+                starts, ends = table.places(slots)
+            except TableGone:
+                continue
             found: list[record.Record | None] = []
-            for start, end, batch, offsets in _batches(table, slots):
+            for start, end, batch, offsets in _batches(slots, starts, ends):
                 data = b""
                 for _ in range(2):  # one retry
                     try:
@@ -159,19 +163,17 @@ class SegmentSet:
             file.release()
 
 
-def _batches(table: SlotTable, slots: list[int]) -> Iterator[tuple[int, int, list[int], list[int]]]:
+def _batches(
+    slots: list[int], starts: Sequence[int], ends: Sequence[int]
+) -> Iterator[tuple[int, int, list[int], list[int]]]:
     """Cut slots into reads: (start, end, slots, offsets within the read)."""
-    offsets = table.offsets
     start = end = 0
     batch: list[int] = []
     places: list[int] = []
-    for slot in slots:
-        index = table.index_of(slot)
-        if index < 0:
+    for slot, at, past in zip(slots, starts, ends, strict=True):
+        if past <= at:
             # Its place holds nothing; an offset behind the read gives None.
-            at = past = end
-        else:
-            at, past = offsets[index], offsets[index + 1]
+            at = past = end  # noqa: PLW2901
         if batch and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
             yield start, end, batch, places
             batch, places = [], []

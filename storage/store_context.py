@@ -98,6 +98,7 @@ class StoreContext:
                 identity=self.recorded.identity,
                 segment_size_limit=self.options.segment_size_limit,
                 is_durable=is_durable,
+                index=self.options.store_index,
             ),
         )
 
@@ -118,7 +119,10 @@ class StoreContext:
 
     def delete_vhost(self, vhost: str) -> None:
         """Remove everything of a vhost."""
-        self._vhosts.pop(vhost, None)
+        store = self._vhosts.pop(vhost, None)
+        if store is not None:
+            store.persistent.close_index()
+            store.transient.close_index()
         directory = self.vhost_dir(vhost)
         for path in [path for path in self.recovered if path.startswith(f"{directory}/")]:
             del self.recovered[path]

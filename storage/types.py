@@ -57,6 +57,7 @@ class StoreOptions:
     segment_entry_count: int = 16_384
     embed_below: int = 4096
     cache_size: int = 512 * 1024
+    store_index: str = "array"
     backlog_limit: int = 8 * 1024 * 1024
     unsynced_limit: int = 32 * 1024 * 1024
     open_files: int = 256

@@ -54,28 +54,29 @@ def read_all(engine: Engine, name: str) -> list[tuple[int, bytes, int]]:
     return found
 
 
-def make_store(path: Path, *, is_clean: bool = True) -> dict[str, list[bytes]]:
+def make_store(path: Path, *, is_clean: bool = True, scale: int = 100) -> dict[str, list[bytes]]:
     """Three queues: small messages, a mix, and a second queue that shares the mix's large ones. Gives the bodies."""
     engine = open_engine(path)
-    small = [make_message(at, SMALL, True) for at in range(300)]
-    mixed = [make_message(1000 + at, (SMALL, LARGE)[at % 2], True) for at in range(400)]
+    small = [make_message(at, SMALL, True) for at in range(3 * scale)]
+    mixed = [make_message(1000 + at, (SMALL, LARGE)[at % 2], True) for at in range(4 * scale)]
     logs = {name: engine.open_queue("/", name, durable=True) for name in ("small", "mixed", "also")}
-    logs["small"].append(0, small, None, 300 * SMALL)
-    for first in range(0, 400, 100):
-        run = mixed[first : first + 100]
-        logs["mixed"].append(first, run, [first + 1] * 100, 50 * (SMALL + LARGE))
-        logs["also"].append(first, run, None, 50 * (SMALL + LARGE))
+    logs["small"].append(0, small, None, 3 * scale * SMALL)
+    for first in range(0, 4 * scale, scale):
+        run = mixed[first : first + scale]
+        size = sum(message.size for message in run)
+        logs["mixed"].append(first, run, [first + 1] * scale, size)
+        logs["also"].append(first, run, None, size)
         commit(engine)
-    logs["small"].ack(0, 99)
-    logs["mixed"].ack_many(list(range(0, 400, 4)))
-    logs["small"].set_delivered(150)
+    logs["small"].ack(0, scale - 1)
+    logs["mixed"].ack_many(list(range(0, 4 * scale, 4)))
+    logs["small"].set_delivered(scale + scale // 2)
     commit(engine)
     if is_clean:
         engine.close()
     else:
         engine.idle()
     return {
-        "small": [message.raw for message in small[100:]],
+        "small": [message.raw for message in small[scale:]],
         "mixed": [message.raw for at, message in enumerate(mixed) if at % 4],
         "also": [message.raw for message in mixed],
     }

@@ -13,8 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from storage.errors import StorageError, SyncFailed
 from storage.message_store import MessageStore, MessageStoreOptions
+from storage.paged_table import PagedIndex
 from storage.record import Record
 from storage.references import ReferenceTally
+from storage.sqlite_table import SqliteIndex
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.support.stored_message import FakeMessage
 
@@ -37,11 +39,15 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.filesystem = SimFileSystem()
-        self.store = MessageStore(self.filesystem, OPTIONS)
+        self.store = self.new_store()
         self.store.recover(ReferenceTally())
         self.records: dict[int, Record] = {}
         self.refs: Counter[int] = Counter()
         self.seen: set[int] = set()
+
+    def new_store(self) -> MessageStore:
+        """A store that is not opened yet; the other indexes' machines override it."""
+        return MessageStore(self.filesystem, OPTIONS)
 
     @rule(sizes=st.lists(st.integers(0, 900), max_size=8), fill=st.integers(0, 255))
     def append(self, sizes: list[int], fill: int) -> None:
@@ -98,7 +104,7 @@ class StoreMachine(RuleBasedStateMachine):
     def restart_cleanly(self) -> None:
         self.store.close()
         snapshot = self.store.snapshot_terms()
-        self.store = MessageStore(self.filesystem, OPTIONS)
+        self.store = self.new_store()
         assert self.store.open_clean(snapshot)
 
     @rule()
@@ -108,7 +114,7 @@ class StoreMachine(RuleBasedStateMachine):
         for handle in sorted(self.refs):
             for _ in range(self.refs[handle]):
                 tally.add_range(handle, handle)
-        self.store = MessageStore(self.filesystem, OPTIONS)
+        self.store = self.new_store()
         recovery = self.store.recover(tally)
         assert recovery == (frozenset(), frozenset(), frozenset(), 0)
 
@@ -135,6 +141,30 @@ class StoreMachine(RuleBasedStateMachine):
 
 StoreMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestStoreMachine = StoreMachine.TestCase
+
+
+class PagedMachine(StoreMachine):
+    """The same with an index that keeps next to nothing in memory."""
+
+    def new_store(self) -> MessageStore:
+        """A store with the index `paged`."""
+        index = PagedIndex(self.filesystem, "/v/store/index", hot_bytes=1)
+        return MessageStore(self.filesystem, OPTIONS, index)
+
+
+class SqliteMachine(StoreMachine):
+    """The same with an index in a database."""
+
+    def new_store(self) -> MessageStore:
+        """A store with the index `sqlite`."""
+        index = SqliteIndex(self.filesystem, "/v/store/index", ":memory:")
+        return MessageStore(self.filesystem, OPTIONS, index)
+
+
+PagedMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+SqliteMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestPagedMachine = PagedMachine.TestCase
+TestSqliteMachine = SqliteMachine.TestCase
 
 
 def scripted_session(filesystem: SimFileSystem, durable: dict[int, Record]) -> None:

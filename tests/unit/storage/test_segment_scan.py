@@ -18,13 +18,22 @@ from storage.segment import (
     parse_seal,
 )
 from storage.segment_scan import FileScan, Opened, ScanTerms, open_directory, scan_records
+from storage.store_index import make_index
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 
 IDENTITY = b"0123456789abcdef"
 SEED = record.seed_of(IDENTITY)
 LIMIT = 1 << 20
-TERMS = ScanTerms("/v/store", "/v/quarantine", IDENTITY, LIMIT, SEED, is_durable=True)
+TERMS = ScanTerms(
+    "/v/store",
+    "/v/quarantine",
+    IDENTITY,
+    LIMIT,
+    SEED,
+    is_durable=True,
+    store_index=make_index("array", SimFileSystem(), "/v/store"),
+)
 
 
 def header(segment_no: int, generation: int = 0) -> bytes:
