@@ -10,6 +10,7 @@ from typing import Any
 
 from broker.inspect.connections import channel_details
 from broker.inspect.values import Row, Table, message_stats, pid, plain
+from protocol.properties import decode
 
 Column = Callable[[Any, Any, Any], object]
 
@@ -65,10 +66,19 @@ def _owner(queue: Any) -> Row | None:
     return {"name": owner.name, "peer_host": owner.peer.host, "peer_port": owner.peer.port}
 
 
+def _head_timestamp(queue: Any) -> int | None:
+    """The timestamp property of the message that is delivered next; None when its body is on disk only."""
+    for level in reversed(queue.levels):
+        if level.count:
+            head = level.head()
+            return None if head is None else decode(head[0].raw).timestamp
+    return None
+
+
 def _backing_queue(queue: Any) -> Row:
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
-    first = getattr(queue, "next_seq", 0)
+    first = sum(level.next_seq for level in queue.levels)
     return {
         "mode": queue.settings.mode,
         "version": queue.settings.version,
@@ -116,7 +126,7 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "message_bytes_ram": lambda n, v, q: q.ram_ready_bytes + q.unacked_bytes,
     "message_bytes_persistent": lambda n, v, q: q.persistent_bytes,
     "message_bytes_paged_out": lambda n, v, q: _paged_out(q, size=True),
-    "head_message_timestamp": lambda n, v, q: getattr(q, "head_timestamp", None),
+    "head_message_timestamp": lambda n, v, q: _head_timestamp(q),
     "disk_reads": lambda n, v, q: q.metrics.disk_reads,
     "disk_writes": lambda n, v, q: q.metrics.disk_writes,
     "consumers": lambda n, v, q: len(q.consumers),

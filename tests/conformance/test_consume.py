@@ -6,13 +6,13 @@ Source: RabbitMQ's channel, queue consumer and limiter modules, observed on a li
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from pika import spec
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 
 from tests.support.black_box import (
+    Taken,
     channel_error,
     connection_error,
     eventually,
@@ -26,29 +26,6 @@ from tests.support.wire_client import WireClient, publish_bytes
 
 Connect = Callable[..., BlockingConnection]
 Wire = Callable[[], WireClient]
-
-
-class Taken:
-    """Records what a consumer got."""
-
-    def __init__(self, channel: BlockingChannel, queue: str, **options: Any) -> None:
-        self.channel = channel
-        self.messages: list[tuple[Any, bytes]] = []
-        self.tag = channel.basic_consume(queue, self._take, **options)
-
-    def _take(self, _c: Any, method: Any, _p: Any, body: bytes) -> None:
-        self.messages.append((method, body))
-
-    @property
-    def bodies(self) -> list[bytes]:
-        return [body for _, body in self.messages]
-
-    def wait(self, count: int) -> list[bytes]:
-        """Return the bodies once there are `count`."""
-        eventually(
-            lambda: self.channel.connection.process_data_events(0.01) or len(self.messages) >= count
-        )
-        return self.bodies
 
 
 @pytest.mark.parametrize("act", ["ack", "nack", "reject"])

@@ -198,6 +198,30 @@ def _got(answer: tuple[Any, Any, Any]) -> tuple[Any, Any, Any] | None:
     return answer if answer[0] is not None else None
 
 
+class Taken:
+    """Records what a consumer got."""
+
+    def __init__(self, channel: BlockingChannel, queue: str, **options: Any) -> None:
+        self.channel = channel
+        self.messages: list[tuple[Any, bytes]] = []
+        self.tag = channel.basic_consume(queue, self._take, **options)
+
+    def _take(self, _c: Any, method: Any, _p: Any, body: bytes) -> None:
+        self.messages.append((method, body))
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """Return what came so far."""
+        return [body for _, body in self.messages]
+
+    def wait(self, count: int) -> list[bytes]:
+        """Return the bodies once there are `count`."""
+        eventually(
+            lambda: self.channel.connection.process_data_events(0.01) or len(self.messages) >= count
+        )
+        return self.bodies
+
+
 @contextlib.contextmanager
 def channel_error(code: int, text: str) -> Iterator[None]:
     """Assert that the block ends in this channel exception, text without the code's name."""

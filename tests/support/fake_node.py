@@ -45,7 +45,7 @@ class FakeQueue:
     memory_bytes: int = 4096
     metrics: QueueMetrics = field(default_factory=QueueMetrics)
     state: str = "running"
-    head_timestamp: int | None = None
+    levels: list[Any] = field(default_factory=list)
 
     def delete(self) -> None:
         """Nothing to end."""

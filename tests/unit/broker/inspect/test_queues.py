@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from broker import inspect
 from broker.policy import Policy
+from protocol.codec import join_exrk
+from protocol.properties import Properties, build
 from tests.support.fake_node import small_world
+from tests.support.queue_bench import QueueBench
 
 
 def test_counts_and_bytes() -> None:
@@ -52,3 +55,19 @@ def test_a_queue_deleted_while_listing_is_left_out() -> None:
     assert next(rows) == {"name": "lazy"}
     del node.vhosts["/"].queues["orders"]
     assert list(rows) == []
+
+
+def test_the_heads_timestamp_is_of_the_highest_level_and_only_while_it_is_in_ram() -> None:
+    node = small_world()
+    bench = QueueBench(max_priority=2)
+    properties = [Properties(priority=level, timestamp=1000 + level) for level in (0, 2)]
+    bench.publish(*[build(join_exrk(b"", b"q"), each, b"x") for each in properties])
+    node.vhosts["/"].queues["orders"].levels = bench.queue.levels
+    columns = ["name", "head_message_timestamp", "backing_queue_status"]
+    rows = {row["name"]: row for row in inspect.iter_queues(node, "/", columns)}
+    assert rows["orders"]["head_message_timestamp"] == 1002
+    assert rows["orders"]["backing_queue_status"]["next_seq_id"] == 2
+    assert rows["lazy"]["head_message_timestamp"] is None
+    bench.queue.page_out()
+    (row,) = [row for row in inspect.iter_queues(node, "/", columns) if row["name"] == "orders"]
+    assert row["head_message_timestamp"] is None
