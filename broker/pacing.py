@@ -1,10 +1,10 @@
 """Fewer, larger turns: a pause after each turn while messages arrive fast and few at a time.
 
-Clients that write every message by itself wake the loop for each of them: the broker then spends its time waking up, and
-takes the processor from the clients beside it. After a pause one read finds what has arrived meanwhile. Nobody may pay
-for it who waits for an answer, so it is on only while
+Clients that write every message by itself wake the loop for each of them: the broker then spends its time waking
+up, and takes the processor from the clients beside it. After a pause one read finds what has arrived meanwhile.
+Nobody may pay for it who waits for an answer, so it is on only while
 
-  - messages arrive at `FAST_RATE` or more, at fewer than `SMALL_TURN` a turn (those that gathered during pauses not counted),
+  - messages arrive faster than `FAST_RATE`, fewer than `SMALL_TURN` a turn (not counting what gathered in pauses),
   - and hardly any are confirmed or acknowledged: publishers with confirms and consumers with a prefetch send no more
     before our answer, and a pause would only make them slower.
 
