@@ -82,6 +82,7 @@ class Node:
                 segment_entry_count=store.segment_entry_count,
                 embed_below=store.embed_below_bytes,
                 cache_size=store.cache_size_bytes,
+                is_checked=store.check_crc32,
                 store_index=store.index_module,
                 backlog_limit=store.backlog_limit_bytes,
             ),

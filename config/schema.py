@@ -160,7 +160,13 @@ class StoreConfig:
         "classic_queue_store_v2_max_cache_size",
         units.binary_size(0),
         "524288",
-        "Write buffer, and as much again of cache, of one queue's store.",
+        "Write buffer of one queue's store; reads take twice as much at once.",
+    )
+    check_crc32: bool = option(
+        "classic_queue_store_v2_check_crc32",
+        units.flag,
+        "true",
+        "Verify the checksum of messages read from a queue's store on their way to a consumer.",
     )
     backlog_limit_bytes: int = option(
         "store_backlog_limit",

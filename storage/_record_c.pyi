@@ -30,6 +30,7 @@ def unpack_many(
     segment_no: int,
     slots: Sequence[int],
     seed: int,
+    is_checked: bool = True,
 ) -> list[tuple[bytes, bytes, int, int] | None]: ...
 def scan(
     buffer: bytes | bytearray | memoryview, start: int, seed: int

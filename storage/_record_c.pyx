@@ -310,8 +310,8 @@ def assign_handles(messages, Py_ssize_t start, Py_ssize_t count, int64_t first_h
         first_handle += 1
 
 
-cdef size_t _check(const uint8_t* at, size_t left, uint32_t seed) noexcept nogil:
-    """Validate the message record at a place; its size, or 0."""
+cdef size_t _check(const uint8_t* at, size_t left, uint32_t seed, bint is_checked) noexcept nogil:
+    """Validate the message record at a place, its checksum too if is_checked; its size, or 0."""
     cdef uint32_t meta
     cdef uint64_t size
     if left < HEADER + META:
@@ -322,7 +322,9 @@ cdef size_t _check(const uint8_t* at, size_t left, uint32_t seed) noexcept nogil
     size = <uint64_t>HEADER + meta + burrow_get32(at + 16)
     if meta < META or size > left:
         return 0
-    if burrow_crc(burrow_crc(seed, at, 20), at + HEADER, size - HEADER) != burrow_get32(at + 20):
+    if is_checked and (
+        burrow_crc(burrow_crc(seed, at, 20), at + HEADER, size - HEADER) != burrow_get32(at + 20)
+    ):
         return 0
     return size
 
@@ -348,14 +350,14 @@ def unpack_record(const uint8_t[::1] buffer not None, Py_ssize_t offset, uint32_
         return None
     at = &buffer[0] + offset
     with nogil:
-        size = _check(at, length - offset, seed)
+        size = _check(at, length - offset, seed, True)
     if size == 0 or burrow_get32(at + 4) != segment_no or burrow_get32(at + 8) != slot:
         return None
     return _tuple_of(at, size)
 
 
 def unpack_many(const uint8_t[::1] buffer not None, offsets, uint32_t segment_no, slots,
-                uint32_t seed):
+                uint32_t seed, bint is_checked=True):
     """Give the messages at the offsets; None in the place of each bad one."""
     cdef Py_ssize_t count = len(offsets)
     cdef Py_ssize_t length = buffer.shape[0]
@@ -385,7 +387,7 @@ def unpack_many(const uint8_t[::1] buffer not None, offsets, uint32_t segment_no
                 found[i] = 0
                 if 0 <= places[i] < length:
                     at = base + places[i]
-                    found[i] = _check(at, length - places[i], seed)
+                    found[i] = _check(at, length - places[i], seed, is_checked)
                     if found[i] and (burrow_get32(at + 4) != segment_no
                                      or burrow_get32(at + 8) != wanted[i]):
                         found[i] = 0
@@ -422,7 +424,7 @@ def scan(const uint8_t[::1] buffer not None, Py_ssize_t start, uint32_t seed):
         with nogil:
             while count < room and start < length:
                 at = base + start
-                size = _check(at, length - start, seed)
+                size = _check(at, length - start, seed, True)
                 if size == 0:
                     break
                 found_segments[count] = burrow_get32(at + 4)

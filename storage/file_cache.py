@@ -43,12 +43,27 @@ def parent_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-class FileCache:
-    """Open files, at most `limit` of them that are clean."""
+BUFFER_BYTES = 512 * 1024
 
-    def __init__(self, filesystem: FileSystem, limit: int) -> None:
+
+class FileCache:
+    """Open files, at most `limit` of them that are clean.
+
+    `buffer_bytes` and `is_checked` say how all queues' stores write and read: in pieces of what size, and whether the
+    checksum of a message on its way to a consumer is verified.
+    """
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        limit: int,
+        buffer_bytes: int = BUFFER_BYTES,
+        is_checked: bool = True,
+    ) -> None:
         self.filesystem = filesystem
         self.limit = limit
+        self.buffer_bytes = buffer_bytes
+        self.is_checked = is_checked
         self.syncs = 0
         self._open: OrderedDict[str, File] = OrderedDict()
         self._dirty_stores: dict[str, File] = {}

@@ -17,7 +17,7 @@ State: none but the directory and the seed; where a file ends is the index segme
 die together. Called by queue_index's owner on the disk thread (append, delete) and on the reader thread (read).
 
 Invariants: a file is only appended to, after a crash never again; a record that does not pass its check is never
-returned; a failed append leaves the file as it was.
+returned (unless the operator turned the check of reads off); a failed append leaves the file as it was.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from storage import record
 from storage.errors import ForeignStore, UnknownFormat
-from storage.file_cache import FileCache, write_error
+from storage.file_cache import BUFFER_BYTES, FileCache, write_error
 from storage.filesystem import File
 from storage.types import StoredMessage
 
@@ -39,8 +39,8 @@ VERSION = 1
 _HEADER = struct.Struct("<4sHHII16s28x")
 # Neighbouring records are read with one call when the gap between them is smaller than this ...
 _GAP = 16 * 1024
-# ... and the call stays below this.
-_READ_LIMIT = 1024 * 1024
+# ... and the call stays below this many times the buffer.
+_READ_BUFFERS = 2
 
 
 def file_name(segment: int, generation: int) -> str:
@@ -108,7 +108,12 @@ class QueueStore:
         try:
             while len(sizes) < len(messages):
                 blob, packed = record.pack_records(
-                    messages, first_slot + len(sizes), segment, self._seed, len(sizes), _READ_LIMIT
+                    messages,
+                    first_slot + len(sizes),
+                    segment,
+                    self._seed,
+                    len(sizes),
+                    self.buffer_bytes,
                 )
                 file.pwrite(blob, offset)
                 offset += len(blob)
@@ -132,6 +137,16 @@ class QueueStore:
         self._cache.unlink(self.path(segment, generation))
 
     @property
+    def buffer_bytes(self) -> int:
+        """The largest piece that is written at once; 0: each message by itself."""
+        return max(self._cache.buffer_bytes, 1)
+
+    @property
+    def is_checked(self) -> bool:
+        """Tell whether what is read to be delivered has its checksum verified."""
+        return self._cache.is_checked
+
+    @property
     def seed(self) -> int:
         """The CRC seed of this queue's records."""
         return self._seed
@@ -152,10 +167,14 @@ def read_records(
     slots: Sequence[int],
     offsets: Sequence[int],
     sizes: Sequence[int],
+    *,
+    limit: int = BUFFER_BYTES,
+    is_checked: bool = True,
 ) -> list[tuple[bytes, bytes, int, int] | None]:
-    """Read records with few large reads; None for each that is bad. Any thread."""
+    """Read records with few large reads, of about twice `limit`; None for each that is bad. Any thread."""
     found: list[tuple[bytes, bytes, int, int] | None] = []
     first, count = 0, len(offsets)
+    most = _READ_BUFFERS * limit
     while first < count:
         start = offsets[first]
         end = start + sizes[first]
@@ -163,13 +182,13 @@ def read_records(
         while last < count:
             offset = offsets[last]
             past = offset + sizes[last]
-            if not end <= offset <= end + _GAP or past - start > _READ_LIMIT:
+            if not end <= offset <= end + _GAP or past - start > most:
                 break
             end = past
             last += 1
         data = _read(file, end - start, start)
         places = [offset - start for offset in offsets[first:last]]
-        found += record.unpack_many(data, places, segment, slots[first:last], seed)
+        found += record.unpack_many(data, places, segment, slots[first:last], seed, is_checked)
         first = last
     return found
 

@@ -25,7 +25,7 @@ seeded CRC over the other 30 bytes), u8 kind of location, 3 zeros, u64 location,
 store, u32 payload octets, u64 expiry. An entry that was never written is all zeros.
 
 State: none. Called by message_store, queue_store and queue_index on the disk thread, by reads on
-the worker thread. Invariants: a record is never returned unless its check passes; the packers
+the worker thread. Invariants: a record is never returned unless its check passes (or none is asked for); the packers
 read `exrk`, `raw`, `size` and `flags` of a message and change nothing in it.
 """
 
@@ -144,6 +144,7 @@ class _Packer(Protocol):
         segment_no: int,
         slots: Sequence[int],
         seed: int,
+        is_checked: bool = True,
     ) -> list[Record | None]: ...
 
     def scan(

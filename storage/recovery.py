@@ -73,7 +73,7 @@ def open_store(
             load_message,
             recorded,
             definitions,
-            FileCache(filesystem, options.open_files),
+            FileCache(filesystem, options.open_files, options.cache_size, options.is_checked),
         )
 
     report = RecoveryReport(clean=False)

@@ -50,6 +50,8 @@ class StoreOptions:
     `segment_size_limit` and `segment_entry_count` are recorded on disk and a change is refused. `embed_below`: a
     message whose body, or body and properties, reach it goes to the shared store. `backlog_limit` bounds the bytes
     that are staged or in flight. `unsynced_limit` bounds what a power cut can take when nobody waits for a confirm.
+    `cache_size`: a queue's own store is written in pieces of at most this and read in pieces of twice that.
+    `is_checked`: what is read from it to be delivered has its checksum verified (at a start it always has).
     """
 
     confirm: str = "fsync"
@@ -57,6 +59,7 @@ class StoreOptions:
     segment_entry_count: int = 16_384
     embed_below: int = 4096
     cache_size: int = 512 * 1024
+    is_checked: bool = True
     store_index: str = "array"
     backlog_limit: int = 8 * 1024 * 1024
     unsynced_limit: int = 32 * 1024 * 1024

@@ -52,6 +52,17 @@ def publish(log: QueueLog, first: int, count: int, size: int = SMALL) -> list[Fa
     return messages
 
 
+def commit(engine: Engine) -> None:
+    engine.require_sync()
+    engine.hand_over()
+
+
+def bodies_read(log: QueueLog) -> int:
+    answer = log.read(0, 1000, 1 << 20, lambda *_: None)
+    assert answer is not None
+    return len(answer[0])
+
+
 class HeldEngine(Engine):
     """Batches are held back until `release`, as while a disk thread is busy."""
 
@@ -306,6 +317,34 @@ def test_damage_on_disk_costs_that_message_only() -> None:
     engine.idle()
     assert [seq for seq, _, _ in read_all(log, 50)] == found
     assert engine.stats()["lost"] == 1
+
+
+def test_the_buffer_bounds_what_a_queue_store_writes_at_once() -> None:
+    # Records of some 110 bytes: in one piece, ten to a piece, each by itself; and one write of the index.
+    for cache_size, writes in ((1 << 20, 1), (1100, 2), (0, 20)):
+        filesystem = SimFileSystem()
+        engine = engine_on(filesystem, cache_size=cache_size)
+        log = engine.open_queue("/", "q", durable=True)
+        publish(log, 0, 1)
+        commit(engine)
+        before = filesystem.counters.calls["pwrite"]
+        publish(log, 1, 20)
+        commit(engine)
+        found = filesystem.counters.calls["pwrite"] - before - 1
+        assert abs(found - writes) <= 1, cache_size
+        assert bodies_read(log) == 21
+
+
+def test_the_check_of_reads_can_be_turned_off() -> None:
+    for is_checked, count in ((True, 0), (False, 1)):
+        filesystem = SimFileSystem()
+        engine = engine_on(filesystem, is_checked=is_checked)
+        log = engine.open_queue("/", "q", durable=True)
+        publish(log, 0, 1)
+        commit(engine)
+        path = next(path for path in filesystem.paths() if path.endswith(".qs"))
+        filesystem.damage(path, len(filesystem.content(path)) - 3, b"?")
+        assert bodies_read(log) == count
 
 
 def test_files_stay_within_the_budget() -> None:

@@ -103,6 +103,15 @@ def test_round_trip(packer: ModuleType) -> None:
     assert packer.unpack_record(blob, offsets[5], 2, 15, SEED) == expected[5]
 
 
+def test_without_a_check_only_the_place_counts(packer: ModuleType) -> None:
+    blob, _ = packer.pack_records([FakeMessage(b"k", b"body", 4)], 1, 1, SEED, 0, 0)
+    damaged = blob[:-1] + b"?"
+    assert packer.unpack_many(damaged, [0], 1, [1], SEED) == [None]
+    assert packer.unpack_many(damaged, [0], 1, [1], SEED, False) == [(b"k", b"bod?", 4, 1 << 16)]
+    assert packer.unpack_many(damaged, [0], 1, [2], SEED, False) == [None]
+    assert packer.unpack_many(b"\0" * len(blob), [0], 1, [1], SEED, False) == [None]
+
+
 def test_limit_ends_a_blob(packer: ModuleType) -> None:
     messages = [FakeMessage(b"", bytes(64), 1) for _ in range(10)]
     assert list(packer.pack_records(messages, 0, 0, SEED, 0, 100)[1]) == [100]
