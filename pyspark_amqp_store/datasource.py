@@ -1,0 +1,245 @@
+"""`format("amqp-store")`: Spark's batch reader on a data directory or a backup.
+
+State: the options; the readers are pickled and do their work on the executors, which must see the directory under the
+same path. Called by Spark, and by `register` where Spark cannot find this package itself.
+
+Spark tells a Python source which rows a query wants only when asked to (`pushFilters`), and which columns never: a
+schema that the query gives (`spark.read.schema("queue string, seq long")`) is what saves decoding, and bodies are not
+even read when nothing of it is in them.
+
+Invariant: a filter that was taken over is also right for rows of files that are read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_amqp.convert.schema import DEATHS, HEADERS, TIMESTAMP
+from pyspark_amqp_store import messages, records
+from pyspark_amqp_store.columns import MESSAGES, columns_of, view_schema
+from pyspark_amqp_store.files import Store
+from pyspark_amqp_store.messages import MessageReader, Part, Wanted
+from pyspark_amqp_store.options import StoreOptions, read_store_options
+
+FORMAT: Final = "amqp-store"
+
+
+class PartPartition(InputPartition):
+    """Index segments of one queue."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+
+
+class FilePartition(InputPartition):
+    """One store file."""
+
+    def __init__(self, file: records.StoreFile) -> None:
+        self.file = file
+
+
+class MessagesReader(DataSourceReader):
+    """Rows of the view `messages`."""
+
+    def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._wanted = _wanted(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the parts that may have rows."""
+        options = self._options
+        parts = messages.plan(Store(options.path), self._wanted, options.partition_bytes)
+        return [PartPartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a part's messages."""
+        if not isinstance(partition, PartPartition):
+            return  # nothing is there: Spark has one empty partition
+        options = self._options
+        reader = MessageReader(
+            Store(options.path),
+            self._schema,
+            self._wanted,
+            is_checked=options.is_checked,
+            fails_on_loss=options.fails_on_loss,
+        )
+        try:
+            yield from reader.batches(partition.part)
+        finally:
+            reader.close()
+
+
+class PushingReader(MessagesReader):
+    """The same, with filters that Spark hands over."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take over what narrows the plan; yield the others, which Spark then applies."""
+        for one in filters:
+            narrowed = narrow(self._wanted, one)
+            if narrowed is None:
+                yield one
+            else:
+                self._wanted = narrowed
+
+
+class RecordsReader(DataSourceReader):
+    """Rows of the view `records`."""
+
+    def __init__(self, options: StoreOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a partition for each file."""
+        files = records.files_of(Store(self._options.path), _wanted(self._options))
+        return [FilePartition(file) for file in files]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a file's records."""
+        if isinstance(partition, FilePartition):
+            yield from records.batches(Store(self._options.path), partition.file, self._schema)
+
+
+class StoreDataSource(DataSource):
+    """BurrowMQ's store as a batch source."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self.options = options
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the view's columns."""
+        options = read_store_options(self.options)
+        return struct_of(view_schema(options.view, has_headers_raw=options.has_headers_raw))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the view, with the columns of this schema. Raises: ValueError for columns it has not."""
+        options = read_store_options(self.options)
+        wanted = columns_of(options.view, [field.name for field in schema])
+        if struct_of(wanted) != StructType([StructField(one.name, one.dataType) for one in schema]):
+            known = ", ".join(
+                f"{one.name} {one.dataType.simpleString()}" for one in struct_of(wanted)
+            )
+            raise ValueError(f"the columns' types are: {known}")
+        if options.view != MESSAGES:
+            return RecordsReader(options, wanted)
+        if options.pushes_filters:
+            return PushingReader(options, wanted)
+        return MessagesReader(options, wanted)
+
+
+def _wanted(options: StoreOptions) -> Wanted:
+    return Wanted(
+        vhosts=frozenset(options.vhosts) or None,
+        queues=frozenset(options.queues) or None,
+        seq_from=options.min_seq,
+        seq_to=options.max_seq,
+        is_acked_too=options.includes_deleted,
+    )
+
+
+def narrow(wanted: Wanted, one: Filter) -> Wanted | None:
+    """Return what is wanted when a filter is applied too, None for a filter that says nothing to us."""
+    column = getattr(one, "attribute", ())
+    value: Any = getattr(one, "value", None)
+    if column == ("seq",) and isinstance(value, int):
+        return _narrow_seq(wanted, one, value)
+    if column in (("vhost",), ("queue",)):
+        if isinstance(one, EqualTo):
+            names = frozenset({str(value)})
+        elif isinstance(one, In):
+            names = frozenset(map(str, one.value))
+        else:
+            return None
+        if column == ("vhost",):
+            return replace(wanted, vhosts=names & (wanted.vhosts or names))
+        return replace(wanted, queues=names & (wanted.queues or names))
+    return None
+
+
+def _narrow_seq(wanted: Wanted, one: Filter, value: int) -> Wanted | None:
+    low, high = wanted.seq_from, wanted.seq_to
+    last: int | None
+    match one:
+        case EqualTo():
+            first, last = value, value
+        case GreaterThan():
+            first, last = value + 1, None
+        case GreaterThanOrEqual():
+            first, last = value, None
+        case LessThan():
+            first, last = 0, value - 1
+        case LessThanOrEqual():
+            first, last = 0, value
+        case _:
+            return None
+    ends = [end for end in (high, last) if end is not None]
+    return replace(wanted, seq_from=max(low, first), seq_to=min(ends) if ends else None)
+
+
+_DEATH_TYPE: Final = StructType(
+    [
+        StructField("queue", StringType()),
+        StructField("reason", StringType()),
+        StructField("count", LongType()),
+        StructField("exchange", StringType()),
+        StructField("routing_keys", ArrayType(StringType())),
+        StructField("time", TimestampType()),
+        StructField("original_expiration", StringType()),
+    ]
+)
+_TYPES: Final[dict[pa.DataType, DataType]] = {
+    pa.binary(): BinaryType(),
+    pa.string(): StringType(),
+    pa.bool_(): BooleanType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    TIMESTAMP: TimestampType(),
+    HEADERS: MapType(StringType(), StringType()),
+    DEATHS: ArrayType(_DEATH_TYPE),
+}
+
+
+def struct_of(schema: pa.Schema) -> StructType:
+    """Return Arrow columns as Spark's type; built in code, Spark parses no DDL in its workers."""
+    return StructType([StructField(field.name, _TYPES[field.type]) for field in schema])
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("amqp-store")` known to a session that did not find it by itself."""
+    spark.dataSource.register(StoreDataSource)

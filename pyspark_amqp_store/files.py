@@ -1,0 +1,303 @@
+"""The files of one data directory or backup: which there are, and reading from them.
+
+State: what was found when a `Store` was made, and for the shared segments the tables that were read so far (at most
+TABLES_MAX). Called on the driver to plan, and by each task on a `Store` of its own.
+
+A live node compacts and deletes while we read. Slots keep their numbers when it does, so a segment file that went is
+looked for again under its new name; what is found nowhere was acknowledged (`Gone`). In a backup nothing goes.
+
+Invariants: opens files for reading only; holds at most FILES_MAX of them open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pyspark_amqp_store import formats as f
+
+TABLES_MAX: Final = 128
+FILES_MAX: Final = 32
+_READ_GAP: Final = 16 * 1024
+_READ_MAX: Final = 4 << 20
+_ATTEMPTS: Final = 3
+TRANSIENT_SEGMENTS: Final = 1 << 30
+
+
+class Gone(Exception):
+    """A file went while it was read: a live node has no more use for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFiles:
+    """One queue's directory."""
+
+    vhost: str
+    name: str
+    vhost_directory: str
+    directory: str
+    indexes: tuple[int, ...]
+    """Numbers of the index segments, in order."""
+    size_bytes: int
+
+
+class SharedFile(NamedTuple):
+    """A segment file of a shared store."""
+
+    path: str
+    segment: int
+    generation: int
+
+
+class Segments(NamedTuple):
+    """What one segment file holds: where its records end, whether a seal says so, and its tables."""
+
+    path: str
+    end: int
+    is_sealed: bool
+    tables: dict[int, f.SlotTable]
+
+
+class Store:
+    """A data directory or a backup, opened for reading."""
+
+    def __init__(self, root: str) -> None:
+        """Raises: BadStore when it is neither."""
+        self.root = os.path.abspath(root)
+        self.is_backup = os.path.exists(f"{self.root}/BACKUP.json")
+        if os.path.exists(f"{self.root}/INCOMPLETE"):
+            raise f.BadStore(f"{root} is a backup that was not finished")
+        try:
+            text = json.loads(Path(self.root, "STORE.json").read_bytes())
+            self.identity = bytes.fromhex(text["identity"])
+            self.limits = {name: value for name, value in text.items() if isinstance(value, int)}
+        except FileNotFoundError as error:
+            raise f.BadStore(
+                f"{root} has no STORE.json: no data directory and no backup"
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise f.BadStore(f"{root}/STORE.json cannot be read: {error!r}") from error
+
+    def queues(self) -> list[QueueFiles]:
+        """Return the durable queues that have messages on disk, by vhost and name."""
+        found = []
+        for vhost in _directories(f"{self.root}/vhosts"):
+            for directory in _directories(f"{vhost}/queues"):
+                queue = _queue(vhost, directory)
+                if queue is not None:
+                    found.append(queue)
+        return sorted(found, key=lambda queue: (queue.vhost, queue.name))
+
+    def vhosts(self) -> list[tuple[str, str]]:
+        """Return (directory, name) of each vhost."""
+        found = []
+        for directory in _directories(f"{self.root}/vhosts"):
+            try:
+                name = Path(directory, ".vhost_name").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                name = os.path.basename(directory)
+            found.append((directory, name))
+        return found
+
+    def index(self, queue: QueueFiles, number: int) -> f.IndexFile | None:
+        """Return an index segment; None when it is gone or its header is damaged. Raises: BadStore."""
+        path = f"{queue.directory}/{number}.qi"
+        try:
+            data = Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+        return f.parse_index(data, path, self.identity, self.queue_seed(queue), number)
+
+    def queue_seed(self, queue: QueueFiles) -> int:
+        """Return what the checksums of a queue's own files start from."""
+        return f.seed_of(self.identity, os.path.basename(queue.directory))
+
+    def store_path(self, queue: QueueFiles, number: int, generation: int) -> str:
+        """Return the path of an index segment's own store."""
+        name = f"{number}.g{generation}.qs" if generation else f"{number}.qs"
+        return f"{queue.directory}/{name}"
+
+    def relative(self, path: str) -> str:
+        """Return a path as it is shown."""
+        return os.path.relpath(path, self.root)
+
+
+def _directories(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def _queue(vhost_directory: str, directory: str) -> QueueFiles | None:
+    try:
+        names = f.parse_names(Path(directory, ".queue_name").read_bytes())
+        entries = [(entry.name, entry.stat().st_size) for entry in os.scandir(directory)]
+    except FileNotFoundError:
+        return None
+    indexes = [
+        int(name[:-3]) for name, _ in entries if name.endswith(".qi") and name[:-3].isdecimal()
+    ]
+    if names is None:
+        # A damaged name costs nothing else: the queue is shown by its directory.
+        names = (os.path.basename(vhost_directory), os.path.basename(directory))
+    size_bytes = sum(size for _, size in entries)
+    return QueueFiles(*names, vhost_directory, directory, tuple(sorted(indexes)), size_bytes)
+
+
+class OpenFiles:
+    """Files that are open for reading, the least recently used closed first."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, int] = OrderedDict()
+
+    def read(self, path: str, size: int, offset: int) -> bytes:
+        """Return up to `size` bytes. Raises: FileNotFoundError, OSError."""
+        descriptor = self._open.get(path)
+        if descriptor is None:
+            descriptor = self._open[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._open) > FILES_MAX:
+                os.close(self._open.popitem(last=False)[1])
+        self._open.move_to_end(path)
+        return os.pread(descriptor, size, offset)
+
+    def size(self, path: str) -> int:
+        """Return a file's length. Raises: FileNotFoundError, OSError."""
+        self.read(path, 0, 0)
+        return os.fstat(self._open[path]).st_size
+
+    def close(self) -> None:
+        """Close all."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def read_ranges(
+        self, path: str, ranges: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[int, memoryview, int]]:
+        """Yield (position in `ranges`, buffer, offset in it), neighbours with one read. Raises: OSError."""
+        first = 0
+        while first < len(ranges):
+            start, end = ranges[first]
+            last = first + 1
+            while last < len(ranges):
+                at, past = ranges[last]
+                if not end <= at <= end + _READ_GAP or past - start > _READ_MAX:
+                    break
+                end = past
+                last += 1
+            data = memoryview(self.read(path, end - start, start))
+            for position in range(first, last):
+                yield position, data, ranges[position][0] - start
+            first = last
+
+
+class SharedStore:
+    """The persistent shared store of one vhost."""
+
+    def __init__(self, store: Store, vhost_directory: str, files: OpenFiles) -> None:
+        self._directory = f"{vhost_directory}/msg_store_persistent"
+        self._identity = store.identity
+        self._seed = f.seed_of(store.identity)
+        self._files = files
+        self._loaded: OrderedDict[str, Segments] = OrderedDict()
+        self._listed: list[SharedFile] = []
+        self._growing: tuple[str, int, Segments] | None = None
+
+    @property
+    def seed(self) -> int:
+        """What its checksums start from."""
+        return self._seed
+
+    def files(self) -> list[SharedFile]:
+        """Return the segment files, newest generation first for each number."""
+        found = []
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return []
+        for name in names:
+            number, _, rest = name.partition(".g")
+            generation, _, suffix = rest.partition(".")
+            if suffix == "seg" and number.isdecimal() and generation.isdecimal():
+                found.append(SharedFile(f"{self._directory}/{name}", int(number), int(generation)))
+        return sorted(found, key=lambda file: (file.segment, -file.generation))
+
+    def load(self, file: SharedFile) -> Segments:
+        """Return what a file holds. Raises: BadStore, FileNotFoundError, OSError."""
+        known = self._loaded.get(file.path)
+        if known is not None:
+            self._loaded.move_to_end(file.path)
+            return known
+        size = self._files.size(file.path)
+        f.check_segment_header(
+            self._files.read(file.path, f.HEADER_SIZE, 0), file.path, self._identity
+        )
+        found = self._sealed(file.path, size)
+        if found is None:
+            return self._scanned(file.path, size)
+        self._loaded[file.path] = found
+        if len(self._loaded) > TABLES_MAX:
+            self._loaded.popitem(last=False)
+        return found
+
+    def _scanned(self, path: str, size: int) -> Segments:
+        """Return what a file without a seal holds; the last one is kept as long as it does not grow."""
+        if self._growing is not None and self._growing[:2] == (path, size):
+            return self._growing[2]
+        data = self._files.read(path, size, 0)
+        end, tables = f.scanned_tables(memoryview(data), self._seed)
+        found = Segments(path, end, False, tables)
+        self._growing = path, size, found
+        return found
+
+    def _sealed(self, path: str, size: int) -> Segments | None:
+        trailer = self._files.read(path, f.TRAILER_SIZE, max(0, size - f.TRAILER_SIZE))
+        offset = f.seal_offset(trailer, size)
+        if offset is None:
+            return None
+        parsed = f.parse_seal(self._files.read(path, size - offset, offset), size, self._seed)
+        return None if parsed is None else Segments(path, parsed[0], True, parsed[1])
+
+    def ranges(
+        self, segment: int, slots: Sequence[int]
+    ) -> tuple[Segments, list[tuple[int, int] | None]] | None:
+        """Return a segment's file and where these slots lie in it; None when the segment is gone.
+
+        A slot that is missing from a sealed file was removed by a compaction, from another one it is damaged.
+
+        Raises: BadStore, OSError.
+        """
+        for attempt in range(_ATTEMPTS):
+            if attempt or not self._listed:
+                self._listed = self.files()
+            try:
+                found = self._find(segment, max(slots))
+            except FileNotFoundError:
+                continue  # compacted meanwhile
+            if found is not None:
+                table = found.tables[segment]
+                return found, [table.place(slot) for slot in slots]
+        return None
+
+    def _find(self, segment: int, highest: int) -> Segments | None:
+        """Return the file that counts for a segment: the newest that has it; a compacted one needs its seal."""
+        exact = [file for file in self._listed if file.segment == segment]
+        others = [file for file in self._listed if file.segment < segment and file.generation]
+        best: tuple[int, Segments] | None = None
+        for file in exact or others:
+            found = self.load(file)
+            counts = segment in found.tables and (found.is_sealed or not file.generation)
+            if counts and (best is None or file.generation > best[0]):
+                best = file.generation, found
+        if best is None and exact:
+            for file in others:
+                found = self.load(file)
+                if segment in found.tables and found.is_sealed:
+                    return found
+        return best[1] if best else None

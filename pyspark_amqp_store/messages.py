@@ -1,0 +1,332 @@
+"""Messages of queues as Arrow batches: the index first, bodies only when somebody asks for what is in them.
+
+State: a MessageReader owns the open files of one task. Called by the data source's tasks and by whoever wants batches
+without Spark:
+
+    reader = MessageReader(Store("/backups/monday"), columns_of("messages", ["queue", "body"]))
+    for part in plan(reader.store): ...  reader.batches(part)
+
+What is not there any more in a live directory was acknowledged since, and is left out. In a backup, and where a check
+fails, that is a loss: an error, or with `fails_on_loss=False` a row less and one more in `lost_count`.
+
+Invariants: rows come in the order of the queue; no row has bytes whose check failed unless checks are off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pyspark_amqp.convert import Reader, schema_of
+from pyspark_amqp.wire.deliveries import Deliveries
+from pyspark_amqp_store import formats as f
+from pyspark_amqp_store.columns import CONTENT_NAMES
+from pyspark_amqp_store.files import Gone, OpenFiles, QueueFiles, SharedStore, Store
+
+BATCH_ROWS: Final = 8192
+BATCH_BYTES: Final = 64 << 20
+PART_BYTES: Final = 64 << 20
+_ATTEMPTS: Final = 3
+
+
+class StoreLoss(Exception):
+    """A message cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which messages of a store."""
+
+    vhosts: frozenset[str] | None = None
+    queues: frozenset[str] | None = None
+    seq_from: int = 0
+    seq_to: int | None = None
+    """The last one, None for no end."""
+    is_acked_too: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Index segments of one queue that one task reads."""
+
+    queue: QueueFiles
+    numbers: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Entries of one index segment that become one batch."""
+
+    index: f.IndexFile
+    places: list[int]
+    contents: list[tuple[bytes, bytes, bytes] | None] = field(default_factory=list)
+
+
+def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Part]:
+    """Cut the queues that are wanted into parts of about that many bytes."""
+    entry_count = int(store.limits.get("queue_index_segment_entry_count", 0))
+    parts: list[Part] = []
+    for queue in store.queues():
+        if wanted.vhosts is not None and queue.vhost not in wanted.vhosts:
+            continue
+        if wanted.queues is not None and queue.name not in wanted.queues:
+            continue
+        numbers = [number for number in queue.indexes if _overlaps(number, entry_count, wanted)]
+        if not numbers:
+            continue
+        each = max(1, queue.size_bytes // len(queue.indexes))
+        count = max(1, part_bytes // each)
+        parts += [
+            Part(queue, tuple(numbers[at : at + count])) for at in range(0, len(numbers), count)
+        ]
+    return parts
+
+
+def _overlaps(number: int, entry_count: int, wanted: Wanted) -> bool:
+    if not entry_count:
+        return True
+    first = number * entry_count
+    return first + entry_count > wanted.seq_from and (
+        wanted.seq_to is None or first <= wanted.seq_to
+    )
+
+
+class MessageReader:
+    """Reads parts of one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        schema: pa.Schema,
+        wanted: Wanted | None = None,
+        *,
+        is_checked: bool = True,
+        fails_on_loss: bool = True,
+    ) -> None:
+        self.store = store
+        self.schema = schema
+        self.lost_count = 0
+        self._wanted = wanted or Wanted()
+        self._is_checked = is_checked
+        self._fails_on_loss = fails_on_loss
+        self._files = OpenFiles()
+        self._shared: dict[str, SharedStore] = {}
+        content = [name for name in schema.names if name in CONTENT_NAMES]
+        self._content = Reader(schema_of(content)) if content else None
+        self._has_body = "body" in content
+
+    def close(self) -> None:
+        """Close the files."""
+        self._files.close()
+
+    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a part. Raises: StoreLoss, BadStore, OSError."""
+        for number in part.numbers:
+            yield from self._segment(part.queue, number)
+
+    def _segment(self, queue: QueueFiles, number: int) -> Iterator[pa.RecordBatch]:
+        done_to = -1
+        for attempt in range(_ATTEMPTS):
+            index = self.store.index(queue, number)
+            if index is None:
+                self._miss(
+                    queue, f"{number}.qi cannot be read", is_gone=not self._exists(queue, number)
+                )
+                return
+            if index.bad_count and not attempt:
+                self._lose(
+                    f"{queue.directory}/{number}.qi: {index.bad_count} bad entries", index.bad_count
+                )
+            try:
+                for rows in self._cut(index, done_to):
+                    if self._content is not None:
+                        rows.contents = self._read(queue, rows)
+                    yield self._batch(queue, rows)
+                    done_to = rows.places[-1]
+            except Gone:
+                continue  # written anew meanwhile: the index names another store now
+            return
+        self._miss(queue, f"the store of {number}.qi is gone", is_gone=True)
+
+    def _exists(self, queue: QueueFiles, number: int) -> bool:
+        try:
+            return self._files.size(f"{queue.directory}/{number}.qi") >= 0
+        except FileNotFoundError:
+            return False
+
+    def _cut(self, index: f.IndexFile, done_to: int) -> Iterator[_Rows]:
+        wanted = self._wanted
+        base = index.number * index.entry_count
+        low = max(done_to + 1, wanted.seq_from - base)
+        high = index.entry_count if wanted.seq_to is None else wanted.seq_to - base + 1
+        places = [
+            place for place in index.places(is_acked_too=wanted.is_acked_too) if low <= place < high
+        ]
+        first = size = 0
+        for at, place in enumerate(places):
+            size += index.payload_sizes[place] if self._has_body else 0
+            if at > first and (at - first >= BATCH_ROWS or size > BATCH_BYTES):
+                yield _Rows(index, places[first:at])
+                first, size = at, index.payload_sizes[place]
+        if places:
+            yield _Rows(index, places[first:])
+
+    # -- bodies --------------------------------------------------------------------------------------------------
+
+    def _read(self, queue: QueueFiles, rows: _Rows) -> list[tuple[bytes, bytes, bytes] | None]:
+        """Return (route, properties, body) of each row, None where there is nothing to show."""
+        index = rows.index
+        contents: list[tuple[bytes, bytes, bytes] | None] = [None] * len(rows.places)
+        own = [at for at, place in enumerate(rows.places) if index.kinds[place] != f.KIND_SHARED]
+        if own:
+            self._read_own(queue, rows, own, contents)
+        shared = [at for at, place in enumerate(rows.places) if index.kinds[place] == f.KIND_SHARED]
+        for segment, group in groupby(
+            shared, key=lambda at: index.locations[rows.places[at]] >> 32
+        ):
+            self._read_shared(queue, rows, segment, list(group), contents)
+        return contents
+
+    def _read_own(
+        self,
+        queue: QueueFiles,
+        rows: _Rows,
+        chosen: list[int],
+        contents: list[tuple[bytes, bytes, bytes] | None],
+    ) -> None:
+        index = rows.index
+        path = self.store.store_path(queue, index.number, index.generation)
+        seed = self.store.queue_seed(queue)
+        places = [rows.places[at] for at in chosen]
+        ranges = [
+            (index.locations[place], index.locations[place] + index.sizes[place])
+            for place in places
+        ]
+        try:
+            for position, data, offset in self._files.read_ranges(path, ranges):
+                place = (index.number, places[position])
+                contents[chosen[position]] = self._content_at(data, offset, seed, place, path)
+        except FileNotFoundError as error:
+            if self.store.is_backup:
+                self._lose(f"{path} is missing", len(chosen))
+                return
+            raise Gone(path) from error
+
+    def _read_shared(
+        self,
+        queue: QueueFiles,
+        rows: _Rows,
+        segment: int,
+        chosen: list[int],
+        contents: list[tuple[bytes, bytes, bytes] | None],
+    ) -> None:
+        shared = self._shared.get(queue.vhost_directory)
+        if shared is None:
+            shared = SharedStore(self.store, queue.vhost_directory, self._files)
+            self._shared[queue.vhost_directory] = shared
+        slots = [rows.index.locations[rows.places[at]] & f.SLOT_MASK for at in chosen]
+        found = shared.ranges(segment, slots)
+        if found is None:
+            self._miss(queue, f"segment {segment} is gone", is_gone=True, count=len(chosen))
+            return
+        path, places = found[0].path, found[1]
+        there = [
+            (at, slot, place)
+            for at, slot, place in zip(chosen, slots, places, strict=True)
+            if place
+        ]
+        missing_count = len(chosen) - len(there)
+        if missing_count:
+            text = f"{path}: records are missing"
+            self._miss(queue, text, is_gone=found[0].is_sealed, count=missing_count)
+        for position, data, offset in self._files.read_ranges(
+            path, [place for _, _, place in there]
+        ):
+            at, slot, _ = there[position]
+            contents[at] = self._content_at(data, offset, shared.seed, (segment, slot), path)
+
+    def _content_at(
+        self, data: memoryview, offset: int, seed: int, place: tuple[int, int], path: str
+    ) -> tuple[bytes, bytes, bytes] | None:
+        head = f.record_at(data, offset, seed, is_checked=self._is_checked)
+        if head is None or not head.is_good or (head.segment, head.slot) != place:
+            self._lose(f"{path}: the record of slot {place[1]} is damaged", 1)
+            return None
+        raw = data[head.raw_at : head.end]
+        properties, body_at = f.split_content(raw)
+        body = f.body_of(raw, body_at) if self._has_body else b""
+        return bytes(data[head.meta_at + f.META_SIZE : head.raw_at]), properties, body
+
+    def _miss(self, queue: QueueFiles, text: str, *, is_gone: bool, count: int = 1) -> None:
+        """Something is not there: in a live directory because nobody needs it any more."""
+        if not is_gone or (self.store.is_backup and not self._wanted.is_acked_too):
+            self._lose(f"{queue.directory}: {text}", count)
+
+    def _lose(self, text: str, count: int) -> None:
+        self.lost_count += count
+        if self._fails_on_loss:
+            raise StoreLoss(f"{text} (failOnDataLoss=false leaves such messages out)")
+
+    # -- batches -------------------------------------------------------------------------------------------------
+
+    def _batch(self, queue: QueueFiles, rows: _Rows) -> pa.RecordBatch:
+        made: dict[str, pa.Array] = {}
+        places = rows.places
+        if self._content is not None:
+            places = [
+                place for place, content in zip(places, rows.contents, strict=True) if content
+            ]
+            deliveries = Deliveries(queue.name)
+            kept = [content for content in rows.contents if content]
+            deliveries.routes = [content[0] for content in kept]
+            deliveries.properties = [content[1] for content in kept]
+            deliveries.bodies = [content[2] for content in kept]
+            batch = self._content.batch(deliveries)
+            made = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for name in self.schema.names:
+            if name not in made:
+                made[name] = _column(name, queue, rows.index, places, self.schema.field(name).type)
+        return pa.RecordBatch.from_arrays(
+            [made[name] for name in self.schema.names], schema=self.schema
+        )
+
+
+def _column(
+    name: str, queue: QueueFiles, index: f.IndexFile, places: Sequence[int], kind: pa.DataType
+) -> pa.Array:
+    """Return a column that the index alone tells."""
+    if name in ("vhost", "queue"):
+        value = queue.vhost if name == "vhost" else queue.name
+        return pa.repeat(pa.scalar(value, pa.string()), len(places))
+    base = index.number * index.entry_count
+    values: list[Any]
+    if name == "seq":
+        values = [base + place for place in places]
+    elif name == "body_size":
+        values = [index.payload_sizes[place] for place in places]
+    elif name == "persistent":
+        values = [bool(index.flags[place] & f.PERSISTENT) for place in places]
+    elif name == "expires_at":
+        stamps = [index.expiries[place] * 1000 or None for place in places]
+        return pa.array(
+            [stamp if stamp and stamp < 1 << 62 else None for stamp in stamps], pa.int64()
+        ).cast(kind)
+    elif name == "state":
+        values = ["acked" if index.acked >> place & 1 else "live" for place in places]
+    elif name == "store":
+        values = ["shared" if index.kinds[place] == f.KIND_SHARED else "queue" for place in places]
+    elif name == "segment":
+        values = [
+            index.locations[place] >> 32 if index.kinds[place] == f.KIND_SHARED else index.number
+            for place in places
+        ]
+    else:
+        values = [
+            index.locations[place] & f.SLOT_MASK if index.kinds[place] == f.KIND_SHARED else place
+            for place in places
+        ]
+    return pa.array(values, kind)

@@ -1,0 +1,244 @@
+# ruff: noqa: E402 - without pyarrow the file is skipped before its imports
+"""Messages out of store files that the real engine wrote.
+
+Covers: pyspark_amqp_store/formats.py, pyspark_amqp_store/files.py, pyspark_amqp_store/columns.py
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip(
+    "pyarrow", reason="pyarrow is not installed: pip install 'burrowmq[spark]'"
+)
+
+from pika.spec import BasicProperties
+
+from pyspark_amqp_store.columns import MESSAGES, columns_of, view_schema
+from pyspark_amqp_store.files import Store
+from pyspark_amqp_store.formats import BadStore
+from pyspark_amqp_store.messages import MessageReader, StoreLoss, Wanted, plan
+from tests.support.store_on_disk import StoreOnDisk, message
+
+
+def rows(
+    path: Path,
+    names: list[str],
+    wanted: Wanted | None = None,
+    *,
+    part_bytes: int = 64 << 20,
+    **options: bool,
+) -> list[tuple]:
+    store = Store(str(path))
+    reader = MessageReader(store, columns_of(MESSAGES, names), wanted, **options)
+    found = []
+    for part in plan(store, wanted or Wanted(), part_bytes):
+        for batch in reader.batches(part):
+            found += [tuple(row.values()) for row in batch.to_pylist()]
+    reader.close()
+    return found
+
+
+def bodies(count: int, sizes: tuple[int, ...] = (20, 700, 5000), seed: int = 1) -> list[bytes]:
+    source = random.Random(seed)
+    return [b"%06d" % at + source.randbytes(source.choice(sizes)) for at in range(count)]
+
+
+def test_small_and_large_messages_of_two_queues(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    sent = bodies(300)
+    messages = [message(body) for body in sent]
+    disk.publish("a", messages)
+    disk.publish("b", messages)  # the large ones are shared
+    disk.publish("a", [message(b"other")], vhost="v")
+    disk.commit()
+    found = rows(tmp_path, ["vhost", "queue", "seq", "body"])
+    assert found == [
+        *(("/", "a", seq, body) for seq, body in enumerate(sent)),
+        *(("/", "b", seq, body) for seq, body in enumerate(sent)),
+        ("v", "a", 0, b"other"),
+    ]
+    assert found == rows(tmp_path, ["vhost", "queue", "seq", "body"], part_bytes=1)
+    disk.engine.close()
+    assert found == rows(tmp_path, ["vhost", "queue", "seq", "body"])
+
+
+def test_properties_headers_and_deaths(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    stamp = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    properties = BasicProperties(
+        content_type="text/plain",
+        headers={"k": "v", "n": 7, "x-death": [{"queue": "q", "reason": "expired", "count": 2}]},
+        delivery_mode=2,
+        priority=5,
+        message_id="m1",
+        timestamp=int(stamp.timestamp()),
+    )
+    disk.publish("q", [message(b"x", properties, exchange="ex", key="rk")])
+    disk.commit()
+    names = [
+        "exchange",
+        "routing_key",
+        "content_type",
+        "headers",
+        "priority",
+        "message_id",
+        "timestamp",
+    ]
+    assert rows(tmp_path, names) == [
+        ("ex", "rk", "text/plain", [("k", "v"), ("n", "7")], 5, "m1", stamp)
+    ]
+    ((deaths, raw),) = rows(tmp_path, ["x_death", "headers_raw"])
+    assert (deaths[0]["reason"], deaths[0]["count"]) == ("expired", 2)
+    assert raw[:4] == (len(raw) - 4).to_bytes(4, "big")
+    assert rows(tmp_path, view_schema(MESSAGES).names)[0][3] == b"x"
+
+
+def test_a_body_in_several_frames_and_an_empty_one(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    sent = [b"", b"x" * 4096, b"y" * 4097, random.Random(3).randbytes(50_000)]
+    disk.publish("q", [message(body) for body in sent])
+    disk.commit()
+    assert [body for (body,) in rows(tmp_path, ["body"])] == sent
+    assert rows(tmp_path, ["body_size"]) == [(len(body),) for body in sent]
+
+
+def test_what_the_index_tells_needs_no_body(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    disk.publish(
+        "q",
+        [message(b"s"), message(b"t", is_persistent=False), message(b"L" * 5000)],
+        expiries=[0, 1_700_000_000_500, 0],
+    )
+    disk.commit()
+    disk.log("q").ack(0, 0, None)
+    disk.upkeep()
+    for path in (*tmp_path.rglob("*.qs"), *tmp_path.rglob("*.seg")):
+        path.unlink()
+    names = ["seq", "body_size", "persistent", "expires_at", "state", "store", "segment", "slot"]
+    at = datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)
+    assert rows(tmp_path, names, Wanted(is_acked_too=True)) == [
+        (0, 1, True, None, "acked", "queue", 0, 0),
+        (1, 1, False, at, "live", "queue", 0, 1),
+        (2, 5000, True, None, "live", "shared", 0, 0),
+    ]
+    assert [row[0] for row in rows(tmp_path, names)] == [1, 2]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_acks_compactions_and_rewrites(tmp_path: Path, seed: int) -> None:
+    disk, source = StoreOnDisk(tmp_path), random.Random(seed)
+    held: dict[str, dict[int, bytes]] = {"a": {}, "b": {}}
+    for _ in range(30):
+        name = source.choice(["a", "b"])
+        log = disk.log(name)
+        sent = bodies(source.randint(1, 40), seed=source.randint(0, 1 << 30))
+        held[name].update(enumerate(sent, log.next_seq))
+        disk.publish(name, [message(body) for body in sent])
+        gone = source.sample(list(held[name]), int(len(held[name]) * source.choice([0, 0.3, 0.8])))
+        disk.commit()
+        if gone:
+            log.ack_many(gone)
+            for seq in gone:
+                del held[name][seq]
+        if source.random() < 0.5:
+            disk.upkeep()
+    disk.upkeep()
+    expected = [(name, *row) for name in held for row in sorted(held[name].items())]
+    assert rows(tmp_path, ["queue", "seq", "body"]) == expected
+    job = disk.engine.start_backup(f"{tmp_path}-backup", {})
+    disk.engine.hand_over()
+    assert job.state == "done", job.reason
+    for name, left in held.items():
+        if left:
+            disk.log(name).ack_many(list(left))
+    disk.upkeep()
+    assert rows(Path(f"{tmp_path}-backup"), ["queue", "seq", "body"]) == expected
+    assert rows(tmp_path, ["queue"]) == []
+
+
+def test_filters_leave_whole_index_segments_alone(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    for name in ("a", "b"):
+        disk.publish(name, [message(b"x") for _ in range(200)])
+        disk.publish(name, [message(b"x")], vhost="v")
+    disk.commit()
+    wanted = Wanted(vhosts=frozenset({"/"}), queues=frozenset({"b"}), seq_from=100, seq_to=130)
+    assert [part.numbers for part in plan(Store(str(tmp_path)), wanted)] == [(1, 2)]
+    assert rows(tmp_path, ["queue", "seq"], wanted) == [("b", seq) for seq in range(100, 131)]
+
+
+def damage(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("suffix", ["qs", "seg", "qi"])
+def test_a_bad_byte_costs_one_message(tmp_path: Path, suffix: str) -> None:
+    disk = StoreOnDisk(tmp_path)
+    disk.publish("q", [message(body) for body in bodies(20, (20, 5000))])
+    disk.commit()
+    (path,) = tmp_path.rglob(f"*.{suffix}")
+    damage(path, 64 + 2 * (32 + 8) + 5 * 32 + 9 if suffix == "qi" else 64 + 24 + 12 + 30)
+    with pytest.raises(StoreLoss, match=r"failOnDataLoss=false leaves such messages out"):
+        rows(tmp_path, ["body"])
+    assert len(rows(tmp_path, ["body"], fails_on_loss=False)) == 19
+    if suffix == "qs":  # a segment without a seal is scanned, which goes by the checks
+        assert len(rows(tmp_path, ["body"], is_checked=False)) == 20
+    if suffix != "qi":
+        assert len(rows(tmp_path, ["seq"])) == 20  # no body is looked at
+
+
+def test_what_went_from_a_live_directory_is_left_out_and_missed_in_a_backup(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    disk.publish("q", [message(body) for body in bodies(20, (5000,))])
+    disk.commit()
+    next(tmp_path.rglob("0.g0.seg")).unlink()
+    assert 0 < len(rows(tmp_path, ["body"])) < 20
+    (tmp_path / "BACKUP.json").write_text("{}")
+    with pytest.raises(StoreLoss, match="segment 0 is gone"):
+        rows(tmp_path, ["body"])
+
+
+def test_a_damaged_segment_without_a_seal_is_scanned(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    sent = bodies(10, (5000,))
+    disk.publish("q", [message(body) for body in sent])
+    disk.commit()
+    (path,) = tmp_path.rglob("*.seg")
+    damage(path, 64 + 5100 * 4)
+    found = rows(tmp_path, ["seq", "body"], fails_on_loss=False)
+    assert len(found) == 9
+    assert all(sent[seq] == body for seq, body in found)
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadStore, match=r"no STORE\.json"):
+        Store(str(tmp_path))
+    (tmp_path / "STORE.json").write_text("{}")
+    with pytest.raises(BadStore, match="cannot be read"):
+        Store(str(tmp_path))
+    (tmp_path / "INCOMPLETE").touch()
+    with pytest.raises(BadStore, match="not finished"):
+        Store(str(tmp_path))
+
+
+def test_files_of_another_store_are_refused(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path / "one")
+    disk.publish("q", [message(b"x"), message(b"y" * 5000)])
+    disk.commit()
+    other = StoreOnDisk(tmp_path / "two")
+    other.engine.close()
+    (tmp_path / "one" / "STORE.json").write_bytes((tmp_path / "two" / "STORE.json").read_bytes())
+    with pytest.raises(BadStore, match="belongs to another store"):
+        rows(tmp_path / "one", ["body"])
+
+
+def test_columns_that_there_are_not(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="messages have no column colour; known: vhost, queue"):
+        columns_of(MESSAGES, ["queue", "colour"])
