@@ -202,38 +202,8 @@ def _pattern_objections(value: object, *, is_given: bool) -> list[str]:
         compile_pattern(value)
     except BadPattern as error:
         text = "pattern should be regular expression but is invalid: "
-        return [text + pair(*compile_error(value, error), len(text))]
+        return [text + pair(str(error), error.place, len(text))]
     return []
-
-
-# What PCRE says where Python's expressions have another word.
-_PCRE_WORDS: Final = {
-    "unterminated character set": "missing terminating ] for character class",
-    "missing ), unterminated subpattern": "missing )",
-    "unbalanced parenthesis": "unmatched parentheses",
-    "bad escape (end of pattern)": "\\ at end of pattern",
-    "missing >, unterminated name": "syntax error in subpattern name (missing terminator)",
-    "min repeat greater than max repeat": "numbers out of order in {} quantifier",
-}
-_AT_THE_END: Final = frozenset(
-    {
-        "unterminated character set",
-        "missing ), unterminated subpattern",
-        "bad escape (end of pattern)",
-        "missing >, unterminated name",
-    }
-)
-
-
-def compile_error(pattern: str, error: BadPattern) -> tuple[str, int]:
-    """What is wrong with a pattern and where, as PCRE tells it."""
-    cause = error.__cause__
-    if not isinstance(cause, re.error):
-        return str(error), 0
-    place = len(pattern) if cause.msg in _AT_THE_END else cause.pos or 0
-    if cause.msg.startswith("min repeat"):
-        place = max(place, pattern.find("}", place))
-    return _PCRE_WORDS.get(cause.msg, cause.msg), place
 
 
 def _number_objections(key: str, value: object) -> list[str]:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from broker.pattern import compile_pattern
+from broker.pattern import Pattern, compile_pattern
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Mapping
 
     from broker.resource import ResourceKind
@@ -65,7 +64,7 @@ class Policy:
     definition: Mapping[str, PolicyValue]
     apply_to: ApplyTo = "all"
     priority: int | float = 0
-    regex: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    regex: Pattern = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "regex", compile_pattern(self.pattern))
@@ -76,7 +75,7 @@ class Policy:
             return False
         if kind == "queue" and not FOREIGN_TO_CLASSIC.isdisjoint(self.definition):
             return False
-        return self.regex.search(name) is not None
+        return self.regex.is_in(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

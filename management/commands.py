@@ -18,7 +18,6 @@ from broker.definitions import create_vhost, put_vhost
 from broker.parameter_rules import (
     RefusedValue,
     ValidationFailed,
-    compile_error,
     default_queue_type,
     make_policy,
     user_limits,
@@ -314,9 +313,7 @@ def put_topic_permission(node: Any, vhost: str, user: str, exchange: str, keys: 
         try:
             compile_pattern(pattern)
         except BadPattern as error:
-            raise bad_request(
-                ["invalid_regexp", pattern, list(compile_error(pattern, error))]
-            ) from error
+            raise bad_request(["invalid_regexp", pattern, [str(error), error.place]]) from error
     node.auth.set_topic_permission(vhost, user, exchange, TopicPermission(write=write, read=read))
     _staged(node)
 

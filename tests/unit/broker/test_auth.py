@@ -152,7 +152,7 @@ def test_a_user_name_cannot_widen_a_topic_permission() -> None:
         auth.check_topic(user, "/", "write", "t", "anything")
 
 
-@pytest.mark.parametrize("pattern", ["(", "(a+)+", "x" * 3000])
+@pytest.mark.parametrize("pattern", ["(", r"(a)\1", "x" * 3000])
 def test_bad_patterns_are_refused_when_set(pattern: str) -> None:
     auth = make_auth()
     with pytest.raises(BadPattern):
