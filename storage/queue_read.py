@@ -20,7 +20,7 @@ from storage.errors import ReadFailed
 from storage.filesystem import File
 from storage.queue_disk import QueueDisk
 from storage.queue_segment import KIND_SHARED, KIND_STORE, Segment
-from storage.queue_store import QueueStore, read_records
+from storage.queue_store import Reading, read_records
 from storage.record import ENTRY_PRESENT, EntryColumns
 from storage.types import NO_HANDLE
 from storage.vhost_store import VhostStore
@@ -36,7 +36,7 @@ class StorePart:
 
     file: File | None
     segment: int
-    store: QueueStore
+    how: Reading
     positions: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     offsets: array[int] = field(default_factory=lambda: array("Q"))
@@ -120,7 +120,7 @@ def _plan_slots(
             plan.handles.append(columns.locations[at])
             continue
         if part is None:
-            part = StorePart(_store_file(queue, segment), segment.number, queue.store)
+            part = StorePart(_store_file(queue, segment), segment.number, queue.store.reading)
             plan.parts.append(part)
         part.positions.append(position)
         part.slots.append(slot)
@@ -152,7 +152,7 @@ def _plan_plain(
         StorePart(
             _store_file(queue, segment),
             segment.number,
-            queue.store,
+            queue.store.reading,
             list(range(position, position + taken)),
             slots[:taken],
             columns.locations[:taken],
@@ -178,14 +178,7 @@ def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list
         if part.file is None:
             continue
         records = read_records(
-            part.file,
-            part.segment,
-            part.store.seed,
-            part.slots,
-            part.offsets,
-            part.sizes,
-            limit=part.store.buffer_bytes,
-            is_checked=part.store.is_checked,
+            part.file, part.segment, part.how, part.slots, part.offsets, part.sizes
         )
         if len(records) == count:
             return records, handles

@@ -19,7 +19,7 @@ from storage.file_cache import write_error
 from storage.queue_disk import QueueDisk
 from storage.queue_index import entries_at, pack_block, pack_header
 from storage.queue_segment import Segment, bits_of, selectors_of, slots_of
-from storage.queue_store import read_records
+from storage.queue_store import Reading, read_records
 from storage.record import ENTRY_NONE, EntryColumns, pack_index_entries
 from storage.types import StoredMessage, StoreObserver
 
@@ -176,7 +176,9 @@ class _Copy:
         if wanted:
             store, segment = self._queue.store, self._segment
             file = store.open(segment.number, segment.generation)
-            records = read_records(file, segment.number, store.seed, wanted, offsets, sizes)
+            records = read_records(
+                file, segment.number, Reading(store.seed), wanted, offsets, sizes
+            )
             for slot, entry in zip(wanted, records, strict=True):
                 if entry is None:
                     self.lost.append(slot)

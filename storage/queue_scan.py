@@ -16,7 +16,7 @@ from storage.filesystem import FileSystem
 from storage.queue_disk import QueueDisk
 from storage.queue_index import entries_at, read_acks, read_header
 from storage.queue_segment import Segment, bits_of, selectors_of, slots_of
-from storage.queue_store import HEADER_SIZE, file_name, read_records
+from storage.queue_store import HEADER_SIZE, Reading, file_name, read_records
 from storage.record import ENTRY_CORRUPT, EntryColumns, unpack_index_entries
 from storage.references import ReferenceTally
 from storage.types import RecoveredQueue, StoreObserver
@@ -197,7 +197,7 @@ def _bad_bodies(
         step = slots[at : at + _CHECK_STEP]
         offsets = [columns.locations[slot] for slot in step]
         sizes = [columns.sizes[slot] for slot in step]
-        found = read_records(file, segment.number, queue.store.seed, step, offsets, sizes)
+        found = read_records(file, segment.number, Reading(queue.store.seed), step, offsets, sizes)
         for slot, entry in zip(step, found, strict=True):
             if entry is None:
                 bad |= 1 << slot

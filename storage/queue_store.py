@@ -26,6 +26,7 @@ import struct
 import zlib
 from array import array
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from storage import record
 from storage.errors import ForeignStore, UnknownFormat
@@ -64,6 +65,14 @@ def check_header(data: bytes, path: str, identity: bytes) -> bool:
     if found != identity:
         raise ForeignStore(f"{path} belongs to another store")
     return True
+
+
+class Reading(NamedTuple):
+    """How records are read: what their checksums start from, in what pieces, and whether those are verified."""
+
+    seed: int
+    buffer_bytes: int = BUFFER_BYTES
+    is_checked: bool = True
 
 
 class QueueStore:
@@ -142,9 +151,9 @@ class QueueStore:
         return max(self._cache.buffer_bytes, 1)
 
     @property
-    def is_checked(self) -> bool:
-        """Tell whether what is read to be delivered has its checksum verified."""
-        return self._cache.is_checked
+    def reading(self) -> Reading:
+        """How messages are read to be delivered."""
+        return Reading(self._seed, self.buffer_bytes, self._cache.is_checked)
 
     @property
     def seed(self) -> int:
@@ -163,18 +172,15 @@ def _cut_back(file: File, end: int) -> None:
 def read_records(
     file: File,
     segment: int,
-    seed: int,
+    how: Reading,
     slots: Sequence[int],
     offsets: Sequence[int],
     sizes: Sequence[int],
-    *,
-    limit: int = BUFFER_BYTES,
-    is_checked: bool = True,
 ) -> list[tuple[bytes, bytes, int, int] | None]:
-    """Read records with few large reads, of about twice `limit`; None for each that is bad. Any thread."""
+    """Read records with few large reads; None for each that is bad. Any thread."""
     found: list[tuple[bytes, bytes, int, int] | None] = []
     first, count = 0, len(offsets)
-    most = _READ_BUFFERS * limit
+    most = _READ_BUFFERS * how.buffer_bytes
     while first < count:
         start = offsets[first]
         end = start + sizes[first]
@@ -188,7 +194,9 @@ def read_records(
             last += 1
         data = _read(file, end - start, start)
         places = [offset - start for offset in offsets[first:last]]
-        found += record.unpack_many(data, places, segment, slots[first:last], seed, is_checked)
+        found += record.unpack_many(
+            data, places, segment, slots[first:last], how.seed, how.is_checked
+        )
         first = last
     return found
 

@@ -12,6 +12,7 @@ from storage.file_cache import FileCache
 from storage.queue_store import (
     HEADER_SIZE,
     QueueStore,
+    Reading,
     check_header,
     file_name,
     pack_header,
@@ -38,21 +39,21 @@ def test_records_are_read_as_written_and_only_at_their_place() -> None:
     offsets = list(accumulate(sizes, initial=end))[:-1]
     file = store.open(4, 0)
     slots = list(range(7, 37))
-    assert read_records(file, 4, store.seed, slots, offsets, sizes) == [
+    assert read_records(file, 4, Reading(store.seed), slots, offsets, sizes) == [
         message.record for message in messages
     ]
     some = [3, 4, 20]
     assert read_records(
         file,
         4,
-        store.seed,
+        Reading(store.seed),
         [slots[i] for i in some],
         [offsets[i] for i in some],
         [sizes[i] for i in some],
     ) == [messages[i].record for i in some]
-    assert read_records(file, 4, store.seed, [8], offsets[:1], sizes[:1]) == [None]
-    assert read_records(file, 5, store.seed, [7], offsets[:1], sizes[:1]) == [None]
-    assert read_records(file, 4, store.seed + 1, [7], offsets[:1], sizes[:1]) == [None]
+    assert read_records(file, 4, Reading(store.seed), [8], offsets[:1], sizes[:1]) == [None]
+    assert read_records(file, 5, Reading(store.seed), [7], offsets[:1], sizes[:1]) == [None]
+    assert read_records(file, 4, Reading(store.seed + 1), [7], offsets[:1], sizes[:1]) == [None]
 
 
 def test_damage_costs_one_record() -> None:
@@ -63,7 +64,7 @@ def test_damage_costs_one_record() -> None:
     sizes = store.append(0, 0, end, 0, messages)
     offsets = list(accumulate(sizes, initial=end))[:-1]
     filesystem.damage("/q/0.qs", offsets[4] + 60, b"\xff")
-    found = read_records(store.open(0, 0), 0, store.seed, list(range(9)), offsets, sizes)
+    found = read_records(store.open(0, 0), 0, Reading(store.seed), list(range(9)), offsets, sizes)
     assert [at for at, entry in enumerate(found) if entry is None] == [4]
 
 
@@ -73,9 +74,9 @@ def test_a_read_that_fails_is_tried_once_more() -> None:
     end = store.create(0, 0, is_synced=True)
     sizes = store.append(0, 0, end, 0, [make_message(1, 50, persistent=True)])
     filesystem.fail("pread", times=1)
-    assert None not in read_records(store.open(0, 0), 0, store.seed, [0], [end], sizes)
+    assert None not in read_records(store.open(0, 0), 0, Reading(store.seed), [0], [end], sizes)
     filesystem.fail("pread", times=2)
-    assert read_records(store.open(0, 0), 0, store.seed, [0], [end], sizes) == [None]
+    assert read_records(store.open(0, 0), 0, Reading(store.seed), [0], [end], sizes) == [None]
 
 
 def test_a_full_disk_leaves_the_file_as_it_was() -> None:
