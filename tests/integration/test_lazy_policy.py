@@ -18,7 +18,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 
-from tests.support.black_box import PERSISTENT, drop, eventually, get_all
+from tests.support.black_box import PERSISTENT, Taken, drop, eventually
 from tests.support.broker_process import BrokerProcess
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,12 @@ class Client:
         return str(row["backing_queue_status"]["mode"])
 
     def numbers(self, queue: str) -> list[int]:
-        return [int(body) for body in get_all(self.channel, queue)]
+        """Take everything, by a consumer: a thousand messages by basic.get are a thousand round trips."""
+        count = int(self.channel.queue_declare(queue, passive=True).method.message_count)
+        taken = Taken(self.channel, queue, auto_ack=True)
+        taken.wait(count)
+        self.channel.basic_cancel(taken.tag)
+        return [int(body) for body in taken.bodies]
 
 
 @pytest.fixture(params=["cached", "bounded"])
@@ -169,6 +174,7 @@ def test_a_policy_that_no_longer_names_the_mode_leaves_the_last_one_until_a_rest
     assert client.mode("lazy-queue") == "lazy"
     client.node.ctl("set_policy", "Other", "^lazy", '{"max-length":1000}')
     assert client.mode("lazy-queue") == "lazy"
+    drop(client.opened[0])  # a stop waits for clients that do not answer its close
     client.node.stop()
     client.node.start()
     assert client.mode("lazy-queue") == "default"

@@ -1,0 +1,137 @@
+"""Virtual hosts: made, tagged, deleted with everything in them, each with its own files.
+
+Source: the single-node cases of RabbitMQ's suites on virtual hosts, message stores by vhost, and metrics.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pika
+import pytest
+from pika.exceptions import ConnectionClosedByBroker
+
+from tests.support.black_box import PERSISTENT, eventually
+from tests.support.node_client import NodeClient
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs_server]
+
+
+def size_of(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def test_making_one_twice_does_no_harm(node: NodeClient, name: str) -> None:
+    body = {"description": "orders", "tags": "production, eu"}
+    assert node.api("PUT", f"/api/vhosts/{name}", body).status == 201
+    try:
+        channel = node.channel(node.user(name, name), name)
+        channel.queue_declare("q", durable=True)
+        assert node.api("PUT", f"/api/vhosts/{name}", body).status == 204
+        row = node.get(f"/api/vhosts/{name}")
+        assert (row["description"], row["tags"]) == ("orders", ["production", "eu"])
+        assert [queue["name"] for queue in node.get(f"/api/queues/{name}")] == ["q"]
+    finally:
+        node.api("DELETE", f"/api/vhosts/{name}")
+
+
+def test_deleting_one_closes_its_connections_and_nobody_elses(node: NodeClient, name: str) -> None:
+    gone, kept = node.vhost(name), node.vhost(f"{name}.kept")
+    user = node.user(name, gone, kept)
+    leaving, staying = node.connect(user, gone), node.connect(user, kept)
+    leaving.channel().queue_declare("q", durable=True)
+    node.api("DELETE", f"/api/vhosts/{gone}")
+    with pytest.raises(ConnectionClosedByBroker, match=f"vhost '{gone}' is deleted"):
+        while True:
+            leaving.process_data_events(1)
+    assert staying.channel().queue_declare("").method.queue
+    assert node.api("GET", f"/api/queues/{gone}").status == 404
+    node.vhost(gone)
+    assert node.get(f"/api/queues/{gone}") == [], "a new one of the same name begins empty"
+
+
+def test_each_has_its_own_directory_and_takes_it_along(node: NodeClient, name: str) -> None:
+    """A message above the embed limit is in the shared store of its virtual host and in no other's."""
+    data = node.process.data_dir
+    before = {path for path in data.rglob("*") if path.is_dir()}
+    vhosts = [node.vhost(f"{name}.{n}") for n in range(2)]
+    user = node.user(name, *vhosts)
+    for vhost in vhosts:
+        channel = node.channel(user, vhost)
+        channel.confirm_delivery()
+        channel.queue_declare("q", durable=True)
+        channel.basic_publish("", "q", b"x" * 200_000, PERSISTENT)
+    new = {path for path in data.rglob("*") if path.is_dir()} - before
+    tops = [path for path in new if path.parent not in new and size_of(path) > 200_000]
+    assert len(tops) == 2
+    node.api("DELETE", f"/api/vhosts/{vhosts[0]}")
+    eventually(lambda: sum(path.exists() and size_of(path) > 200_000 for path in tops) == 1)
+    channel = node.channel(user, vhosts[1])
+    assert len(channel.basic_get("q")[2]) == 200_000
+
+
+def test_rows_go_with_what_they_describe(node: NodeClient, name: str) -> None:
+    """Connections, channels, consumers, queues, exchanges and bindings leave no row behind."""
+    vhost = node.vhost(name)
+    user = node.user(name, vhost)
+    connection = node.connect(user, vhost)
+    first, second = connection.channel(), connection.channel()
+    first.exchange_declare("x", "fanout")
+    first.queue_declare("q", exclusive=True)
+    first.queue_bind("q", "x")
+    first.basic_consume("q", lambda *_: None)
+    second.basic_consume("q", lambda *_: None)
+
+    def counts() -> list[int]:
+        lists = [
+            f"/api/vhosts/{vhost}/connections",
+            f"/api/vhosts/{vhost}/channels",
+            f"/api/consumers/{vhost}",
+            f"/api/queues/{vhost}",
+            f"/api/bindings/{vhost}",
+        ]
+        exchanges = [row for row in node.get(f"/api/exchanges/{vhost}") if row["name"] == "x"]
+        return [*(len(node.get(path)) for path in lists), len(exchanges)]
+
+    assert counts() == [1, 2, 2, 1, 2, 1]
+    second.close()
+    eventually(lambda: counts() == [1, 1, 1, 1, 2, 1])
+    first.exchange_delete("x")
+    eventually(lambda: counts() == [1, 1, 1, 1, 1, 0])
+    connection.close()
+    eventually(lambda: counts() == [0, 0, 0, 0, 0, 0])
+
+
+def test_deleting_a_queue_takes_its_consumers_and_bindings_rows(
+    node: NodeClient, name: str
+) -> None:
+    vhost = node.vhost(name)
+    channel = node.channel(node.user(name, vhost), vhost)
+    channel.queue_declare("q")
+    channel.queue_bind("q", "amq.topic", "a.*")
+    channel.basic_consume("q", lambda *_: None)
+    node.channel(name, vhost).queue_delete("q")
+    eventually(
+        lambda: (
+            node.get(f"/api/consumers/{vhost}") == [] and node.get(f"/api/bindings/{vhost}") == []
+        )
+    )
+
+
+def test_counters_of_messages_follow_what_happened(node: NodeClient, name: str) -> None:
+    vhost = node.vhost(name)
+    channel = node.channel(node.user(name, vhost), vhost)
+    channel.queue_declare("q", arguments={"x-max-length": 3})
+    for number in range(5):
+        channel.basic_publish("", "q", b"%d" % number, pika.BasicProperties())
+    method, _, _ = channel.basic_get("q")
+    channel.basic_ack(method.delivery_tag)
+    channel.basic_get("q", auto_ack=True)
+
+    def stats() -> dict[str, int]:
+        row = node.get(f"/api/queues/{vhost}/q")
+        return {
+            key: row["message_stats"].get(key, 0) for key in ("publish", "get", "get_no_ack", "ack")
+        }
+
+    eventually(lambda: stats() == {"publish": 5, "get": 1, "get_no_ack": 1, "ack": 1})
