@@ -35,6 +35,7 @@ class TaskOptions:
     retry_timeout_s: float = RETRY_TIMEOUT_S
     task_bytes: int = TASK_BYTES
     is_deduplicating: bool = True
+    dedupe_retention_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +147,9 @@ def _drain(found: OptionReader) -> DrainOptions:
 def _task(found: OptionReader) -> TaskOptions:
     why = "a folder that driver and executors share; messages are made durable there"
     dedupe = found.choice("dedupe", ("messageId", "none"), "messageId")
+    retention_s = found.duration("dedupeRetention", 0.0)
+    if retention_s and dedupe == "none":
+        found.problems.append("option 'dedupeRetention' needs dedupe=messageId")
     location = found.required("spoolLocation", why)
     if "://" in location and not location.startswith("file://"):
         found.refuse("spoolLocation", location, "no path of a file system with hard links")
@@ -156,6 +160,7 @@ def _task(found: OptionReader) -> TaskOptions:
         retry_timeout_s=found.milliseconds("retryTimeoutMs", RETRY_TIMEOUT_S),
         task_bytes=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
         is_deduplicating=dedupe == "messageId",
+        dedupe_retention_s=retention_s,
     )
 
 

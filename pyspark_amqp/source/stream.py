@@ -35,7 +35,7 @@ from pyspark_amqp.options import StreamOptions, read_stream_options
 from pyspark_amqp.source.columns import arrow_schema
 from pyspark_amqp.source.planning import Counts, Planner
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
-from pyspark_amqp.spool import Offset, Spool, SpoolError
+from pyspark_amqp.spool import Offset, Spool, SpoolError, keep_ids
 
 TEMPORARY_AGE_S: Final = 3600.0
 
@@ -85,7 +85,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if at.seq:
             self._require_stream(spool, at)
         else:
-            self._open(spool, at)
+            spool.open_stream(at.stream)
         record_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         # A trigger that takes all that is there sets aside the limits of the query's options.
         self._is_limited = record_limit is not None or options.record_limit is None
@@ -102,9 +102,11 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(at.pieces(), options.task.task_bytes, byte_limit)
 
     def commit(self, end: Json) -> None:
-        """Remove the files of batches that Spark will not ask for again."""
-        at = Offset.from_json(end)
-        self._spool().commit(at.stream, at.seq)
+        """Remove the files of batches that Spark will not ask for again, and ids that are too old."""
+        at, spool = Offset.from_json(end), self._spool()
+        retention_s = self._checked().task.dedupe_retention_s
+        spool.commit(at.stream, at.seq, keep_ids if retention_s else None)
+        spool.forget_ids(at.stream, retention_s)
 
     def stop(self) -> None:
         """Close the connection; Spark may end the process before it says so."""
@@ -145,9 +147,6 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 prefetch_count=options.prefetch_count,
             )
         return self._planner_once
-
-    def _open(self, spool: Spool, first: Offset) -> None:
-        spool.open_stream(first.stream)
 
     def _require_stream(self, spool: Spool, at: Offset) -> None:
         """Refuse another spool than the checkpoint's: acknowledged messages are in that one only."""

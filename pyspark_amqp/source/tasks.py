@@ -58,7 +58,12 @@ def rows_of(
         found = spool.find(piece)
         if found is not None:
             return found
-        how = TakeOptions(options.idle_timeout_s, partition.size_limit, options.is_deduplicating)
+        how = TakeOptions(
+            idle_timeout_s=options.idle_timeout_s,
+            size_limit=partition.size_limit,
+            is_deduplicating=options.is_deduplicating,
+            is_remembering=options.dedupe_retention_s > 0,
+        )
         name = f"{options.addresses[0].connection_name} {piece.queue} {piece.seq}-{piece.part}"
         with connect([address.named(name) for address in options.addresses]) as connection:
             return take(spool, piece, connection, schema, how)

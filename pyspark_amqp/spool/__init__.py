@@ -10,7 +10,7 @@ have unique ids; spool to Spark the same rows every time.
     take      a task's steps from the broker to the spool
 """
 
-from pyspark_amqp.spool.content import Taken, how_much, message_ids, read_batches
+from pyspark_amqp.spool.content import Taken, how_much, keep_ids, message_ids, read_batches
 from pyspark_amqp.spool.files import Published, Spool, SpoolError
 from pyspark_amqp.spool.offset import BadOffset, Offset, Piece, Share
 from pyspark_amqp.spool.take import StaleTask, TakeOptions, take
@@ -27,6 +27,7 @@ __all__ = [
     "TakeOptions",
     "Taken",
     "how_much",
+    "keep_ids",
     "message_ids",
     "read_batches",
     "take",

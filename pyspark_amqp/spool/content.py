@@ -24,6 +24,7 @@ from pyspark_amqp.spool.offset import Piece
 PIECE_KEY: Final = b"pyspark_amqp.piece"
 TAKEN_KEY: Final = b"pyspark_amqp.taken"
 CUT_KEY: Final = b"pyspark_amqp.cut"
+_IDS: Final = pa.schema([pa.field("message_id", pa.string())])
 
 
 class Taken(NamedTuple):
@@ -88,12 +89,21 @@ def how_much(path: Path) -> Taken | None:
         raise SpoolError(f"{path}: cannot be read ({error})") from error
 
 
-def message_ids(path: Path) -> set[str]:
-    """Return the message ids in a file."""
-    ids: set[str] = set()
-    for batch in read_batches(path, pa.schema([pa.field("message_id", pa.string())])):
-        ids.update(batch.column(0).drop_null().to_pylist())
-    return ids
+def message_ids(path: Path) -> pa.Array:
+    """Return the message ids in a file.
+
+    Raises: SpoolError when the file cannot be read.
+    """
+    found = [batch.column(0).drop_null() for batch in read_batches(path, _IDS)]
+    return pa.concat_arrays(found) if found else pa.array([], pa.string())
+
+
+def keep_ids(path: Path, kept: Path) -> None:
+    """Write the message ids of a file into another, which `message_ids` reads too."""
+    ids = pa.record_batch([message_ids(path)], schema=_IDS)
+    described = _IDS.with_metadata({VERSION_KEY: str(VERSION).encode()})
+    with pa.OSFile(str(kept), "wb") as sink, pa.ipc.new_file(sink, described) as writer:
+        writer.write_batch(ids)
 
 
 def _with_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

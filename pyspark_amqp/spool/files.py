@@ -4,6 +4,7 @@
     <root>/<stream>/plan.json                  a drain's plan: its only offset
     <root>/<stream>/<queue>/<seq>-<part>.arrow the messages of one piece
     <root>/<stream>/<queue>/<seq>-<part>.acked the broker has handled their acknowledgement
+    <root>/<stream>/<queue>/<seq>-<part>.ids   message ids of a committed piece, kept for comparison
     <root>/<stream>/<queue>/*.tmp              being written, or left by a task that was killed
 
 State: the files, on one POSIX file system that all executors and the driver share. `Spool` keeps nothing
@@ -41,6 +42,7 @@ from pyspark_amqp.spool.offset import Offset, Piece
 _NAME_MAX: Final = 200
 COMMITTED: Final = "committed"
 PLAN: Final = "plan.json"
+IDS: Final = ".ids"
 
 
 class SpoolError(Exception):
@@ -150,8 +152,13 @@ class Spool:
         except FileNotFoundError:
             return -1
 
-    def commit(self, stream: str, seq: int) -> int:
-        """Remove what batches up to `seq` left, but for what is in doubt; return how many files went."""
+    def commit(
+        self, stream: str, seq: int, keep_ids: Callable[[Path, Path], object] | None = None
+    ) -> int:
+        """Remove what batches up to `seq` left, but for what is in doubt; return how many files went.
+
+        `keep_ids` writes the ids of a file that goes into another (`kept_ids` finds it).
+        """
         folder = self.root / _name(stream)
         if seq > self.committed(stream):
             _make_folder(folder)
@@ -165,9 +172,26 @@ class Spool:
         for queue_folder in self._queue_folders(stream):
             for found in _published_in(queue_folder):
                 if found.seq <= seq and not found.is_in_doubt:
+                    if keep_ids is not None:
+                        _keep_ids(found.path, keep_ids)
                     _remove(found)
                     removed_count += 1
         return removed_count
+
+    def forget_ids(self, stream: str, age_s: float) -> int:
+        """Remove kept ids that are older; return how many files went."""
+        now = time.time()
+        removed_count = 0
+        for folder in self._queue_folders(stream):
+            for path in folder.glob(f"*{IDS}"):
+                if _age_s(path, now) >= age_s:
+                    path.unlink(missing_ok=True)
+                    removed_count += 1
+        return removed_count
+
+    def kept_ids(self, stream: str, queue: str) -> list[Path]:
+        """Return the files with ids of committed pieces."""
+        return sorted(self._folder(stream, queue).glob(f"*{IDS}"))
 
     def published(self, stream: str, queue: str) -> list[Published]:
         """Return the files of a queue in order."""
@@ -238,6 +262,13 @@ def _published_in(folder: Path) -> list[Published]:
         seq, _, part = path.stem.partition("-")
         found.append(Published(path, int(seq), int(part)))
     return found
+
+
+def _keep_ids(path: Path, keep_ids: Callable[[Path, Path], object]) -> None:
+    """Keep a file's ids; not synced, since they only spare a duplicate after another failure."""
+    temporary = path.parent / f"{path.stem}.{uuid.uuid4().hex}.tmp"
+    keep_ids(path, temporary)
+    temporary.replace(path.with_suffix(IDS))
 
 
 def _remove(found: Published) -> None:

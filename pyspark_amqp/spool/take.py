@@ -49,6 +49,8 @@ class TakeOptions(NamedTuple):
     idle_timeout_s: float = 2.0
     size_limit: int = SIZE_MAX
     is_deduplicating: bool = True
+    is_remembering: bool = False
+    """Compare with the ids that committed and acknowledged pieces left, too."""
 
 
 _DEFAULTS: Final = TakeOptions()
@@ -76,7 +78,7 @@ def take(
     stored = _stored_schema(schema, options)
     batches = list(Reader(stored).batches(deliveries))
     if options.is_deduplicating:
-        batches = _without(batches, _ids_in_doubt(spool, piece))
+        batches = _without(batches, _known_ids(spool, piece, options))
     taken = Taken(len(deliveries), deliveries.size_bytes >= options.size_limit)
     barrier(connection)
     is_first = spool.publish(piece, lambda at: write_batches(at, piece, stored, batches, taken))
@@ -103,20 +105,30 @@ def _stored_schema(schema: pa.Schema, options: TakeOptions) -> pa.Schema:
     return schema
 
 
-def _ids_in_doubt(spool: Spool, piece: Piece) -> set[str]:
-    ids: set[str] = set()
-    for found in spool.in_doubt(piece.stream, piece.queue):
-        ids |= message_ids(found.path)
-    return ids
+def _known_ids(spool: Spool, piece: Piece, options: TakeOptions) -> pa.Array:
+    """Return the ids of messages that may come again."""
+    if options.is_remembering:
+        paths = [found.path for found in spool.published(piece.stream, piece.queue)]
+        paths += spool.kept_ids(piece.stream, piece.queue)
+    else:
+        paths = [found.path for found in spool.in_doubt(piece.stream, piece.queue)]
+    ids = [pa.array([], pa.string())]
+    for path in paths:
+        try:
+            ids.append(message_ids(path))
+        except SpoolError:
+            # What is removed meanwhile, by age, is not to be compared any more.
+            if path.exists():
+                raise
+    return pa.concat_arrays(ids)
 
 
-def _without(batches: list[pa.RecordBatch], ids: set[str]) -> list[pa.RecordBatch]:
+def _without(batches: list[pa.RecordBatch], ids: pa.Array) -> list[pa.RecordBatch]:
     """Leave out rows with one of these message ids."""
-    if not ids:
+    if not len(ids):
         return batches
-    known = pa.array(sorted(ids), pa.string())
     kept = [
-        batch.filter(pc.invert(pc.is_in(batch.column(_ID.name), value_set=known)))
+        batch.filter(pc.invert(pc.is_in(batch.column(_ID.name), value_set=ids)))
         for batch in batches
     ]
     return [batch for batch in kept if batch.num_rows]

@@ -74,6 +74,7 @@ def test_a_stream_of_everything() -> None:
         ({"prefetch": "65536"}, "no whole number from 1 to 65535"),
         ({"spoolLocation": "s3://bucket/x"}, "no path of a file system with hard links"),
         ({"limit": "1"}, "option 'limit' is not known here"),
+        ({"dedupe": "none", "dedupeRetention": "1m"}, "needs dedupe=messageId"),
         ({"drainId": "1"}, "option 'drainId'".lower()),
     ],
 )

@@ -10,7 +10,14 @@ pa = pytest.importorskip(
 )
 
 from pyspark_amqp.convert.schema import VERSION_KEY, schema_of
-from pyspark_amqp.spool.content import message_ids, read_batches, write_batches
+from pyspark_amqp.spool.content import (
+    Taken,
+    how_much,
+    keep_ids,
+    message_ids,
+    read_batches,
+    write_batches,
+)
 from pyspark_amqp.spool.files import SpoolError
 from pyspark_amqp.spool.offset import Piece
 
@@ -32,13 +39,16 @@ def test_what_is_written_is_read_by_name(tmp_path: Path) -> None:
     (first, _) = read_batches(path, other)
     assert first.schema.equals(other)
     assert first.to_pylist() == [{"body": b"x", "priority": None}] * 2
-    assert message_ids(path) == {"a", "b"}
+    assert message_ids(path).to_pylist() == ["a", "b"]
+    keep_ids(path, tmp_path / "kept")
+    assert message_ids(tmp_path / "kept").to_pylist() == ["a", "b"]
+    assert how_much(path) == (3, False)
 
 
 def test_an_empty_piece_stays_empty(tmp_path: Path) -> None:
     write_batches(tmp_path / "a", PIECE, SCHEMA, [])
     assert list(read_batches(tmp_path / "a", SCHEMA)) == []
-    assert message_ids(tmp_path / "a") == set()
+    assert message_ids(tmp_path / "a").to_pylist() == []
 
 
 def test_what_is_no_spool_file_of_this_version_is_refused(tmp_path: Path) -> None:
@@ -52,3 +62,13 @@ def test_what_is_no_spool_file_of_this_version_is_refused(tmp_path: Path) -> Non
         pass
     with pytest.raises(SpoolError, match="version 2; this is version 1"):
         list(read_batches(tmp_path / "newer", SCHEMA))
+
+
+def test_how_much_a_task_took_is_told(tmp_path: Path) -> None:
+    write_batches(tmp_path / "a", PIECE, SCHEMA, [rows("a")], Taken(7, is_cut=True))
+    assert how_much(tmp_path / "a") == (7, True)
+    with pa.ipc.new_file(str(tmp_path / "old"), SCHEMA):
+        pass
+    assert how_much(tmp_path / "old") is None
+    with pytest.raises(SpoolError, match="none: cannot be read"):
+        how_much(tmp_path / "none")

@@ -12,7 +12,7 @@ pa = pytest.importorskip(
 )
 
 from pyspark_amqp.spool.files import Spool, SpoolError
-from pyspark_amqp.spool.offset import Piece
+from pyspark_amqp.spool.offset import Offset, Piece, Share
 
 
 def piece(seq: int = 1, part: int = 0, queue: str = "work") -> Piece:
@@ -164,3 +164,25 @@ def test_any_queue_name_has_a_folder_of_its_own(spool: Spool, queue: str) -> Non
 def test_a_spool_can_be_sent_to_an_executor(spool: Spool) -> None:
     spool.publish(piece(), write("x"))
     assert pickle.loads(pickle.dumps(spool)).find(piece()) is not None
+
+
+def test_a_plan_is_the_first_ones_for_ever(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    first = Offset("drain d", 1, {"q": Share(5, 1)})
+    assert spool.plan("drain d", lambda: first) == first
+    assert spool.plan("drain d", lambda: Offset("drain d")) == first
+    assert spool.has_stream("drain d")
+    (tmp_path / "drain%20d" / "plan.json").write_text("{")
+    with pytest.raises(SpoolError, match=r"plan\.json: cannot be read"):
+        spool.plan("drain d", lambda: first)
+
+
+def test_a_stream_is_there_from_its_opening_to_its_removal(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    assert not spool.has_stream("s")
+    spool.open_stream("s")
+    spool.open_stream("s")
+    assert spool.has_stream("s")
+    assert spool.remove_stream("s")
+    assert not spool.remove_stream("s")
+    assert list((tmp_path / "spool").iterdir()) == []
