@@ -16,8 +16,15 @@ from pyspark_amqp.wire import Publisher, connect, declare_queue, message_octets,
 from pyspark_amqp.wire.properties import encode
 from tests.support.broker_process import BrokerProcess, external_target
 
+# A short life: the fast compiler only, one thread of garbage collection.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 # What needs Spark is run by `make test-spark`: elsewhere it is neither passed nor skipped.
-collect_ignore = [] if importlib.util.find_spec("pyspark") else ["test_format.py"]
+collect_ignore = (
+    []
+    if importlib.util.find_spec("pyspark")
+    else ["test_format.py", "test_crash.py", "test_broker_crash.py"]
+)
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +52,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         .appName("burrowmq tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", JAVA)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
@@ -89,8 +97,3 @@ def ready_count(url: str, queue: str) -> int:
     """Return what is ready in the queue."""
     with connect(url) as connection:
         return queue_state(connection, queue).ready_count
-
-
-def scratch(tmp_path: Path, name: str) -> str:
-    """Return a path that Spark may use."""
-    return str(tmp_path / name)
