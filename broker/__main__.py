@@ -20,11 +20,13 @@ import uvloop
 from broker.data_directory import DataDirectoryLocked
 from broker.definition_document import ImportRefused
 from broker.listener import CannotListen
-from broker.log import LogObserver, make_logger
-from broker.node import Node
+from broker.log import LogObserver
+from broker.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+from broker.node import Node, Underprovisioned
 from broker.product import VERSION
 from config.errors import ConfigError
 from config.load import Loaded, load, parse_argv
+from config.schema import LogConfig
 from storage.errors import StorageError
 
 EX_CONFIG = 78
@@ -42,12 +44,26 @@ def process_age_s() -> float:
         return time.process_time()
 
 
+def _sinks(log: LogConfig) -> list[Sink]:
+    """Where the configuration sends log lines. Raises CannotLog."""
+    sinks = []
+    if log.console:
+        sinks.append(standard_error(log.console_level or log.level, log.console_format))
+    if log.file_path is not None:
+        file = LogFile(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
+        sinks.append(Sink(stream=file, level=log.file_level or log.level))
+    return sinks
+
+
 async def run(loaded: Loaded) -> int:
     """Start the node, serve until asked to stop, stop it."""
     config = loaded.config
-    observer = LogObserver(
-        make_logger(config.log.console_level or config.log.level, config.log.console_format)
-    )
+    try:
+        sinks = Sinks(_sinks(config.log))
+    except CannotLog as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
+        return 1
+    observer = LogObserver(sinks)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
     node = Node(config, observer)
@@ -56,7 +72,13 @@ async def run(loaded: Loaded) -> int:
         loop.add_signal_handler(signum, node.request_stop)
     try:
         await node.start()
-    except (CannotListen, DataDirectoryLocked, ImportRefused, StorageError) as error:
+    except (
+        CannotListen,
+        DataDirectoryLocked,
+        ImportRefused,
+        StorageError,
+        Underprovisioned,
+    ) as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.abandon()
         return 1

@@ -65,6 +65,10 @@ class LogObserver:
         self._log = logger
         self._started_at = time.monotonic()
 
+    def set_level(self, level: str) -> None:
+        """The least severe level that is logged from now on, where the logger can change it."""
+        self._log.set_level(level)
+
     # -- broker -------------------------------------------------------------------------------------------------
 
     def connection_accepted(self, connection: str) -> None:

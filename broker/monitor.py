@@ -1,10 +1,11 @@
 """Watches memory and disk: sets the alarms, and has queues page out while memory is short.
 
-State owned: the last measurement, the limits (an operator may change them), whether queues are paging. Called by the
-node about once a second. A free-space reading that fails (the file system is away for a moment) leaves the disk alarm
-as it is.
+State owned: the last measurement, the limits (an operator may change them while the node runs), whether queues are
+paging. Memory is looked at in a fixed interval; free space the more often the nearer it is to its limit, as in
+RabbitMQ: so often that a fast disk cannot pass the limit between two looks. A free-space reading that fails (the file
+system is away for a moment) leaves the disk alarm as it is.
 
-Source: RabbitMQ's memory and disk alarm guides; vm_memory_high_watermark_paging_ratio.
+Source: RabbitMQ's memory and disk alarm guides; rabbit_disk_monitor; vm_memory_high_watermark_paging_ratio.
 """
 
 from __future__ import annotations
@@ -13,18 +14,45 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from broker.alarms import Alarms
-from broker.clock import Scheduler
+from broker.clock import Scheduler, Timer
 from broker.resources import Measurement
 from broker.vhost import Vhost
+
+FAST_DISK_BYTES_S = 250_000_000
+DISK_INTERVAL_MIN_S = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
 class ResourceLimits:
-    """Where alarms go on; `paging_above_bytes` of None: queues never page out for want of memory."""
+    """Where alarms go on; `paging_above_bytes` of None: queues never page out for want of memory.
+
+    `memory_relative` is the share of `memory_total_bytes` that the operator asked for, None for a number of bytes.
+    """
 
     memory_bytes: int
     disk_free_bytes: int
     paging_above_bytes: int | None
+    memory_relative: float | None = None
+    memory_total_bytes: int = 0
+
+    def set_memory(self, *, relative: float | None = None, absolute_bytes: int = 0) -> None:
+        """Take a share of the memory there is, or a number of bytes, as the new watermark."""
+        before = self.memory_bytes
+        self.memory_relative = relative
+        self.memory_bytes = (
+            absolute_bytes if relative is None else int(self.memory_total_bytes * relative)
+        )
+        if self.paging_above_bytes is not None:
+            ratio = self.paging_above_bytes / before if before else 0.5
+            self.paging_above_bytes = int(self.memory_bytes * ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """How often to look; free space at least so often."""
+
+    memory_s: float = 1.0
+    disk_s: float = 10.0
 
 
 class Monitor:
@@ -37,6 +65,7 @@ class Monitor:
         alarms: Alarms,
         vhosts: Mapping[str, Vhost],
         scheduler: Scheduler,
+        intervals: Intervals = Intervals(),
     ) -> None:
         self.limits = limits
         self.last = Measurement(rss_bytes=0, disk_free_bytes=None)
@@ -45,16 +74,65 @@ class Monitor:
         self._alarms = alarms
         self._vhosts = vhosts
         self._scheduler = scheduler
+        self._intervals = intervals
+        self._timers: dict[str, Timer] = {}
 
     def look(self) -> None:
         """Measure, and act on it."""
-        self.last = found = self._measure()
-        limits = self.limits
-        self._alarms.update("memory", found.rss_bytes > limits.memory_bytes)
-        if found.disk_free_bytes is not None:
-            self._alarms.update("disk", found.disk_free_bytes < limits.disk_free_bytes)
+        self.last = self._measure()
+        self._judge_memory()
+        self._judge_disk()
+
+    def start(self) -> None:
+        """Look now, and from now on."""
+        self.look()
+        self._memory_later()
+        self._disk_later()
+
+    def stop(self) -> None:
+        """Look no more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _memory_later(self) -> None:
+        self._timers["memory"] = self._scheduler.call_later(
+            self._intervals.memory_s, self._look_at_memory
+        )
+
+    def _look_at_memory(self) -> None:
+        self._memory_later()  # first: whatever fails here, the next one comes
+        self.last = self._measure()
+        self._judge_memory()
+
+    def _disk_later(self) -> None:
+        self._timers["disk"] = self._scheduler.call_later(
+            self.disk_interval_s(), self._look_at_disk
+        )
+
+    def _look_at_disk(self) -> None:
+        self.last = self._measure()
+        self._judge_disk()
+        self._disk_later()
+
+    def disk_interval_s(self) -> float:
+        """When to look at free space again: a disk that is filled fast must not pass the limit before."""
+        longest = self._intervals.disk_s
+        free = self.last.disk_free_bytes
+        if free is None or free <= self.limits.disk_free_bytes:
+            return longest
+        ideal = 2 * (free - self.limits.disk_free_bytes) / FAST_DISK_BYTES_S
+        return min(longest, max(DISK_INTERVAL_MIN_S, ideal))
+
+    def _judge_memory(self) -> None:
+        limits, used = self.limits, self.last.rss_bytes
+        self._alarms.update("memory", used > limits.memory_bytes)
         paging_above = limits.paging_above_bytes
-        self._page(paging_above is not None and found.rss_bytes > paging_above)
+        self._page(paging_above is not None and used > paging_above)
+
+    def _judge_disk(self) -> None:
+        if self.last.disk_free_bytes is not None:
+            self._alarms.update("disk", self.last.disk_free_bytes < self.limits.disk_free_bytes)
 
     def _page(self, is_paging: bool) -> None:
         if not (is_paging or self.is_paging):

@@ -28,7 +28,7 @@ from broker.data_directory import DataDirectory
 from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
-from broker.monitor import Monitor, ResourceLimits
+from broker.monitor import Intervals, Monitor, ResourceLimits
 from broker.pacing import Pacing
 from broker.parameters import Parameters
 from broker.product import server_properties
@@ -55,6 +55,10 @@ SWEEP_S = 1.0
 STOP_GRACE_S = 3.0
 STORE_FAILED_TEXT = "the store has failed"
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
+
+
+class Underprovisioned(Exception):
+    """There is too little memory, disk or file descriptors to start with; the text says how much is missing."""
 
 
 class Node:
@@ -93,6 +97,9 @@ class Node:
         self.parameters = Parameters(self.engine.definitions)
         self._replies: dict[str, ReplyTargets] = {}
         self.sockets_max = resources.sockets_max()
+        self.memory_total_bytes = (
+            config.resources.memory_total_bytes or resources.memory_total_bytes()
+        )
         self._directory = DataDirectory(config.data_dir)
         self._sweep: asyncio.TimerHandle | None = None
         self._stop_requested = asyncio.Event()
@@ -113,15 +120,18 @@ class Node:
     async def start(self) -> None:
         """Recover and accept connections.
 
-        Raises: CannotListen, DataDirectoryLocked, ImportRefused, StorageError.
+        Raises: CannotListen, DataDirectoryLocked, ImportRefused, StorageError, Underprovisioned.
         """
         began = time.monotonic()
         config = self.config
         self._directory.lock()
+        self._check_provision()
         self._loop = asyncio.get_running_loop()
         self.turn = Turn(self._loop, self.engine.hand_over, Pacing(self.metrics).turn_ended)
         self.report = self.engine.recover()
         self._restore()
+        if config.cluster_name:
+            self.parameters.put("cluster_name", config.cluster_name)
         self._connect_engine()
         self.engine.start(self._post)
         self.monitor = self._make_monitor()
@@ -161,7 +171,7 @@ class Node:
             heartbeat_s=config.heartbeat_s,
             max_message_size=config.max_message_size_bytes,
             mechanisms=config.login.mechanisms,
-            server_properties=server_properties(config.cluster_name or self.name),
+            server_properties=server_properties(self.cluster_name),
         )
         self._ack_timeouts = AckTimeouts(
             self.sessions, self.turn, self.observer, config.consumer_timeout_ms
@@ -169,7 +179,7 @@ class Node:
         # Without TLS there is no certificate to log in with.
         without = tuple(name for name in config.login.mechanisms if name != "EXTERNAL")
         self._plain_protocol_options = replace(self._protocol_options, mechanisms=without)
-        self.monitor.look()
+        self.monitor.start()
         self.acceptor = Acceptor(
             self._doors(), self._open_session, self.sessions.__len__, self.observer
         )
@@ -311,18 +321,53 @@ class Node:
         return session
 
     def _make_monitor(self) -> Monitor:
-        config = self.config
-        memory_bytes = self._memory_limit()
+        config, wanted = self.config, self.config.resources
         is_cached = config.store.default_mode == "cached"
+        disk_free_bytes = wanted.disk_absolute_bytes
+        if wanted.disk_relative is not None:
+            disk_free_bytes = int(self.memory_total_bytes * wanted.disk_relative)
         limits = ResourceLimits(
-            memory_bytes=memory_bytes,
-            disk_free_bytes=config.resources.disk_absolute_bytes,
-            paging_above_bytes=(
-                int(memory_bytes * config.resources.paging_ratio) if is_cached else None
-            ),
+            memory_bytes=1,
+            disk_free_bytes=disk_free_bytes,
+            paging_above_bytes=1 if is_cached else None,
+            memory_total_bytes=self.memory_total_bytes,
         )
+        if wanted.memory_absolute_bytes is None:
+            limits.set_memory(relative=wanted.memory_relative)
+        else:
+            limits.set_memory(absolute_bytes=wanted.memory_absolute_bytes)
+        if is_cached:
+            limits.paging_above_bytes = int(limits.memory_bytes * wanted.paging_ratio)
         measure = functools.partial(resources.measure, config.data_dir)
-        return Monitor(limits, measure, self.alarms, self.vhosts, self.turn)
+        intervals = Intervals(
+            memory_s=wanted.memory_interval_ms / 1000, disk_s=wanted.disk_interval_ms / 1000
+        )
+        return Monitor(limits, measure, self.alarms, self.vhosts, self.turn, intervals)
+
+    def _check_provision(self) -> None:
+        """Refuse to start with less than it takes. Raises Underprovisioned."""
+        data_dir = self.config.data_dir
+        found = resources.provision(data_dir, self.memory_total_bytes)
+        missing = resources.shortfalls(found, data_dir)
+        if missing and self.config.resources.start_check == "enforce":
+            raise Underprovisioned("; ".join(missing))
+        for text in missing:
+            self.observer.configuration_warning(f"under-provisioned: {text}")
+
+    @property
+    def cluster_name(self) -> str:
+        """The name shown to clients and operators."""
+        return str(self.parameters.values.get("cluster_name") or self.name)
+
+    def set_cluster_name(self, name: str) -> None:
+        """Give the cluster another name: kept, and told to clients from now on."""
+        self.parameters.put("cluster_name", name)
+        self.turn.touch()
+        properties = server_properties(name)
+        self._protocol_options = replace(self._protocol_options, server_properties=properties)
+        self._plain_protocol_options = replace(
+            self._plain_protocol_options, server_properties=properties
+        )
 
     def _forget_session(self, session: Session) -> None:
         self.sessions.discard(session)
@@ -340,15 +385,7 @@ class Node:
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):
                 session.wire.heartbeat_due(now)
-        self.monitor.look()
         self._ack_timeouts.look()
-
-    def _memory_limit(self) -> int:
-        wanted = self.config.resources
-        if wanted.memory_absolute_bytes is not None:
-            return wanted.memory_absolute_bytes
-        total = wanted.memory_total_bytes or resources.memory_total_bytes()
-        return int(total * wanted.memory_relative)
 
     def _on_alarm(self, is_blocked: bool) -> None:
         if not is_blocked:
@@ -390,6 +427,8 @@ class Node:
         self._is_stopped = True
         if self._sweep is not None:
             self._sweep.cancel()
+        if self.monitor is not None:
+            self.monitor.stop()
         if self.acceptor is not None:
             self.acceptor.close()
         await self._close_sessions()

@@ -1,18 +1,26 @@
 """How much memory and disk the node has and uses: /proc, cgroups, statvfs.
 
-Pure reads, called by the node's monitor about once a second. The memory limit is the smaller of the machine's and the
-cgroup's (v2, then v1), as in RabbitMQ, so that a container's limit counts.
+Pure reads, called by the node's monitor about once a second. The memory that counts is the smallest of the machine's
+and the limits of this process's cgroup and those above it (v2 and v1), so that a container's limit counts. What a
+node needs to start at all is checked here too: `shortfalls` says what is missing, in words.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 RESERVED_FILES = 100
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+FILES_MIN = 256
+"""File descriptors: those reserved for the store, listeners and pipes, and a hundred connections."""
+MEMORY_MIN_BYTES = 96 * 1024 * 1024
+"""An empty node takes half of it; the rest is for connections and what recovery reads at a time."""
+DISK_MIN_BYTES = 32 * 1024 * 1024
+"""A segment of the message store, the journals and the definitions of the first minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +46,87 @@ def rss_bytes() -> int:
         return int(statm.read().split()[1]) * PAGE_BYTES
 
 
-def memory_total_bytes() -> int:
-    """Memory that this process may use: the machine's, or its cgroup's limit when that is lower."""
+def memory_total_bytes(root: str = "/") -> int:
+    """Memory that this process may use: the machine's, or a limit of its cgroups when one is lower."""
     total = os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
-    for path in CGROUP_LIMITS:
-        try:
-            with open(path, encoding="ascii") as limit:
-                text = limit.read().strip()
-        except OSError:
-            continue
+    for path in _limit_files(root):
+        text = _first_line(path)
         if text.isdigit() and int(text) > 0:
             total = min(total, int(text))
     return total
+
+
+def _limit_files(root: str) -> Iterator[str]:
+    """Where the limits of this process's cgroups stand: its own, and those of each one above."""
+    mounts = os.path.join(root, "sys/fs/cgroup")
+    yield os.path.join(mounts, "memory.max")
+    yield os.path.join(mounts, "memory/memory.limit_in_bytes")
+    for line in _lines(os.path.join(root, "proc/self/cgroup")):
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number != "0" and "memory" not in controllers.split(","):
+            continue
+        name = "memory.max" if number == "0" else "memory.limit_in_bytes"
+        base = mounts if number == "0" else os.path.join(mounts, "memory")
+        parts = [part for part in path.split("/") if part and part != ".."]
+        for count in range(1, len(parts) + 1):
+            yield os.path.join(base, *parts[:count], name)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def _first_line(path: str) -> str:
+    return next(iter(_lines(path)), "").strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provision:
+    """What a node has to start with; None: not known."""
+
+    files: int
+    memory_bytes: int
+    disk_free_bytes: int | None
+
+
+def provision(data_dir: str, memory_bytes: int) -> Provision:
+    """What there is now."""
+    try:
+        free: int | None = disk_free_bytes(data_dir)
+    except OSError:
+        free = None
+    return Provision(files=files_max(), memory_bytes=memory_bytes, disk_free_bytes=free)
+
+
+def shortfalls(found: Provision, data_dir: str) -> list[str]:
+    """What is missing for a start, each with how much; empty when nothing is."""
+    missing = []
+    if found.files < FILES_MIN:
+        missing.append(
+            f"{found.files} files may be open and {FILES_MIN} are needed: {FILES_MIN - found.files} are missing"
+            f" (ulimit -n {FILES_MIN})"
+        )
+    if found.memory_bytes < MEMORY_MIN_BYTES:
+        missing.append(
+            f"{_mib(found.memory_bytes)} of memory are available and {_mib(MEMORY_MIN_BYTES)} are needed:"
+            f" {_mib(MEMORY_MIN_BYTES - found.memory_bytes)} are missing"
+        )
+    free = found.disk_free_bytes
+    if free is not None and free < DISK_MIN_BYTES:
+        missing.append(
+            f"{_mib(free)} of disk are free at {data_dir} and {_mib(DISK_MIN_BYTES)} are needed:"
+            f" {_mib(DISK_MIN_BYTES - free)} are missing"
+        )
+    return missing
+
+
+def _mib(count: int) -> str:
+    return f"{count / (1 << 20):.1f} MiB"
 
 
 def disk_free_bytes(path: str) -> int:
@@ -63,7 +140,11 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def files_max() -> int:
+    """How many file descriptors this process may have."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def sockets_max() -> int:
     """How many connections may be open: 90 % of the descriptors that are not reserved for files (RabbitMQ's rule)."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(int((soft - RESERVED_FILES) * 0.9), 10)
+    return max(int((files_max() - RESERVED_FILES) * 0.9), 10)

@@ -38,6 +38,8 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     top["tls_listeners"] = _named_listeners(values, "listeners.ssl")
     top["tls"] = _tls(values, "ssl_options")
     parts["login"] |= _login(values)
+    for alias in ("definitions.local.path", "management.load_definitions"):
+        top.setdefault("load_definitions", values.get(alias))
     top["loopback_users"] = _loopback_users(values)
     for part, port in (("management", 15672), ("prometheus", 15692)):
         parts[part]["listeners"] = _http_listeners(values, part, port, environ)
@@ -171,7 +173,9 @@ def _first_user(values: Values) -> dict[str, Any]:
 def _log_file(values: Values, data_dir: str, node_name: str) -> str | None:
     name = values.get("log.file")
     directory = values.get("log.dir")
-    if name == "false" or (name is None and directory is None):
+    if name == "false":
+        return None
+    if name is None and directory is None and values.get("log.console", True):
         return None
     if name is None:
         name = f"{node_name}.log"

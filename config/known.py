@@ -34,12 +34,13 @@ NOT_HONOURED = tuple(
     auth_backends.* auth_ldap.* auth_http.* auth_oauth2.* auth_cache.* password_hashing_module
     credential_validator.* reject_unsafe_passwords
     proxy_protocol reverse_dns_lookups delegate_count
-    log.file.* log.exchange log.exchange.* log.syslog log.syslog.* log.journald log.journald.* log.upgrade.*
+    log.file.rotation.date log.file.formatter log.file.formatter.*
+    log.exchange log.exchange.* log.syslog log.syslog.* log.journald log.journald.* log.upgrade.*
     log.connection.* log.channel.* log.queue.* log.mirroring.* log.federation.* log.shovel.* log.ldap.* log.ra.*
     log.osiris.* log.prelaunch.* log.feature_flags.* log.console.use_colors log.console.color_esc_seqs.*
     log.console.time_format log.console.level_format log.console.single_line log.console.formatter.*
     log.console.stdio log.summarize_process_state log.error_logger_format_depth
-    management.tcp.* management.ssl.* management.path_prefix management.load_definitions management.rates_mode
+    management.tcp.* management.ssl.* management.path_prefix management.rates_mode
     management.sample_retention_policies.* management.disable_stats management.enable_queue_totals
     management.disable_basic_auth management.login_session_timeout management.http_log_dir management.listener.*
     management.db_cache_multiplier management.process_stats_gc_timeout management.stats_event_max_backlog
@@ -66,13 +67,6 @@ NOT_HONOURED = tuple(
 # for some values names the others (`TLS_*`: all that begin so).
 NOT_YET: dict[str, tuple[str, ...]] = {
     "classic_queue.default_version": ("1",),
-    "collect_statistics_interval": (),
-    "disk_free_limit.relative": (),
-    "disk_monitor_interval": (),
-    "log.console": ("false", "off"),
-    "log.dir": (),
-    "log.file": (),
-    "memory_monitor_interval": (),
     # A close that waits would hold up everybody: there is one loop.
     "tcp_listen_options.linger.timeout": ("[1-9]*",),
     **{

@@ -230,6 +230,14 @@ class ResourceConfig:
         "Longest time between two looks at free space, in milliseconds.",
         ours=True,
     )
+    start_check: str = option(
+        "start_check",
+        units.choice("enforce", "warn"),
+        "enforce",
+        "A start with too little memory, disk or file descriptors: `enforce` refuses it and says what is missing,"
+        " `warn` goes on (to drain queues, say).",
+        ours=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +311,21 @@ class LogConfig:
         units.choice("plaintext", "json"),
         "plaintext",
         "How a line on standard error looks.",
+    )
+    file_level: str | None = option(
+        "log.file.level",
+        units.optional(units.choice(*LEVELS)),
+        None,
+        "Another level for the log file.",
+    )
+    rotation_size_bytes: int | None = option(
+        "log.file.rotation.size",
+        units.optional(units.integer(0)),
+        None,
+        "Bytes above which the log file becomes `name.0` and a new one begins; 0 for never.",
+    )
+    rotation_count: int = option(
+        "log.file.rotation.count", units.integer(0, 1000), "10", "Files of that kind that are kept."
     )
     file_path: str | None = None  # from log.file and log.dir; None when there is no log file
 
@@ -502,10 +525,28 @@ COMPOSED = (
         doc="`none`: every user may connect.",
     ),
     Option(
+        name="definitions.import_backend",
+        read=units.choice("local_filesystem"),
+        default=None,
+        doc="Where definitions come from: `local_filesystem`.",
+    ),
+    Option(
+        name="definitions.local.path",
+        read=units.text,
+        default=None,
+        doc="The same as `load_definitions`.",
+    ),
+    Option(
+        name="management.load_definitions",
+        read=units.text,
+        default=None,
+        doc="The same as `load_definitions`, its old name.",
+    ),
+    Option(
         name="log.dir",
         read=units.text,
         default=None,
-        doc="Directory of the log file; setting it makes one.",
+        doc="Directory of the log file; setting it, or turning the console off, makes one.",
     ),
     Option(
         name="log.file",

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker import inspect, parameters
-from broker.auth import LoginRefused, Permission, TopicPermission
+from broker.auth import SALT_SIZE, LoginRefused, Permission, TopicPermission, hash_password
 from broker.definition_document import ImportRefused, import_steps
 from broker.definitions import create_vhost, put_vhost
 from broker.parameter_rules import (
@@ -436,6 +436,42 @@ def start_backup(node: Any, directory: str) -> Any:
         raise bad_request(str(error)) from error
     _staged(node)
     return job
+
+
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")
+
+
+def set_memory_watermark(node: Any, relative: float | None, absolute_bytes: int) -> None:
+    """Move the memory high watermark: a share of the memory there is, or a number of bytes. In force at once."""
+    node.monitor.limits.set_memory(relative=relative, absolute_bytes=absolute_bytes)
+    node.monitor.look()
+
+
+def set_disk_free_limit(node: Any, relative: float | None, absolute_bytes: int) -> None:
+    """Move the limit of free disk space: a multiple of the memory there is, or a number of bytes."""
+    limits = node.monitor.limits
+    if relative is not None:
+        absolute_bytes = int(limits.memory_total_bytes * relative)
+    limits.disk_free_bytes = absolute_bytes
+    node.monitor.look()
+
+
+def set_cluster_name(node: Any, name: str) -> None:
+    """Give the cluster another name."""
+    node.set_cluster_name(name)
+
+
+def set_log_level(node: Any, level: str) -> bool:
+    """Log from this level on; False when there is no such level."""
+    if level not in LOG_LEVELS:
+        return False
+    node.observer.set_level(level)
+    return True
+
+
+def hash_of(node: Any, password: str) -> str:
+    """The hash of a password as definitions carry it."""
+    return hash_password(password, node.entropy.token(SALT_SIZE))
 
 
 def stop_node(node: Any) -> None:

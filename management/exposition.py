@@ -26,7 +26,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from broker import inspect
-from management import metrics, process, settings, status
+from management import metrics, process, status
 from management.metrics import Metric
 from management.reply import collect
 
@@ -156,7 +156,7 @@ def _identity(prefix: str, node: Any) -> Iterator[Family]:
          status.burrowmq_version(), "BurrowMQ"], 1,
     )  # fmt: skip
     yield build
-    cluster = settings.cluster_name(node.config, node.name)
+    cluster = node.cluster_name
     identity = UnknownMetricFamily(
         f"{prefix}identity_info", "Which node this is",
         labels=["rabbitmq_node", "rabbitmq_cluster", "rabbitmq_cluster_permanent_id"],
@@ -175,15 +175,15 @@ def _identity(prefix: str, node: Any) -> Iterator[Family]:
 
 
 def _node_values(node: Any) -> dict[str, float]:
-    figures = process.figures(node.config.data_dir)
+    figures, limits = process.figures(node.config.data_dir), inspect.limits(node)
     totals, stats = inspect.object_totals(node), inspect.store_stats(node)
     return {
         **inspect.counters(node),
         **figures._asdict(),
         "objects": totals["connections"] + totals["channels"] + totals["queues"],
         "object_limit": OBJECT_LIMIT,
-        "memory_limit_bytes": settings.memory_limit_bytes(node.config, figures.memory_total_bytes),
-        "disk_limit_bytes": settings.disk_limit_bytes(node.config, figures.memory_total_bytes),
+        "memory_limit_bytes": limits["memory_bytes"],
+        "disk_limit_bytes": limits["disk_free_bytes"],
         "ticktime_s": 60,
         "uptime_s": status.uptime_s(node),
         "zero": 0,

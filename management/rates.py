@@ -1,16 +1,14 @@
 """Rates from counters: `{"publish": 10}` becomes `{"publish": 10, "publish_details": {"rate": 2.0}}`.
 
 State: the two last samples of each counter set, by a key the caller chooses. The sampler (management.server) adds one
-every five seconds; a reader gets the slope between the two. Counter sets that stop being sampled are forgotten.
-Invariant: memory is two small tuples a key. Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
+every `collect_statistics_interval`; a reader gets the slope between the two. Counter sets that stop being sampled are
+forgotten. Invariant: memory is two small tuples a key. Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
-
-INTERVAL_S = 5.0
 
 
 class Rates:

@@ -24,7 +24,7 @@ from management.aio import web
 from management.api import ROUTES
 from management.commands import refusal_of
 from management.doors import Doors
-from management.rates import INTERVAL_S, Rates
+from management.rates import Rates
 from management.reply import ApiError, Call, LoginRequired, Route, dump, reply, unauthorised
 
 LOGGER = logging.getLogger("management")
@@ -199,7 +199,7 @@ class Management:
             except Exception:
                 # A bug in one figure must not end all rates.
                 LOGGER.exception("sample_failed")
-            await asyncio.sleep(INTERVAL_S)
+            await asyncio.sleep(self._node.config.collect_statistics_interval_ms / 1000)
 
     async def sample(self, now_s: float) -> None:
         """Take one sample of the node's and every queue's counters, giving way to other work now and then."""

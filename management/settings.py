@@ -50,38 +50,10 @@ def bindable(path: str, directory: int) -> str:
     return f"/proc/self/fd/{directory}/{os.path.basename(path)}"
 
 
-def memory_limit_bytes(config: Any, total_bytes: int) -> int:
-    """The memory high watermark in bytes."""
-    resources = config.resources
-    if resources.memory_absolute_bytes is not None:
-        return int(resources.memory_absolute_bytes)
-    return int((resources.memory_total_bytes or total_bytes) * resources.memory_relative)
-
-
-def memory_watermark_setting(config: Any) -> dict[str, float]:
-    """The memory watermark as it was configured."""
-    resources = config.resources
-    if resources.memory_absolute_bytes is not None:
-        return {"absolute": resources.memory_absolute_bytes}
-    return {"relative": resources.memory_relative}
-
-
-def disk_limit_bytes(config: Any, total_bytes: int) -> int:
-    """The low watermark of free disk space."""
-    resources = config.resources
-    if resources.disk_relative is not None:
-        return int((resources.memory_total_bytes or total_bytes) * resources.disk_relative)
-    return int(resources.disk_absolute_bytes)
-
-
-def cluster_name(config: Any, node_name: str) -> str:
-    """The name shown to operators."""
-    return str(config.cluster_name or node_name)
-
-
 def log_files(config: Any) -> list[str]:
     """Where the log goes."""
-    return [config.log.file_path] if config.log.file_path else ["<stderr>"]
+    log = config.log
+    return [*([log.file_path] if log.file_path else []), *(["<stderr>"] if log.console else [])]
 
 
 def metrics_path(config: Any) -> str:

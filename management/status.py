@@ -126,7 +126,7 @@ def document(node: Any) -> Document:
     """What `burrowctl status --formatter json` prints, and a few keys of our own."""
     config, figures = node.config, process.figures(node.config.data_dir)
     totals = inspect.object_totals(node)
-    limit = settings.memory_limit_bytes(config, figures.memory_total_bytes)
+    limits = inspect.limits(node)
     return {
         "active_plugins": list(PLUGINS),
         "alarms": inspect.alarms(node),
@@ -134,7 +134,7 @@ def document(node: Any) -> Document:
         "crypto_lib_version": "",
         "data_directory": os.path.abspath(config.data_dir),
         "disk_free": figures.disk_free_bytes,
-        "disk_free_limit": settings.disk_limit_bytes(config, figures.memory_total_bytes),
+        "disk_free_limit": limits["disk_free_bytes"],
         "enabled_plugin_file": "",
         "erlang_version": f"CPython {platform.python_version()}",
         "file_descriptors": {
@@ -168,8 +168,8 @@ def document(node: Any) -> Document:
         },
         "uptime": int(uptime_s(node)),
         "vm_memory_calculation_strategy": "rss",
-        "vm_memory_high_watermark_limit": limit,
-        "vm_memory_high_watermark_setting": settings.memory_watermark_setting(config),
+        "vm_memory_high_watermark_limit": limits["memory_bytes"],
+        "vm_memory_high_watermark_setting": limits["memory_setting"],
         "burrowmq": {
             "version": burrowmq_version(),
             "codec": str(node.codec_name),

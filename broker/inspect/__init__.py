@@ -27,6 +27,7 @@ from broker.inspect.connections import (
 from broker.inspect.node import (
     TOTALS,
     counters,
+    limits,
     loop_stalls,
     object_totals,
     permissions,
@@ -101,6 +102,7 @@ __all__ = [
     "find_binding",
     "global_parameters",
     "iter_queues",
+    "limits",
     "loop_stalls",
     "message_stats",
     "object_totals",

@@ -95,6 +95,20 @@ def permissions(node: Any, vhost: str | None = None, user: str | None = None) ->
     return sorted(rows, key=lambda row: (row["vhost"], row["user"]))
 
 
+def limits(node: Any) -> Row:
+    """Where the resource alarms go on; `memory_setting` is how the operator put it."""
+    found = node.monitor.limits
+    if found.memory_relative is None:
+        setting = {"absolute": found.memory_bytes}
+    else:
+        setting = {"relative": found.memory_relative}
+    return {
+        "memory_bytes": found.memory_bytes,
+        "memory_setting": setting,
+        "disk_free_bytes": found.disk_free_bytes,
+    }
+
+
 def counters(node: Any) -> dict[str, int]:
     """The node's totals since start, by the attribute names of `broker.metrics.NodeMetrics`."""
     names = getattr(type(node.metrics), "__slots__", None) or vars(node.metrics)

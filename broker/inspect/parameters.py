@@ -52,8 +52,7 @@ def _row(vhost: str, component: str, name: str, value: Row) -> Row:
 
 def global_parameters(node: Any) -> list[Row]:
     """Those that were set, and the cluster's name if it was."""
-    named = {"cluster_name": node.config.cluster_name} if node.config.cluster_name else {}
-    values = {**named, **node.parameters.values}
+    values = node.parameters.values
     return [{"name": name, "value": values[name]} for name in sorted(values)]
 
 

@@ -11,6 +11,7 @@ from management.api import (
     exchanges,
     health,
     limits,
+    operator,
     overview,
     parameters,
     policies,
@@ -36,5 +37,6 @@ ROUTES: tuple[Route, ...] = (
     *definitions.ROUTES,
     *health.ROUTES,
     *backup.ROUTES,
+    *operator.ROUTES,
     *burrowmq.ROUTES,
 )

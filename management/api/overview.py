@@ -10,10 +10,10 @@ import os
 from typing import Any
 
 from broker import inspect
-from management import process, settings, status
+from management import commands, process, settings, status
 from management.aio import web
 from management.listing import project, reply_list
-from management.reply import Call, Route, not_found, reply
+from management.reply import Call, Route, no_content, not_found, reply, require_keys
 
 EXCHANGE_TYPES = (
     ("direct", "AMQP direct exchange, as per the AMQP specification"),
@@ -108,7 +108,7 @@ async def overview(call: Call) -> web.Response:
         "product_name": status.PRODUCT_NAME,
         "rabbitmq_version": status.RABBITMQ_VERSION,
         "burrowmq_version": status.burrowmq_version(),
-        "cluster_name": settings.cluster_name(node.config, node.name),
+        "cluster_name": node.cluster_name,
         "erlang_version": "0",
         "erlang_full_version": "none: BurrowMQ runs on Python",
         "release_series_support_status": "supported",
@@ -137,6 +137,7 @@ def node_row(call: Call) -> dict[str, Any]:
     counters, totals = inspect.counters(node), inspect.object_totals(node)
     stats = inspect.store_stats(node)
     alarms = {row["resource"] for row in inspect.alarms(node)}
+    limits = inspect.limits(node)
     return {
         "name": node.name,
         "type": "disc",
@@ -150,10 +151,10 @@ def node_row(call: Call) -> dict[str, Any]:
         "proc_used": totals["connections"] + totals["channels"] + totals["queues"],
         "proc_total": 1048576,
         "mem_used": figures.resident_bytes,
-        "mem_limit": settings.memory_limit_bytes(node.config, figures.memory_total_bytes),
+        "mem_limit": limits["memory_bytes"],
         "mem_alarm": "memory" in alarms,
         "disk_free": figures.disk_free_bytes,
-        "disk_free_limit": settings.disk_limit_bytes(node.config, figures.memory_total_bytes),
+        "disk_free_limit": limits["disk_free_bytes"],
         "disk_free_alarm": "disk" in alarms,
         "uptime": int(status.uptime_s(node) * 1000),
         "run_queue": 0,
@@ -229,7 +230,15 @@ async def whoami(call: Call) -> web.Response:
 
 async def cluster_name(call: Call) -> web.Response:
     """The name shown to operators."""
-    return reply({"name": settings.cluster_name(call.node.config, call.node.name)})
+    return reply({"name": call.node.cluster_name})
+
+
+async def put_cluster_name(call: Call) -> web.Response:
+    """PUT {"name": ...}: kept, and told to clients that connect from now on."""
+    body = await call.body()
+    require_keys(body, "name")
+    commands.set_cluster_name(call.node, str(body["name"]))
+    return no_content()
 
 
 async def extensions(call: Call) -> web.Response:
@@ -249,6 +258,7 @@ ROUTES = (
     Route("GET", "/api/nodes/{node}/memory", node_memory, "monitoring"),
     Route("GET", "/api/whoami", whoami),
     Route("GET", "/api/cluster-name", cluster_name),
+    Route("PUT", "/api/cluster-name", put_cluster_name, "administrator"),
     Route("GET", "/api/extensions", extensions),
     Route("GET", "/api/auth", auth),
 )

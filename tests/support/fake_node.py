@@ -14,6 +14,7 @@ from typing import Any, cast
 from broker.auth import Auth, Permission, User
 from broker.clock import Entropy
 from broker.metrics import ChannelMetrics, NodeMetrics, QueueMetrics
+from broker.monitor import ResourceLimits
 from broker.parameters import Parameters
 from broker.queue.settings import QueueDeclaration, Settings
 from broker.vhost import Edge, StagingEngine, Vhost
@@ -248,6 +249,7 @@ class FakeLog:
     """The log goes to standard error."""
 
     file_path: str | None = None
+    console: bool = True
 
 
 @dataclass
@@ -263,7 +265,7 @@ class FakeConfig:
 
     data_dir: str = ""
     node_name: str = "rabbit@test"
-    cluster_name: str | None = None
+    collect_statistics_interval_ms: int = 5000
     listeners: tuple[FakeEndpoint, ...] = (FakeEndpoint("127.0.0.1", 5672),)
     tls_listeners: tuple[FakeEndpoint, ...] = ()
     tls: TlsConfig = field(default_factory=TlsConfig)
@@ -280,6 +282,34 @@ class FakeAlarms:
     """Resources in alarm."""
 
     active: set[str] = field(default_factory=set)
+
+
+class FakeMonitor:
+    """Real limits, and a count of looks."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.limits = ResourceLimits(
+            memory_bytes=400_000_000,
+            disk_free_bytes=50_000_000,
+            paging_above_bytes=None,
+            memory_relative=0.4,
+            memory_total_bytes=1_000_000_000,
+        )
+
+    def look(self) -> None:
+        """Count."""
+        self.looks += 1
+
+
+class FakeObserver:
+    """Remembers the log's level."""
+
+    level = "info"
+
+    def set_level(self, level: str) -> None:
+        """Take it."""
+        self.level = level
 
 
 class FakeTurn:
@@ -317,6 +347,10 @@ class FakeNode:
         self.vhosts = {"/": self.make_vhost("/")}
         self.sessions: set[FakeSession] = set()
         self.stop_requests = 0
+        self.cluster_name = self.name
+        self.entropy = FakeEntropy()
+        self.monitor = FakeMonitor()
+        self.observer = FakeObserver()
 
     def make_vhost(self, name: str) -> Vhost:
         """A real vhost over fake queues."""
@@ -326,6 +360,10 @@ class FakeNode:
             cast("Any", make_queue),
             cast("Entropy", FakeEntropy()),
         )
+
+    def set_cluster_name(self, name: str) -> None:
+        """Take it."""
+        self.cluster_name = name
 
     def tls_context(self, options: TlsConfig) -> Any:
         """What the real node does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pika import spec
 
 from broker.monitor import Monitor, ResourceLimits
@@ -64,3 +65,48 @@ def test_bounded_queues_have_no_paging_threshold():
     world = World(paging_above=None)
     world.look(1 << 40)
     assert not world.monitor.is_paging
+
+
+def limits(**more):
+    given = {"memory_bytes": 400, "disk_free_bytes": 1, "paging_above_bytes": 200}
+    return ResourceLimits(**given, memory_relative=0.4, memory_total_bytes=1000, **more)
+
+
+def test_an_operator_moves_the_memory_watermark_and_paging_follows():
+    found = limits()
+    found.set_memory(relative=0.5)
+    assert (found.memory_bytes, found.memory_relative, found.paging_above_bytes) == (500, 0.5, 250)
+    found.set_memory(absolute_bytes=100)
+    assert (found.memory_bytes, found.memory_relative, found.paging_above_bytes) == (100, None, 50)
+    found.set_memory(absolute_bytes=0)
+    found.set_memory(relative=1.0)
+    assert (found.memory_bytes, found.paging_above_bytes) == (1000, 500)
+
+
+def test_free_space_is_looked_at_more_often_near_its_limit():
+    world = World()
+    gigabyte = 10**9
+    for free, seconds in (
+        (None, 10.0),
+        (500, 10.0),
+        (100 * gigabyte, 10.0),
+        (gigabyte, 8.0),
+        (501, 0.1),
+    ):
+        world.look(0, free)
+        assert world.monitor.disk_interval_s() == pytest.approx(seconds, abs=0.1)
+
+
+def test_it_looks_again_and_again_until_it_is_stopped():
+    world = World()
+    world.now = Measurement(rss_bytes=10, disk_free_bytes=10**12)
+    world.monitor.start()
+    world.now = Measurement(rss_bytes=200, disk_free_bytes=1)
+    world.bench.loop.advance(1.0)
+    assert world.bench.alarms.active == {"memory"}
+    world.bench.loop.advance(9.0)
+    assert world.bench.alarms.active == {"memory", "disk"}
+    world.monitor.stop()
+    world.now = Measurement(rss_bytes=1, disk_free_bytes=10**12)
+    world.bench.loop.advance(30.0)
+    assert world.bench.alarms.active == {"memory", "disk"}

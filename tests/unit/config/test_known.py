@@ -12,7 +12,7 @@ from config.known import has_effect, is_known
     [
         "ssl_options.reuse_sessions",
         "auth_backends.2.authn",
-        "log.file.rotation.size",
+        "log.file.rotation.date",
         "mqtt.exchange",
     ],
 )
@@ -32,7 +32,7 @@ def test_some_values_have_no_effect_yet() -> None:
     assert has_effect("classic_queue.default_version", "2")
     assert not has_effect("classic_queue.default_version", "1")
     assert has_effect("consumer_timeout", "1")
-    assert not has_effect("disk_monitor_interval", "1")
+    assert has_effect("disk_monitor_interval", "1")
     assert not has_effect("ssl_options.versions.$n", "tlsv1.1")
     assert has_effect("ssl_options.versions.$n", "tlsv1.3")
     assert not has_effect("tcp_listen_options.linger.timeout", "10")

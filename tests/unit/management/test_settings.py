@@ -13,10 +13,6 @@ def test_the_real_configuration_has_these_names() -> None:
     assert ("127.0.0.1", 15672) in settings.management_addresses(config)
     assert ("127.0.0.1", 15692) in settings.prometheus_addresses(config)
     assert ("127.0.0.1", 5672) in settings.amqp_addresses(config)
-    assert settings.memory_limit_bytes(config, 1000) == 400
-    assert settings.memory_watermark_setting(config) == {"relative": 0.4}
-    assert settings.disk_limit_bytes(config, 1000) == 50_000_000
-    assert settings.cluster_name(config, "n@h") == "n@h"
     assert settings.log_files(config) == ["<stderr>"]
     assert (settings.metrics_path(config), settings.metrics_per_object(config)) == (
         "/metrics",
