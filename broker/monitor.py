@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from broker.alarms import Alarms
 from broker.clock import Scheduler, Timer
+from broker.queue.rate import RAM_LIMIT
 from broker.resources import Measurement
 from broker.vhost import Vhost
 
@@ -140,7 +141,8 @@ class Monitor:
         self.is_paging = is_paging
         for vhost in self._vhosts.values():
             for queue in vhost.queues.values():
-                if is_paging and not queue.is_paging:
+                # A read that was under way may have brought a start batch since the last look.
+                if is_paging and (not queue.is_paging or queue.ram_ready_count > RAM_LIMIT):
                     queue.page_out()
                 queue.is_paging = is_paging
         self._scheduler.touch()

@@ -38,6 +38,7 @@ from broker.queue.settings import QueueDeclaration, Settings
 from broker.reply import ReplyTargets
 from broker.republish import Republisher
 from broker.session import Session, SessionContext
+from broker.start_batches import StartBatches
 from broker.transport import AmqpTransport
 from broker.vhost import Vhost, VhostOptions
 from broker.wire import Peer
@@ -107,6 +108,7 @@ class Node:
         self._is_stopped = False
         self.start_seconds = 0.0
         self._loop: asyncio.AbstractEventLoop = None  # type: ignore[assignment]  # start()'s
+        self._start_batches: StartBatches = None  # type: ignore[assignment]  # made by start()
         self._ack_timeouts: AckTimeouts = None  # type: ignore[assignment]  # made by start()
         self.monitor: Monitor = None  # type: ignore[assignment]  # made by start()
         self.turn: Turn = None  # type: ignore[assignment]  # made on the loop by start()
@@ -135,7 +137,12 @@ class Node:
         self._connect_engine()
         self.engine.start(self._post)
         self.monitor = self._make_monitor()
-        self._load_start_batches()
+        self._start_batches = StartBatches(
+            self.monitor.limits.memory_bytes, config.store.embed_below_bytes
+        )
+        self._start_batches.load(
+            queue for vhost in self.vhosts.values() for queue in vhost.queues.values()
+        )
         self.turn.touch()
         self._context = SessionContext(
             scheduler=self.turn,
@@ -278,14 +285,6 @@ class Node:
         engine.on_space = functools.partial(self.alarms.update, "store")
         engine.on_failed = self._on_store_failed
 
-    def _load_start_batches(self) -> None:
-        room = self.monitor.limits.memory_bytes // 10
-        for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
-                if room > 0 and queue.ready_count:
-                    queue.load_start_batch(min(room, 64 << 20))
-                    room -= min(queue.ready_bytes, 64 << 20)
-
     def _doors(self) -> DoorOptions:
         config, tcp = self.config, self.config.tcp
         return DoorOptions(
@@ -386,6 +385,7 @@ class Node:
             if isinstance(session.wire, AmqpTransport):
                 session.wire.heartbeat_due(now)
         self._ack_timeouts.look()
+        self._start_batches.look()
 
     def _on_alarm(self, is_blocked: bool) -> None:
         if not is_blocked:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from storage.types import BackupJob, JsonValue, OnRead, StoredMessage
+from storage.types import ALL, BackupJob, JsonValue, OnRead, StoredMessage
 
 
 class Open(NamedTuple):
@@ -99,7 +99,11 @@ class Batch:
 
 @dataclass(slots=True)
 class ReadRequest:
-    """A read of one queue: entries in [first_seq, limit_seq) that are not acked, up to both limits, at least one."""
+    """A read of one queue: entries in [first_seq, limit_seq) that are not acked, up to both limits, at least one.
+
+    After `wanted` entries the read ends before the next body that is in the shared store (so that one with 0 may give
+    nothing): these are read when they are needed, not ahead. With EMBEDDED_ONLY they are left out.
+    """
 
     queue_id: int
     first_seq: int
@@ -107,3 +111,4 @@ class ReadRequest:
     max_count: int
     max_bytes: int
     on_read: OnRead
+    wanted: int = ALL

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from storage.batch import Ack, AckMany, Append, Command, Delete, Discard, ReadRequest
-from storage.types import NO_EXPIRY, LoadedMessage, OnRead, RecoveredQueue, StoredMessage
+from storage.types import ALL, NO_EXPIRY, LoadedMessage, OnRead, RecoveredQueue, StoredMessage
 
 # What a QueueLog and its disk-side twin weigh without any run or segment (measured with tracemalloc).
 _BASE_BYTES = 1_500
@@ -161,10 +161,11 @@ class QueueLog:
     # -- reads ----------------------------------------------------------------------------------------------------
 
     def read(
-        self, first_seq: int, max_count: int, max_bytes: int, on_read: OnRead
+        self, first_seq: int, max_count: int, max_bytes: int, on_read: OnRead, wanted: int = ALL
     ) -> tuple[list[LoadedMessage], int] | None:
         """Read entries from first_seq on: (loaded, next_seq) at once, or None and later on_read(loaded, next_seq).
 
+        `wanted` is ReadRequest's; what is still in memory is given whatever it says.
         At least one message comes unless there is none below the next_seq that is returned. An empty answer whose
         next_seq is beyond first_seq means that the next read goes on there.
         """
@@ -185,7 +186,9 @@ class QueueLog:
                 on_read(self._without_acked(loaded), next_seq)
 
         answer = self._collector.submit_read(
-            ReadRequest(self.queue_id, first_seq, limit_seq, max_count, max_bytes, on_loaded)
+            ReadRequest(
+                self.queue_id, first_seq, limit_seq, max_count, max_bytes, on_loaded, wanted
+            )
         )
         return None if answer is None else (self._without_acked(answer[0]), answer[1])
 

@@ -22,7 +22,7 @@ from storage.queue_disk import QueueDisk
 from storage.queue_segment import KIND_SHARED, KIND_STORE, Segment
 from storage.queue_store import Reading, read_records
 from storage.record import ENTRY_PRESENT, EntryColumns
-from storage.types import NO_HANDLE
+from storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
 from storage.vhost_store import VhostStore
 
 # Index entries looked at with one read.
@@ -54,11 +54,13 @@ class ReadPlan:
     shared_positions: list[int] = field(default_factory=list)
     handles: list[int] = field(default_factory=list)
     corrupt: list[int] = field(default_factory=list)
+    left_out: int = 0
+    wanted: int = ALL
 
 
 def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
     """Choose the entries of a read and where their bodies are."""
-    plan = ReadPlan(next_seq=request.first_seq)
+    plan = ReadPlan(next_seq=request.first_seq, wanted=request.wanted)
     entry_count = queue.index.entry_count
     limit_seq = request.limit_seq
     left = request.max_bytes
@@ -70,7 +72,9 @@ def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
         segment = queue.index.segments[number]
         first = max(request.first_seq - base, 0)
         while first < min(segment.used, limit_seq - base):
-            slots = segment.live_slots(first, min(request.max_count - len(plan.seqs), _STEP))
+            slots = segment.live_slots(
+                first, min(request.max_count - len(plan.seqs) - plan.left_out, _STEP)
+            )
             if limit_seq - base < entry_count:
                 slots = [slot for slot in slots if base + slot < limit_seq]
             if not slots:
@@ -79,7 +83,7 @@ def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
             if taken:
                 first = slots[taken - 1] + 1
                 plan.next_seq = base + first
-            if taken < len(slots) or len(plan.seqs) >= request.max_count:
+            if taken < len(slots) or len(plan.seqs) + plan.left_out >= request.max_count:
                 return plan
     plan.next_seq = max(plan.next_seq, limit_seq)
     return plan
@@ -109,6 +113,12 @@ def _plan_slots(
         if columns.statuses[at] != ENTRY_PRESENT:
             plan.corrupt.append(first_seq + slot)
             continue
+        if plan.wanted != ALL and columns.kinds[at] == KIND_SHARED:
+            if plan.wanted == EMBEDDED_ONLY:
+                plan.left_out += 1
+                continue
+            if len(plan.seqs) >= plan.wanted:
+                return taken, left
         left -= columns.payload_sizes[at]
         if left < 0 and plan.seqs:
             return taken, left

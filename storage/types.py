@@ -83,6 +83,12 @@ class RecoveredQueue:
     persistent_bytes: int = 0
 
 
+ALL = 1 << 62
+"""For a read: bodies of the shared store are read like the others."""
+EMBEDDED_ONLY = -1
+"""For a read: they are left out, yet count towards the read's length."""
+
+
 @dataclass(slots=True)
 class RecoveryReport:
     """What a start found. `definitions` are (kind, key, value) rows in the order of kind and key."""

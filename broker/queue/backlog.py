@@ -2,7 +2,8 @@
 
 Order is by sequence id, three parts one after the other, every id of a part lower than every id of the next:
 
-  returned   a heap of messages that were handed out and came back, or were recovered; each with its own id
+  returned   a heap of messages that were handed out and came back, or were recovered; each with its own id;
+             `parked` has the ids of those that went to disk again, between the others
   ram        a deque of messages never handed out, ids contiguous from `ram_first`
   disk       a range of ids from `disk_first` to `next_seq`, known here only by number; the bodies are in the store
 
@@ -11,7 +12,11 @@ run costs the same whatever its length. Where any message expires, `_expiries` i
 
 The owner (`broker.queue.queue`) decides what goes where; nothing here knows consumers, limits or policies. Loads from
 disk are asked for here and arrive through `_on_read`; a purge or page-out in between makes the answer stale, which
-`_generation` tells. Never keeps a message both in `ram` and in the disk range.
+`_generation` tells. Never keeps a message both in `ram` and in the disk range; a start batch's bodies behind a large
+one (`preloaded`) are the exception, and are not counted twice.
+
+Longer than most modules: every part of the order changes with every other, in one object's methods. What only one part
+needs has modules of its own: `returned`, `parked`, `preloaded`, `disk_sizes`.
 
 Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
 """
@@ -26,10 +31,12 @@ from typing import cast
 from broker.queue import returned as returned_heap
 from broker.queue.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned, body_bytes
 from broker.queue.disk_sizes import DiskSizes
+from broker.queue.parked import Parked
+from broker.queue.preloaded import Preloaded
 from protocol.codec import Message, take
 from protocol.constants import PERSISTENT
 from storage.queue_log import QueueLog
-from storage.types import LoadedMessage
+from storage.types import ALL, EMBEDDED_ONLY, LoadedMessage
 
 
 class _Stretch:
@@ -54,6 +61,10 @@ class Backlog:
         self._log: QueueLog | None = None
         self.next_seq = 0
         self.returned: list[Returned] = []
+        self.returned_bytes = 0
+        self.parked = Parked()
+        self.preloaded = Preloaded()
+        self.batch_end_seq = 0
         self.ram: deque[Message] = deque()
         self.ram_first = 0
         self._kinds: deque[_Stretch] = deque()
@@ -79,12 +90,26 @@ class Backlog:
     @property
     def count(self) -> int:
         """Ready messages."""
-        return len(self.ram) + len(self.returned) + self.disk_count
+        return len(self.ram) + len(self.returned) + self.parked.count + self.disk_count
 
     @property
     def bytes(self) -> int:
         """Body bytes of the ready messages."""
-        return self.ram_bytes + self.disk_bytes
+        return self.ram_bytes + self.parked.bytes + self.disk_bytes
+
+    @property
+    def is_head_on_disk(self) -> bool:
+        """Whether there are messages and the first of them has to be read."""
+        if self.parked.count:
+            return not self.returned or self.returned[0][0] > self.parked.first_seq
+        return self.disk_count > 0 and not (self.ram or self.returned)
+
+    @property
+    def is_batch_left(self) -> bool:
+        """Whether something of a start batch is still at the head, as it was loaded."""
+        if self.returned:
+            return self.returned[0][0] < self.batch_end_seq
+        return (self.ram_first if self.ram else self.disk_first) < self.batch_end_seq
 
     @property
     def log(self) -> QueueLog:
@@ -164,10 +189,13 @@ class Backlog:
 
     def give_back(self, entries: list[Returned]) -> None:
         """Put messages that were handed out back into their places."""
+        size = 0
         for entry in entries:
-            self.ram_bytes += entry[1].size
+            size += entry[1].size
             if entry[2]:
                 self.has_expiries = True
+        self.ram_bytes += size
+        self.returned_bytes += size
         self.returned = returned_heap.merge(self.returned, entries)
 
     def _add_kind(self, count: int, kind: Kind) -> None:
@@ -187,11 +215,12 @@ class Backlog:
 
     def take(self, max_count: int, max_bytes: int) -> Batch | None:
         """Remove up to `max_count` messages from the head, at least one; None when the head is not in RAM."""
-        if self.returned:
-            batch = returned_heap.take(self.returned, max_count, max_bytes)
+        if self.returned and self.returned[0][0] < self.parked.first_seq:
+            batch = returned_heap.take(self.returned, max_count, max_bytes, self.parked.first_seq)
             self.ram_bytes -= batch.size
+            self.returned_bytes -= batch.size
             return batch
-        if not self.ram:
+        if self.parked.count or not self.ram:
             return None
         stretch = self._kinds[0]
         messages, size = take(self.ram, min(max_count, stretch.count), max_bytes)
@@ -217,6 +246,8 @@ class Backlog:
 
     def head(self) -> tuple[Message, int] | None:
         """(message, expiry) at the head if it is in RAM."""
+        if self.is_head_on_disk:
+            return None
         if self.returned:
             return self.returned[0][1], self.returned[0][2]
         if self.ram:
@@ -236,6 +267,8 @@ class Backlog:
         count = self.count
         for entry in self.returned:
             self.forget((entry[0],), [entry[1]], entry[3])
+        for first, stop, _ in self.parked:
+            self.log.ack(first, stop - 1, None)
         seq = self.ram_first
         for stretch in self._kinds:
             self.forget(range(seq, seq + stretch.count), None, stretch.kind)
@@ -250,10 +283,12 @@ class Backlog:
         self._generation += 1
         self.is_loading = False
         self.returned = []
+        self.parked.clear()
+        self.preloaded.clear()
         self.ram.clear()
         self._kinds.clear()
         self._expiries = None
-        self.ram_bytes = self.disk_bytes = self.disk_count = 0
+        self.ram_bytes = self.returned_bytes = self.disk_bytes = self.disk_count = 0
         self.ram_first = self.disk_first = self.next_seq
         self.has_expiries = False
         self._disk_sizes = None
@@ -264,7 +299,7 @@ class Backlog:
         Returns (count, body bytes, kind); None when the head is not on disk, or its sizes are not known.
         """
         sizes = self._disk_sizes
-        if not sizes or self.ram or self.returned or self.is_loading:
+        if not sizes or self.ram or self.returned or self.parked.count or self.is_loading:
             return None
         count, size, kind = sizes.take(max_count, max_bytes)
         first = self.disk_first
@@ -272,10 +307,13 @@ class Backlog:
         self.ram_first = self.disk_first = first + count
         self.disk_count -= count
         self.disk_bytes -= size * count
+        self.preloaded.drop_below(self.disk_first)
         return count, size * count, kind
 
     def expired_count(self, now_ms: int) -> int:
         """How many messages at the head, as far as it is in RAM, have expired."""
+        if self.is_head_on_disk:
+            return 0
         if self.returned:
             return int(0 < self.returned[0][2] <= now_ms)
         count = 0
@@ -288,13 +326,46 @@ class Backlog:
     # -- disk ---------------------------------------------------------------------------------------------------
 
     def page_out(self) -> int:
-        """Move all of `ram` to the disk range; returns how many moved. What the store has is not written again."""
+        """Move everything to disk; returns how many moved. What the store has is not written again."""
+        moved = len(self.preloaded)
+        self.preloaded.clear()
+        return moved + self.park(0, 0) + self._page_out_ram()
+
+    def park(self, max_count: int, max_bytes: int) -> int:
+        """Of what was handed out and came back keep only so much in RAM; returns how many went to disk."""
+        entries = sorted(self.returned)
+        kept = kept_bytes = 0
+        while kept < min(max_count, len(entries)) and kept_bytes < max_bytes:
+            kept_bytes += entries[kept][1].size
+            kept += 1
+        moving = entries[kept:]
+        if not moving:
+            return 0
+        self._void_reads()
+        self.returned = entries[:kept]
+        size = self.returned_bytes - kept_bytes
+        self.returned_bytes = kept_bytes
+        self.ram_bytes -= size
+        for run in returned_heap.unlogged_runs(moving):
+            messages = [entry[1] for entry in run]
+            expiries = [entry[2] for entry in run]
+            self.log.append(
+                run[0][0], messages, expiries if any(expiries) else None, body_bytes(messages)
+            )
+        self.parked.add([(entry[0], entry[4]) for entry in moving], size)
+        return len(moving)
+
+    def _void_reads(self) -> None:
+        """What a read in flight will answer is not what is missing then."""
+        self._generation += 1
+        self.is_loading = False
+
+    def _page_out_ram(self) -> int:
         moving = len(self.ram)
         if not moving:
             return 0
         # A read in flight starts behind what now goes to disk: its answer would leave a gap.
-        self._generation += 1
-        self.is_loading = False
+        self._void_reads()
         start = 0
         for stretch in self._kinds:
             stop = start + stretch.count
@@ -330,28 +401,88 @@ class Backlog:
         if not found.count:
             self.ram_first = self.disk_first = self.next_seq
 
-    def load(self, max_count: int, max_bytes: int) -> None:
-        """Bring the head of the disk range into RAM; the queue is pumped again when it is there."""
-        if self.is_loading or not self.disk_count:
+    def load(self, max_count: int, max_bytes: int, wanted: int = ALL) -> None:
+        """Bring the head of what is on disk into RAM; the queue is pumped again when it is there.
+
+        Beyond `wanted` messages the load ends before a large one.
+        """
+        if self.is_loading:
             return
+        if self.parked.count:
+            count = min(max_count, self.parked.stretch)
+            self._read(self.parked.first_seq, count, max_bytes, wanted, self._accept_parked)
+        elif self.disk_count:
+            run = self.preloaded.take_run(self.disk_first)
+            if run:
+                self._accept(run, run[-1][0] + 1)
+            else:
+                self._read(self.disk_first, max_count, max_bytes, wanted, self._accept)
+
+    def load_start_batch(self, max_count: int, max_bytes: int) -> None:
+        """Load the first `max_count` positions, as far as their bodies are embedded in the queue's own store."""
+        if self.is_loading or self.ram or self.returned or not self.disk_count:
+            return
+
+        def accept(loaded: list[Loaded], next_seq: int) -> None:
+            left = max_bytes - sum([entry[1].size for entry in loaded])
+            self._accept(loaded, next_seq)
+            self.batch_end_seq = self.disk_first
+            count = max_count - len(loaded)
+            if count > 0 and left > 0 and self.disk_count:
+                self._read(self.disk_first, count, left, EMBEDDED_ONLY, self._accept_behind)
+
+        self._read(self.disk_first, max_count, max_bytes, 0, accept)
+
+    def peek(self) -> None:
+        """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires."""
+        if self.is_loading or self.parked.count or not self.disk_count:
+            return
+
+        def accept(loaded: list[Loaded], next_seq: int) -> None:
+            self.has_expiries |= bool(loaded and loaded[0][2])
+
+        self._read(self.disk_first, 1, 1, ALL, accept)
+
+    def _read(
+        self,
+        first_seq: int,
+        max_count: int,
+        max_bytes: int,
+        wanted: int,
+        accept: Callable[[list[Loaded], int], None],
+    ) -> None:
         self.is_loading = True
         generation = self._generation
-        answer = self.log.read(
-            self.disk_first,
-            max_count,
-            max_bytes,
-            lambda loaded, next_seq: self._on_read(generation, loaded, next_seq),
-        )
+
+        def on_read(loaded: list[LoadedMessage], next_seq: int) -> None:
+            if generation == self._generation:
+                self.is_loading = False
+                accept(*_as_ours((loaded, next_seq)))
+                self._on_loaded()
+
+        answer = self.log.read(first_seq, max_count, max_bytes, on_read, wanted)
         if answer is not None:
             self.is_loading = False
-            self._accept(*_as_ours(answer))
+            accept(*_as_ours(answer))
 
-    def _on_read(self, generation: int, loaded: list[LoadedMessage], next_seq: int) -> None:
-        if generation != self._generation:
-            return
-        self.is_loading = False
-        self._accept(*_as_ours((loaded, next_seq)))
-        self._on_loaded()
+    def _accept_behind(self, loaded: list[Loaded], next_seq: int) -> None:
+        """The bodies of a start batch that stand behind one that was left on disk."""
+        self.preloaded.fill(loaded)
+        self.preloaded.drop_below(self.disk_first)
+        if loaded:
+            self.batch_end_seq = loaded[-1][0] + 1
+
+    def _accept_parked(self, loaded: list[Loaded], next_seq: int) -> None:
+        flags = self.parked.take([seq for seq, _, _ in loaded], next_seq)
+        entries = [
+            (seq, message, expiry, self._kind_of(message), redelivered)
+            for (seq, message, expiry), redelivered in zip(loaded, flags, strict=True)
+            if redelivered is not None
+        ]
+        size = sum([entry[1].size for entry in entries])
+        # What the store has lost took its bytes along.
+        self.parked.bytes = self.parked.bytes - size if self.parked.count else 0
+        self.give_back(entries)
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         first = self.disk_first
@@ -377,6 +508,7 @@ class Backlog:
         if self._disk_sizes is not None:
             self._disk_sizes.skip(count)
         self.disk_first = max(next_seq, first)
+        self.preloaded.drop_below(self.disk_first)
         self.disk_count -= count
         self.disk_bytes -= size
         if self.disk_first >= self.next_seq or self.disk_count < 0:
@@ -398,6 +530,7 @@ class Backlog:
             )
         ]
         self.returned = returned_heap.merge(self.returned, entries)
+        self.returned_bytes = self.ram_bytes
         self.ram.clear()
         self._kinds.clear()
         self._expiries = None

@@ -24,7 +24,6 @@ class QueueOptions:
     """What the node decides for all queues."""
 
     default_mode: str = "bounded"
-    start_batch_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

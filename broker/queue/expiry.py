@@ -55,7 +55,7 @@ def drop_expired(queue: Queue) -> None:
             queue.gone(level, batch.seqs, batch.messages, batch.kind, batch.size)
         if level.count:
             if _needs_head(level):
-                level.load(HEAD_BATCH, 1 << 20)
+                level.load(HEAD_BATCH, 1 << 20, 1)
                 if not level.is_loading and level.expired_count(now):
                     drop_expired(queue)
                     return
@@ -64,7 +64,7 @@ def drop_expired(queue: Queue) -> None:
 
 
 def _needs_head(level: Backlog) -> bool:
-    return level.has_expiries and not level.ram_count and level.disk_count > 0
+    return level.has_expiries and level.is_head_on_disk
 
 
 def arm(queue: Queue) -> None:
@@ -74,7 +74,7 @@ def arm(queue: Queue) -> None:
         if not level.count:
             continue
         if _needs_head(level):
-            level.load(HEAD_BATCH, 1 << 20)
+            level.load(HEAD_BATCH, 1 << 20, 1)
         head = level.head()
         if head is not None:
             due = head[1]

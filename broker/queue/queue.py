@@ -38,7 +38,11 @@ from storage.queue_log import QueueLog
 
 START_BATCH = 16_384
 """Messages loaded at start and when a queue leaves lazy mode (RabbitMQ's lazy queue guide)."""
+START_BATCH_BYTES = 64 << 20
+"""Body bytes in such a batch at most."""
 LOAD_BYTES = 1 << 20
+RAM_BYTES = 16 << 20
+"""Body bytes in RAM above which what is published to a bounded queue goes to disk, and what comes back to it too."""
 IDLE_S = 0.5
 NO_LIMIT = 1 << 62
 
@@ -80,6 +84,7 @@ class Queue:
         self.is_paging = False
         self.was_used = False
         self.rate = ConsumptionRate(context.scheduler)
+        self._taken_before = 0
         self._getters: deque[Callable[[Backlog | None, Batch | None], None]] = deque()
         self._after_pump: list[Callable[[], None]] = []
         self._lease: Timer | None = None
@@ -111,7 +116,8 @@ class Queue:
         """Messages ready for delivery, expired ones behind the head included."""
         if len(self.levels) == 1:
             backlog = self.backlog
-            return len(backlog.ram) + len(backlog.returned) + backlog.disk_count
+            parked = backlog.parked.count
+            return len(backlog.ram) + len(backlog.returned) + parked + backlog.disk_count
         return sum(level.count for level in self.levels)
 
     @property
@@ -122,12 +128,12 @@ class Queue:
     @property
     def ram_ready_count(self) -> int:
         """Ready messages whose body is in RAM."""
-        return sum(level.ram_count for level in self.levels)
+        return sum(level.ram_count + len(level.preloaded) for level in self.levels)
 
     @property
     def ram_ready_bytes(self) -> int:
         """Body bytes of them."""
-        return sum(level.ram_bytes for level in self.levels)
+        return sum(level.ram_bytes + level.preloaded.bytes for level in self.levels)
 
     @property
     def consumer_count(self) -> int:
@@ -138,8 +144,8 @@ class Queue:
     def memory_bytes(self) -> int:
         """Bytes that this queue's own objects take, buffers of the store included; bodies in RAM at 90 B overhead."""
         total = 2600 + 700 * len(self.levels) + 600 * len(self.consumers)
+        total += self.ram_ready_bytes + 200 * self.ram_ready_count
         for level in self.levels:
-            total += level.ram_bytes + 200 * level.ram_count
             if level.has_log:
                 total += level.log.memory_bytes
         return total
@@ -183,6 +189,8 @@ class Queue:
             room = 0
         elif self._is_cached:
             room = NO_LIMIT
+        elif backlog.ram_bytes > RAM_BYTES:
+            room = 0
         else:
             room = self.rate.ram_limit() - backlog.ram_count
         backlog.append(messages, size, kind, expiries, room)
@@ -236,7 +244,7 @@ class Queue:
 
     def load(self, backlog: Backlog, wanted: int) -> bool:
         """Bring the head of `backlog` into RAM; True when it takes another turn."""
-        backlog.load(min(max(wanted, self.rate.ram_limit()), RAM_LIMIT), LOAD_BYTES)
+        backlog.load(min(max(wanted, self.rate.ram_limit()), RAM_LIMIT), LOAD_BYTES, wanted)
         return backlog.is_loading
 
     def _on_loaded(self) -> None:
@@ -263,6 +271,7 @@ class Queue:
                 if self.load(backlog, 1):
                     return
                 continue
+            self.rate.note(1)
             if self.has_expiries:
                 expiry.drop_expired(
                     self
@@ -324,11 +333,20 @@ class Queue:
         for _, message, _, kind, _ in entries:
             self._leave_unacked(1, message.size, kind)
         backlog.give_back(entries)
+        self._bound_returned(backlog)
         if not self._is_plain:
             limits.enforce(self)
         if self.has_expiries:
             expiry.drop_expired(self)
         self.context.scheduler.queue_dirty(self)
+
+    def _bound_returned(self, backlog: Backlog) -> None:
+        """What a consumer without limit gives back does not all stay in RAM; cached mode waits until memory is short."""
+        if self._is_cached and not (self._is_lazy or self.is_paging):
+            return
+        if len(backlog.returned) > 2 * RAM_LIMIT or backlog.returned_bytes > RAM_BYTES:
+            backlog.park(RAM_LIMIT, LOAD_BYTES)
+        self._watch_idle()
 
     def put_back(self, backlog: Backlog, batch: Batch) -> None:
         """Return a batch that was taken but could not be sent: nobody has seen it."""
@@ -425,14 +443,26 @@ class Queue:
             self._idle = self.context.scheduler.call_later(IDLE_S, self._drop_buffers)
 
     def _drop_buffers(self) -> None:
-        """Nobody takes from a lazy queue any more: what was loaded ahead goes back to being on disk only."""
+        """Nobody takes messages any more: what was loaded ahead, or came back, goes back to being on disk only.
+
+        A start batch stays. A queue in default mode waits until its last consumer has left.
+        """
         self._idle = None
-        if self.is_deleted or not self._is_lazy:
+        if self.is_deleted:
             return
-        if self.consumers.open_count:
-            self._watch_idle()
+        counts = self.metrics
+        taken = counts.deliver + counts.deliver_no_ack + counts.get + counts.get_no_ack
+        if self.consumers.open_count or taken != self._taken_before:
+            self._taken_before = taken
+            if self._is_lazy or not len(self.consumers):
+                self._watch_idle()
             return
-        self.page_out()
+        if self._is_lazy or not len(self.consumers):
+            for level in self.levels:
+                if not level.is_batch_left:
+                    level.page_out()
+            self.context.scheduler.touch()
+            self._wake_waiting()
 
     def page_out(self) -> int:
         """Move ready messages to disk (memory pressure, or default to lazy); returns how many moved."""
@@ -464,7 +494,15 @@ class Queue:
     def load_start_batch(self, max_bytes: int) -> None:
         """Load up to 16,384 messages, as every queue does when its node starts."""
         for level in reversed(self.levels):
-            level.load(START_BATCH, max_bytes)
+            level.load_start_batch(START_BATCH, max_bytes)
+
+    def look_for_expiry(self) -> None:
+        """After a start: learn whether the first message expires, if that is not known; it stays on disk if not."""
+        for level in reversed(self.levels):
+            if level.count:
+                if level.is_head_on_disk and not level.has_expiries:
+                    level.peek()
+                return
 
     def note_delivered(self) -> None:
         """Before a clean stop: tell the store below which id everything was handed out once."""

@@ -10,8 +10,10 @@ id.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 
-from broker.queue.batch import Batch, Returned
+from broker.queue.batch import LOGGED, Batch, Returned
+from broker.queue.parked import NO_SEQ
 from protocol.codec import Message
 
 
@@ -29,8 +31,25 @@ def merge(heap: list[Returned], entries: list[Returned]) -> list[Returned]:
     return heap
 
 
-def take(heap: list[Returned], max_count: int, max_bytes: int) -> Batch:
-    """Remove messages from the head as far as they are alike: at least one, then until a limit is reached."""
+def unlogged_runs(entries: list[Returned]) -> Iterator[list[Returned]]:
+    """Of entries in order, those that the store does not have, as runs of consecutive ids."""
+    run: list[Returned] = []
+    for entry in entries:
+        if entry[3] & LOGGED:
+            continue
+        if run and entry[0] != run[-1][0] + 1:
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run
+
+
+def take(heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = NO_SEQ) -> Batch:
+    """Remove messages from the head as far as they are alike and their ids are below `below_seq`, as the first one's is.
+
+    At least one, then until a limit is reached.
+    """
     kind, redelivered = heap[0][3:]
     seqs: list[int] = []
     messages: list[Message] = []
@@ -38,7 +57,7 @@ def take(heap: list[Returned], max_count: int, max_bytes: int) -> Batch:
     size = 0
     while heap and len(seqs) < max_count and (size < max_bytes or not seqs):
         head = heap[0]
-        if head[3] != kind or head[4] != redelivered:
+        if head[3] != kind or head[4] != redelivered or head[0] >= below_seq:
             break
         heapq.heappop(heap)
         seqs.append(head[0])

@@ -14,8 +14,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from broker.queue.queue import START_BATCH_BYTES, Queue
+
 if TYPE_CHECKING:
-    from broker.queue.queue import Queue
     from broker.queue.settings import Settings
 
 
@@ -32,7 +33,7 @@ def put_in_force(queue: Queue, settings: Settings) -> None:
         if settings.mode == "lazy":
             queue.page_out()
         else:
-            queue.load_start_batch(queue.context.options.start_batch_bytes)
+            queue.load_start_batch(START_BATCH_BYTES)
 
 
 def _stop_dropping(queue: Queue, dropping: Settings, settings: Settings) -> None:

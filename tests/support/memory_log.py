@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from protocol.codec import Message, load_message
 from protocol.constants import ON_DISK
+from storage.types import ALL, EMBEDDED_ONLY
 
 Loaded = tuple[int, Message, int]
 
@@ -62,16 +63,23 @@ class MemoryLog:
         max_count: int,
         max_bytes: int,
         on_read: Callable[[list[Loaded], int], None],
+        wanted: int = ALL,
     ) -> tuple[list[Loaded], int] | None:
-        """Entries from first_seq on."""
+        """Entries from first_seq on; bodies from `large_from` bytes on are those of the shared store."""
 
         def answer() -> tuple[list[Loaded], int]:
             loaded: list[Loaded] = []
-            size = 0
+            size = left_out = 0
             for seq in sorted(seq for seq in self.entries if seq >= first_seq):
-                if len(loaded) >= max_count or (loaded and size >= max_bytes):
+                if len(loaded) + left_out >= max_count or (loaded and size >= max_bytes):
                     return loaded, seq
                 message, due = self.entries[seq]
+                if message.size >= self._engine.large_from:
+                    if wanted == EMBEDDED_ONLY:
+                        left_out += 1
+                        continue
+                    if len(loaded) >= wanted:
+                        return loaded, seq
                 copy = load_message(
                     message.exrk, message.raw, message.size, message.flags | ON_DISK, -1
                 )
@@ -90,6 +98,7 @@ class MemoryEngine:
 
     def __init__(self, *, answers_later: bool = False) -> None:
         self.answers_later = answers_later
+        self.large_from = 1 << 62
         self.reads: list[Callable[[], None]] = []
         self.logs: dict[str, MemoryLog] = {}
         self.epoch = 1

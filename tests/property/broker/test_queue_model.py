@@ -18,14 +18,16 @@ class QueueModel(RuleBasedStateMachine):
         lazy=st.booleans(),
         later=st.booleans(),
         durable=st.booleans(),
+        large_from=st.sampled_from([2, 1 << 62]),
     )
-    def start(self, mode: str, lazy: bool, later: bool, durable: bool) -> None:
+    def start(self, mode: str, lazy: bool, later: bool, durable: bool, large_from: int) -> None:
         self.bench = QueueBench(
             durable=durable,
             mode=mode,
             queue_mode="lazy" if lazy else "default",
             answers_later=later,
         )
+        self.bench.engine.large_from = large_from
         self.next = 0
         self.ready: list[int] = []
         self.unacked: list[int] = []
@@ -89,9 +91,18 @@ class QueueModel(RuleBasedStateMachine):
     def page_out(self) -> None:
         self.bench.queue.page_out()
 
+    @rule(count=st.integers(0, 5))
+    def park(self, count: int) -> None:
+        self.bench.queue.backlog.park(count, 1 << 20)
+
     @rule()
-    def start_batch(self) -> None:
-        self.bench.queue.load_start_batch(1 << 20)
+    def idle(self) -> None:
+        self.bench.scheduler.advance(1500)
+        self.bench.settle()
+
+    @rule(count=st.sampled_from([3, 16_384]))
+    def start_batch(self, count: int) -> None:
+        self.bench.queue.backlog.load_start_batch(count, 1 << 20)
 
     @invariant()
     def counts_agree(self) -> None:
@@ -103,8 +114,12 @@ class QueueModel(RuleBasedStateMachine):
         assert queue.ready_bytes == sum(len(str(n)) for n in self.ready)
         assert queue.unacked_bytes == sum(len(str(n)) for n in self.unacked)
         assert 0 <= queue.persistent_count <= len(self.ready) + len(self.unacked)
-        assert queue.ram_ready_bytes <= queue.ready_bytes
+        assert 0 <= queue.ram_ready_bytes <= queue.ready_bytes
+        assert 0 <= queue.ram_ready_count <= queue.ready_count
+        backlog = queue.backlog
+        assert backlog.returned_bytes == sum(entry[1].size for entry in backlog.returned)
+        assert backlog.parked.count == sum(stop - first for first, stop, _ in backlog.parked)
 
 
-QueueModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+QueueModel.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
 TestQueueModel = QueueModel.TestCase

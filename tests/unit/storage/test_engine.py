@@ -15,7 +15,7 @@ from storage.engine import Engine
 from storage.errors import StoreClosed
 from storage.queue_log import QueueLog
 from storage.staging import PendingQueue, stage
-from storage.types import PERSISTENT, StoreOptions
+from storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
@@ -420,3 +420,57 @@ def test_staging_forgets_what_a_deleted_queue_had_to_write() -> None:
     ]
     staged = stage(batch)
     assert (staged.queues, staged.control) == ({}, [Delete(1)])
+
+
+def mixed(*sizes: int) -> QueueLog:
+    """A queue on disk with messages of these sizes, read from disk."""
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+    messages = [make_message(at, size, True) for at, size in enumerate(sizes)]
+    log.append(0, list(messages), None, sum(sizes))
+    engine.hand_over()
+    return log
+
+
+def read_wanted(log: QueueLog, first: int, max_count: int, wanted: int) -> tuple[list[int], int]:
+    answer = log.read(first, max_count, 1 << 30, lambda *_: None, wanted)
+    assert answer is not None
+    return [seq for seq, _, _ in answer[0]], answer[1]
+
+
+def test_a_read_ahead_ends_before_a_body_in_the_shared_store():
+    log = mixed(SMALL, SMALL, LARGE, SMALL, LARGE, LARGE, SMALL)
+    assert read_wanted(log, 0, 10, 1) == ([0, 1], 2)
+    assert read_wanted(log, 0, 10, 3) == ([0, 1, 2, 3], 4)
+    assert read_wanted(log, 2, 10, 1) == ([2, 3], 4), "what is wanted comes, however large"
+    assert read_wanted(log, 2, 10, 0) == ([], 2)
+    assert read_wanted(log, 4, 10, 2) == ([4, 5, 6], 7)
+    assert read_wanted(log, 0, 2, 0) == ([0, 1], 2)
+
+
+def test_a_read_may_leave_out_what_is_in_the_shared_store():
+    log = mixed(LARGE, SMALL, LARGE, SMALL, LARGE, SMALL)
+    assert read_wanted(log, 0, 10, EMBEDDED_ONLY) == ([1, 3, 5], 6)
+    assert read_wanted(log, 0, 4, EMBEDDED_ONLY) == ([1, 3], 4), "what is left out counts"
+    log.ack(1, 1)
+    assert read_wanted(log, 0, 10, EMBEDDED_ONLY) == ([3, 5], 6)
+
+
+def test_messages_that_were_only_in_memory_may_follow_younger_ones_long_on_disk():
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem, segment_entry_count=16)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 16)
+    publish(log, 48, 16)
+    log.ack(0, 15)  # the file of the first segment goes
+    engine.hand_over()
+    engine.idle()
+    publish(log, 3, 2)
+    publish(log, 20, 2)
+    engine.hand_over()
+    assert [each[0] for each in read_all(log, 100)][:5] == [3, 4, 20, 21, 48]
+    engine.close()
+    again = engine_on(filesystem, segment_entry_count=16)
+    found = read_all(again.open_queue("/", "q", durable=True), 100)
+    assert [each[0] for each in found][:5] == [3, 4, 20, 21, 48]

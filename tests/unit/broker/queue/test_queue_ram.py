@@ -1,0 +1,303 @@
+"""Queue: what is in RAM, by mode, by consumption, at start, and when nobody takes messages any more.
+
+The figures are those of list_queues: `ram_ready_count` is messages_ready_ram, `ram_ready_bytes` its bytes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.queue.queue import RAM_BYTES, START_BATCH, Queue
+from broker.queue.rate import RAM_LIMIT
+from broker.queue.settings import Settings
+from storage.types import RecoveredQueue
+from tests.support.memory_log import MemoryLog
+from tests.support.messages import message
+from tests.support.queue_bench import Inbox, QueueBench
+
+SMALL, LARGE = 100, 5000
+
+
+def fill(bench: QueueBench, *sizes: int, persistent: bool = True) -> None:
+    """Publish numbered bodies of these sizes."""
+    bench.publish(
+        *[message((b"%d." % n).ljust(s), persistent=persistent) for n, s in enumerate(sizes)]
+    )
+
+
+def restarted(*sizes: int, queue_mode: str = "lazy", embed_below: int = 4096) -> QueueBench:
+    """A durable queue with messages of these sizes as a node finds it at start; its batch is loaded."""
+    bench = QueueBench(queue_mode=queue_mode, answers_later=True)  # type: ignore[arg-type]
+    bench.engine.large_from = embed_below
+    log = bench.engine.logs["q"] = MemoryLog(bench.engine)
+    messages = [message((b"%d." % n).ljust(s), persistent=True) for n, s in enumerate(sizes)]
+    log.append(0, messages, None, sum(sizes))
+    log.recovered = RecoveredQueue(  # type: ignore[assignment]
+        "/", "q", 0, len(sizes), 0, len(sizes), sum(sizes), len(sizes), sum(sizes)
+    )
+    bench.queue.recover(lambda name: name == "q")
+    bench.queue.load_start_batch(64 << 20)
+    bench.settle()
+    return bench
+
+
+def numbers(bodies: list[bytes]) -> list[int]:
+    return [int(body.partition(b".")[0]) for body in bodies]
+
+
+# -- at start ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("queue_mode", ["lazy", "default"])
+def test_a_start_loads_16384_messages_and_they_stay(queue_mode: str) -> None:
+    bench = restarted(*[SMALL] * 20_000, queue_mode=queue_mode)
+    bench.scheduler.advance(60_000)
+    assert bench.queue.ram_ready_count == START_BATCH == 16_384
+    assert bench.queue.ram_ready_bytes == START_BATCH * SMALL
+    assert bench.queue.ready_count == 20_000
+
+
+def test_without_embedding_a_start_loads_nothing() -> None:
+    bench = restarted(*[SMALL] * 1000, embed_below=0)
+    assert bench.queue.ram_ready_count == 0
+    assert numbers(bench.drain()) == list(range(1000))
+
+
+def test_mixed_sizes_only_the_small_ones_at_the_head_are_loaded() -> None:
+    bench = restarted(*[SMALL] * 10_000, *[LARGE] * 2_000)
+    assert bench.queue.ram_ready_count == 10_000
+    assert bench.queue.ram_ready_bytes == 10_000 * SMALL
+    assert numbers(bench.drain()) == list(range(12_000))
+
+
+def test_interleaved_sizes_the_small_ones_are_loaded_and_the_order_stays() -> None:
+    small = [100 * (n + 1) for n in range(20)]
+    sizes = [size for pair in zip([LARGE] * 20, small, strict=True) for size in pair]
+    bench = restarted(*sizes, *[LARGE] * 40)
+    assert bench.queue.ready_count == 80
+    assert bench.queue.ram_ready_count == 20
+    assert bench.queue.ram_ready_bytes == 21_000
+    assert bench.queue.memory_bytes <= 21_000 + 32_000
+    assert numbers(bench.drain()) == list(range(80))
+    assert bench.queue.ram_ready_count == bench.queue.ram_ready_bytes == 0
+
+
+def test_large_ones_at_the_head_do_not_keep_a_run_of_small_ones_from_being_loaded_once() -> None:
+    bench = restarted(LARGE, *[SMALL] * 50)
+    assert bench.queue.ram_ready_count == 50
+    assert bench.get() is not None
+    # The body that was read for the get is gone; those behind it are in RAM as ordinary messages now, read once.
+    bench.get()
+    assert (bench.queue.ram_ready_count, bench.queue.ready_count) == (49, 49)
+
+
+def test_positions_are_counted_not_bodies() -> None:
+    bench = restarted(*[LARGE] * 16_000, *[SMALL] * 1_000)
+    assert bench.queue.ram_ready_count == 384
+
+
+def test_a_page_out_and_a_purge_take_the_batch_along() -> None:
+    bench = restarted(LARGE, *[SMALL] * 10)
+    assert bench.queue.page_out() == 10
+    assert (bench.queue.ram_ready_count, bench.queue.ready_count) == (0, 11)
+    bench = restarted(SMALL, LARGE, *[SMALL] * 10)
+    assert bench.queue.purge() == 12
+    assert bench.queue.ram_ready_count == bench.queue.ram_ready_bytes == 0
+
+
+def test_when_the_batch_is_used_up_the_rule_applies() -> None:
+    bench = restarted(*[SMALL] * 20_000)
+    inbox = bench.consume(prefetch_count=17_000)
+    bench.scheduler.advance(10_000)
+    bench.settle()
+    assert len(inbox.bodies) == 17_000
+    bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
+    bench.scheduler.advance(1_000)
+    assert bench.queue.ram_ready_count == 0
+
+
+def test_a_head_that_expires_is_learnt_of_without_keeping_others_in_ram() -> None:
+    bench = restarted(*[LARGE] * 3)
+    bench.queue.look_for_expiry()
+    bench.settle()
+    assert (bench.queue.ram_ready_count, bench.queue.has_expiries) == (0, False)
+    log = bench.engine.logs["q"]
+    log.entries[0] = (log.entries[0][0], bench.scheduler.now_ms + 500)
+    bench.queue.look_for_expiry()
+    bench.settle()
+    bench.scheduler.advance(600)
+    bench.settle()
+    assert bench.queue.ready_count == 2
+
+
+# -- by consumption ---------------------------------------------------------------------------------------------------
+
+
+def test_large_messages_are_not_read_before_somebody_can_take_them() -> None:
+    bench = restarted(*[LARGE] * 100, queue_mode="default")
+    bench.queue.rate.per_s = 10_000.0  # as after a long fast consumption
+    inbox = bench.consume(prefetch_count=3)
+    assert len(inbox.bodies) == 3
+    assert bench.queue.ram_ready_count == 0
+
+
+def test_small_messages_are_read_ahead_by_the_rate_of_consumption() -> None:
+    bench = restarted(*[SMALL] * 30_000, queue_mode="default")
+    inbox = bench.consume(prefetch_count=17_000)
+    bench.queue.rate.per_s, bench.queue.rate._at = 10_000.0, bench.scheduler.monotonic()
+    consumer = next(iter(bench.queue.consumers))
+    while len(inbox.bodies) < 17_100:
+        inbox.ack()
+        bench.queue.consumer_unblocked(consumer)
+        bench.settle()
+        assert bench.queue.ram_ready_count <= START_BATCH
+    assert 0 < bench.queue.ram_ready_count <= RAM_LIMIT
+
+
+def test_what_is_published_to_a_fast_queue_stays_in_ram_up_to_a_limit_of_bytes() -> None:
+    bench = QueueBench()
+    bench.queue.rate.per_s, bench.queue.rate._at = 1e6, bench.scheduler.monotonic()
+    for _ in range(100):
+        fill(bench, 1 << 20)
+    assert RAM_BYTES <= bench.queue.ram_ready_bytes <= RAM_BYTES + (2 << 20)
+    assert bench.queue.ready_count == 100
+
+
+# -- what comes back --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("queue_mode", ["lazy", "default"])
+def test_what_a_greedy_consumer_gives_back_goes_to_disk_again(
+    queue_mode: str, persistent: bool
+) -> None:
+    bench = QueueBench(queue_mode=queue_mode)  # type: ignore[arg-type]
+    fill(bench, *[SMALL] * 20_000, persistent=persistent)
+    inbox = bench.consume()
+    assert len(inbox.got) == 20_000
+    give_back(bench, inbox, range(20_000))
+    queue = bench.queue
+    assert queue.ready_count == 20_000
+    assert queue.ready_bytes == 20_000 * SMALL
+    assert queue.ram_ready_count <= 2 * RAM_LIMIT
+    bench.scheduler.advance(1_000)
+    assert queue.ram_ready_count == queue.ram_ready_bytes == 0
+    again = bench.consume(tag="again")
+    assert numbers(again.bodies) == list(range(20_000))
+    assert all(entry[5] for entry in again.got), "all are redelivered"
+    while again.got:
+        again.ack()
+    assert (queue.ready_count, queue.unacked_count, queue.persistent_count) == (0, 0, 0)
+    assert not bench.engine.logs["q"].entries
+
+
+def give_back(bench: QueueBench, inbox: Inbox, places: range) -> None:
+    """The consumer's channel ends: these deliveries come back together, then it is gone."""
+    entries = [inbox.got[place] for place in places]
+    consumer = entries[0][0]
+    bench.queue.requeue(
+        entries[0][1],
+        [(seq, each, 0, kind, True) for _, _, seq, each, kind, _ in entries],  # type: ignore[misc]
+    )
+    bench.queue.remove_consumer(consumer)
+    bench.settle()
+
+
+def test_those_that_others_hold_are_not_given_out_twice() -> None:
+    bench = QueueBench()
+    fill(bench, *[SMALL] * 12_000)
+    inbox = bench.consume()
+    give_back(bench, inbox, range(0, 12_000, 2))
+    assert bench.queue.ready_count == bench.queue.unacked_count == 6_000
+    bench.scheduler.advance(1_000)
+    assert bench.queue.ram_ready_count == 0
+    again = bench.consume(tag="again")
+    assert numbers(again.bodies) == list(range(0, 12_000, 2))
+
+
+def test_cached_mode_keeps_them_until_memory_is_short() -> None:
+    bench = QueueBench(mode="cached")
+    fill(bench, *[SMALL] * 10_000)
+    inbox = bench.consume()
+    give_back(bench, inbox, range(10_000))
+    bench.scheduler.advance(2_000)
+    assert bench.queue.ram_ready_count == 10_000
+    assert bench.queue.page_out() == 10_000
+    assert bench.queue.ram_ready_count == 0
+    assert numbers(bench.drain()) == list(range(10_000))
+
+
+def test_purge_of_what_was_put_back_on_disk_empties_the_store() -> None:
+    bench = QueueBench()
+    fill(bench, *[SMALL] * 9_000)
+    give_back(bench, bench.consume(), range(9_000))
+    assert bench.queue.purge() == 9_000
+    assert (bench.queue.ready_count, bench.queue.persistent_count) == (0, 0)
+    assert not bench.engine.logs["q"].entries
+
+
+def test_their_deadlines_hold() -> None:
+    bench = QueueBench(message_ttl_ms=60_000)
+    fill(bench, *[SMALL] * 9_000)
+    inbox = bench.consume()
+    due = bench.scheduler.now_ms + 60_000
+    entries = [(seq, each, due, kind, True) for _, _, seq, each, kind, _ in inbox.got]
+    bench.queue.requeue(inbox.got[0][1], entries)  # type: ignore[arg-type]
+    bench.queue.remove_consumer(inbox.got[0][0])
+    bench.scheduler.advance(2_000)
+    assert bench.queue.ready_count == 9_000
+    bench.scheduler.advance(60_000)
+    bench.settle()
+    assert bench.queue.ready_count == 0
+
+
+# -- idle -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_shrinks_within_a_second_of_its_last_consumer_leaving() -> None:
+    bench = QueueBench()
+    queue = bench.queue
+    queue.rate.per_s, queue.rate._at = 1e6, bench.scheduler.monotonic()
+    fill(bench, *[SMALL] * 1_500)
+    inbox = bench.consume(prefetch_count=10)
+    assert queue.ram_ready_count > 1_000
+    queue.remove_consumer(inbox.got[0][0])
+    bench.scheduler.advance(1_000)
+    assert queue.ram_ready_count == 0
+    assert queue.ready_count == 1_490
+
+
+def test_it_does_not_while_somebody_gets_messages_one_by_one() -> None:
+    bench = QueueBench()
+    queue = bench.queue
+    queue.rate.per_s, queue.rate._at = 1e6, bench.scheduler.monotonic()
+    fill(bench, *[SMALL] * 1_500)
+    queue.remove_consumer(bench.consume(prefetch_count=1).got[0][0])
+    for _ in range(8):
+        queue.metrics.get += 1  # what the channel counts
+        bench.get()
+        bench.scheduler.advance(250)
+    assert queue.ram_ready_count > 1_000
+    bench.scheduler.advance(1_000)
+    assert queue.ram_ready_count == 0
+
+
+def test_a_queue_that_is_gone_does_nothing_any_more() -> None:
+    bench = QueueBench()
+    fill(bench, *[SMALL] * 10)
+    give_back(bench, bench.consume(), range(10))
+    bench.queue.delete()
+    bench.scheduler.advance(2_000)
+    assert bench.queue.ready_count == 0
+
+
+def test_lazy_to_default_is_as_a_start() -> None:
+    bench = QueueBench(queue_mode="lazy")
+    bench.engine.large_from = 4096
+    fill(bench, *[SMALL] * 100, LARGE, *[SMALL] * 100)
+    from broker.queue.transition import put_in_force
+
+    put_in_force(bench.queue, Settings(mode="default"))
+    assert bench.queue.ram_ready_count == 200
+    assert isinstance(bench.queue, Queue)
+    assert numbers(bench.drain()) == list(range(201))
