@@ -137,12 +137,7 @@ class Node:
         self._connect_engine()
         self.engine.start(self._post)
         self.monitor = self._make_monitor()
-        self._start_batches = StartBatches(
-            self.monitor.limits.memory_bytes, config.store.embed_below_bytes
-        )
-        self._start_batches.load(
-            queue for vhost in self.vhosts.values() for queue in vhost.queues.values()
-        )
+        self._start_batches = self._load_start_batches()
         self.turn.touch()
         self._context = SessionContext(
             scheduler=self.turn,
@@ -284,6 +279,12 @@ class Node:
         engine.on_backlog = self._on_backlog
         engine.on_space = functools.partial(self.alarms.update, "store")
         engine.on_failed = self._on_store_failed
+
+    def _load_start_batches(self) -> StartBatches:
+        limit = self.monitor.limits.memory_bytes
+        batches = StartBatches(limit, self.config.store.embed_below_bytes)
+        batches.load(queue for vhost in self.vhosts.values() for queue in vhost.queues.values())
+        return batches
 
     def _doors(self) -> DoorOptions:
         config, tcp = self.config, self.config.tcp

@@ -44,7 +44,7 @@ class Parked:
 
     @property
     def stretch(self) -> int:
-        """How many ids a read from the first one on may look at: the first range, with its neighbours if it is short."""
+        """Ids that a read from the first one on may look at: the first range, with its neighbours if it is short."""
         first, stop, _ = self._ranges[0]
         return stop - first if stop - first >= LONG else self._ranges[-1].stop - first
 

@@ -35,7 +35,7 @@ class Preloaded:
         self.bytes = sum([entry[1].size for entry in entries])
 
     def take_run(self, first_seq: int) -> list[Loaded]:
-        """Take out the entries with ids from `first_seq` on, as far as these are consecutive; none when it is not here."""
+        """Take out the entries from `first_seq` on, as far as ids are consecutive; none when it is not here."""
         self.drop_below(first_seq)
         run: list[Loaded] = []
         entries = self._entries

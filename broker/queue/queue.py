@@ -341,7 +341,7 @@ class Queue:
         self.context.scheduler.queue_dirty(self)
 
     def _bound_returned(self, backlog: Backlog) -> None:
-        """What a consumer without limit gives back does not all stay in RAM; cached mode waits until memory is short."""
+        """What a greedy consumer gives back does not all stay in RAM; cached mode waits until memory is short."""
         if self._is_cached and not (self._is_lazy or self.is_paging):
             return
         if len(backlog.returned) > 2 * RAM_LIMIT or backlog.returned_bytes > RAM_BYTES:

@@ -46,7 +46,7 @@ def unlogged_runs(entries: list[Returned]) -> Iterator[list[Returned]]:
 
 
 def take(heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = NO_SEQ) -> Batch:
-    """Remove messages from the head as far as they are alike and their ids are below `below_seq`, as the first one's is.
+    """Remove messages from the head as far as they are alike and their ids below `below_seq`, as the first one's is.
 
     At least one, then until a limit is reached.
     """
