@@ -90,6 +90,7 @@ class Node:
                 is_checked=store.check_crc32,
                 store_index=store.index_module,
                 backlog_limit=store.backlog_limit_bytes,
+                open_files=resources.store_files_max(),
             ),
             observer,
             load_message,

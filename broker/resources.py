@@ -13,6 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 RESERVED_FILES = 100
+# Listeners, the log, the database of definitions, the lock, the event loop's own, threads that sync a directory.
+OTHER_FILES = 40
+STORE_FILES_MIN = 12
+# More bring nothing: opening a file costs microseconds.
+STORE_FILES_MAX = 2048
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 FILES_MIN = 256
@@ -143,6 +148,11 @@ def open_files() -> int:
 def files_max() -> int:
     """How many file descriptors this process may have."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def store_files_max() -> int:
+    """How many files the store may keep open: what sockets and everything else leave."""
+    return min(max(files_max() - sockets_max() - OTHER_FILES, STORE_FILES_MIN), STORE_FILES_MAX)
 
 
 def sockets_max() -> int:

@@ -145,6 +145,7 @@ def _limit_lines(document: dict[str, Any], unit: str) -> list[str]:
         _heading("File Descriptors"), "",
         f"Total: {descriptors['total_used']}, limit: {descriptors['total_limit']}",
         f"Sockets: {descriptors['sockets_used']}, limit: {descriptors['sockets_limit']}",
+        f"Store: {descriptors.get('store_used', 0)}, limit: {descriptors.get('store_limit', 0)}",
         "",
         _heading("Free Disk Space"), "",
         f"Low free disk space watermark: {_in_unit(document['disk_free_limit'], unit)}",

@@ -189,6 +189,10 @@ def _node_values(node: Any) -> dict[str, float]:
         "zero": 0,
         "syncs": stats.get("file_syncs", 0),
         "batches": stats.get("batches", 0),
+        "sockets_max": node.sockets_max,
+        "file_opens": stats.get("file_opens", 0),
+        "store_files": stats.get("open_files", 0),
+        "store_files_max": stats.get("open_files_limit", 0),
         "store_reads": stats.get("read", 0),
         "store_writes": stats.get("written", 0),
     }

@@ -261,8 +261,10 @@ NODES = (
     _counter(
         "erlang_scheduler_context_switches", NODE_COARSE, "context_switches", "Context switches"
     ),
+    _gauge("store_open_files", NODE, "store_files", "Files that the store has open"),
+    _gauge("store_max_open_files", NODE, "store_files_max", "Files that the store may have open"),
     _gauge("process_max_fds", NODE, "fd_limit", "Limit of open file descriptors"),
-    _gauge("process_max_tcp_sockets", NODE, "fd_limit", "Limit of open sockets"),
+    _gauge("process_max_tcp_sockets", NODE, "sockets_max", "Limit of open sockets"),
     _gauge("resident_memory_limit_bytes", NODE, "memory_limit_bytes", "Memory high watermark"),
     _gauge(
         "disk_space_available_limit_bytes",
@@ -282,7 +284,7 @@ NODES = (
     _counter("io_write_bytes", PERSISTER, "write_bytes", "Bytes written to disk"),
     _counter("io_sync_ops", PERSISTER, "syncs", "Files synced to disk"),
     _counter("io_seek_ops", PERSISTER, "zero", "Not used"),
-    _counter("io_reopen_ops", PERSISTER, "zero", "Not used"),
+    _counter("io_reopen_ops", PERSISTER, "file_opens", "Store files opened again"),
     _counter("io_read_time_seconds", PERSISTER, "zero", "Not measured"),
     _counter("io_write_time_seconds", PERSISTER, "zero", "Not measured"),
     _counter("io_sync_time_seconds", PERSISTER, "zero", "Not measured"),

@@ -125,7 +125,7 @@ def expiring(node: Any, before: datetime) -> list[Document]:
 def document(node: Any) -> Document:
     """What `burrowctl status --formatter json` prints, and a few keys of our own."""
     config, figures = node.config, process.figures(node.config.data_dir)
-    totals = inspect.object_totals(node)
+    totals, store = inspect.object_totals(node), inspect.store_stats(node)
     limits = inspect.limits(node)
     return {
         "active_plugins": list(PLUGINS),
@@ -138,10 +138,12 @@ def document(node: Any) -> Document:
         "enabled_plugin_file": "",
         "erlang_version": f"CPython {platform.python_version()}",
         "file_descriptors": {
-            "sockets_limit": figures.fd_limit,
+            "sockets_limit": node.sockets_max,
             "sockets_used": figures.open_sockets,
             "total_limit": figures.fd_limit,
             "total_used": figures.open_fds,
+            "store_limit": int(store.get("open_files_limit", 0)),
+            "store_used": int(store.get("open_files", 0)),
         },
         "is_under_maintenance": False,
         "listeners": listeners(node),

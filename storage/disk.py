@@ -22,7 +22,7 @@ from typing import Protocol
 from storage.backup import Cut, make_backup, take_cut
 from storage.batch import Batch, ReadRequest
 from storage.compaction import CompactionPlan
-from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed
+from storage.errors import DiskFull, NoDescriptors, StorageError, StoreClosed, SyncFailed
 from storage.message_store import MessageStore
 from storage.recovery import save_clean
 from storage.types import BackupJob, LoadedMessage, Post
@@ -93,6 +93,8 @@ class _Work:
                 with self.lock:
                     writer.advance()
                 break
+            except NoDescriptors as error:
+                self._release_files(batch, error, wait_for_space)
             except DiskFull as error:
                 wait_for_space(error)
             except SyncFailed as error:  # a shared segment that was full could not be made durable
@@ -103,30 +105,68 @@ class _Work:
                     writer.rescue(batch, [], str(error))
         is_waited_for = batch.sync and self._is_synced_first
         if is_waited_for or writer.unsynced_bytes > self._unsynced_limit:
-            self.sync(batch)
+            self.sync(batch, wait_for_space)
 
-    def sync(self, batch: Batch | None) -> None:
-        """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError."""
+    def _release_files(
+        self, batch: Batch, error: NoDescriptors, wait_for_space: Callable[[DiskFull], None]
+    ) -> None:
+        """Close what is open: files that were written have to be synced first. Waits when none was."""
+        cache = self.writer.context.cache
+        before = cache.open_count
+        if cache.dirty_count:
+            self.sync(batch, wait_for_space)
+        with self.lock:
+            cache.release_clean()
+            for vhost in self.writer.context.vhosts():
+                vhost.release_files()
+        if not before:
+            wait_for_space(error)
+
+    def sync(
+        self, batch: Batch | None, wait_for_space: Callable[[DiskFull], None] | None = None
+    ) -> None:
+        """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
+
+        NoDescriptors only when there is nobody to wait: everything is as before, and may be tried again.
+        """
         writer = self.writer
-        try:
-            failed = writer.sync()
-            reason = ", ".join(failed)
-        except SyncFailed as error:
-            failed, reason = [], str(error)
-        else:
-            if not failed:
-                return
+        failed, reason = self._sync_once(wait_for_space)
+        if not reason:
+            return
         with self.lock:
             writer.rescue(batch, failed, reason)
         failed = writer.sync()
         if failed:
             raise SyncFailed(f"again after writing elsewhere: {failed[0]}")
 
+    def _sync_once(
+        self, wait_for_space: Callable[[DiskFull], None] | None
+    ) -> tuple[list[str], str]:
+        """Sync: (the per-queue files that failed, what failed), nothing of both when all went well."""
+        attempts = 0
+        while True:
+            try:
+                failed = self.writer.sync()
+            except NoDescriptors as error:
+                # All files are synced by now and can be closed: only directories are left.
+                attempts += 1
+                with self.lock:
+                    self.writer.context.cache.release_clean()
+                if attempts > 1 and wait_for_space is None:
+                    raise
+                if attempts > 1 and wait_for_space is not None:
+                    wait_for_space(error)
+            except SyncFailed as error:
+                return [], str(error)
+            else:
+                return failed, ", ".join(failed)
+
     def idle(self) -> None:
         """Acks into the files, empty segments away, everything durable."""
         self.upkeep()
         if self.writer.context.is_dirty():
-            self.sync(None)
+            with contextlib.suppress(NoDescriptors):  # the next idle moment tries again
+                self.sync(None)
 
     def upkeep(self) -> None:
         """What of the idle work a busy store must do too. Without room for it, it stays to be done."""
@@ -195,13 +235,23 @@ class _Work:
     def close(self, ends: Ends) -> None:
         """Stop cleanly. Raises StorageError."""
         writer = self.writer
-        with self.lock:
-            writer.upkeep()
-            queues = [
-                (queue, *ends.get(queue_id, (0, 0))) for queue_id, queue in writer.queues().items()
-            ]
-            save_clean(writer.context, queues)
-            writer.context.definitions.close()
+        while True:
+            try:
+                with self.lock:
+                    writer.upkeep()
+                    queues = [
+                        (queue, *ends.get(queue_id, (0, 0)))
+                        for queue_id, queue in writer.queues().items()
+                    ]
+                    save_clean(writer.context, queues)
+                break
+            except NoDescriptors:
+                if not writer.context.cache.dirty_count:
+                    raise  # what is open is not ours
+                self.sync(None)
+                with self.lock:
+                    writer.context.cache.release_clean()
+        writer.context.definitions.close()
 
 
 class InlineBackend:

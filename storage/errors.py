@@ -9,7 +9,8 @@
       CorruptRecord        bytes on disk fail their check; costs that record, nothing else
       ReadFailed           the file system refused a read (after one retry)
       WriteFailed          the file system refused a write; the file was cut back to its last good end
-        DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG), no descriptor: may be tried again
+        DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG): may be tried again
+          NoDescriptors    ... because too many files are open: may be tried again when some were closed
       SyncFailed           fdatasync or a directory fsync failed: never retried on the same file
 
 State: none. Raised by every module of storage, policy is decided in disk. Invariant: after any
@@ -57,6 +58,10 @@ class WriteFailed(StorageError):
 
 class DiskFull(WriteFailed):
     """There is no room for a write; it may be tried again when there is."""
+
+
+class NoDescriptors(DiskFull):
+    """Too many files are open; nothing was tried on this one."""
 
 
 class SyncFailed(StorageError):

@@ -14,27 +14,28 @@ from __future__ import annotations
 import errno
 from collections import OrderedDict
 
-from storage.errors import DiskFull, StorageError, WriteFailed
-from storage.filesystem import File, FileSystem
+from storage.errors import DiskFull, NoDescriptors, StorageError, WriteFailed
+from storage.filesystem import NO_DESCRIPTORS, File, FileSystem
 
 # Too many open files pass like a full disk does, and say nothing about the file.
-NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG}) | NO_DESCRIPTORS
 
 
 def write_error(path: str, error: OSError) -> WriteFailed:
     """Translate a refused write."""
+    if error.errno in NO_DESCRIPTORS:
+        return NoDescriptors(f"{path}: {error.strerror}")
     kind = DiskFull if error.errno in NO_ROOM else WriteFailed
     return kind(f"{path}: {error.strerror or error}")
 
 
 def open_file(filesystem: FileSystem, path: str) -> File:
-    """Open a file. Raises OSError, or DiskFull while no descriptor is left: nobody must take that for damage."""
+    """Open a file. Raises OSError, or NoDescriptors while none is left: nobody must take that for damage."""
     try:
         return filesystem.open(path)
     except OSError as error:
         if error.errno in NO_DESCRIPTORS:
-            raise DiskFull(f"{path}: {error.strerror}") from error
+            raise NoDescriptors(f"{path}: {error.strerror}") from error
         raise
 
 
@@ -76,7 +77,7 @@ class FileCache:
         if file is None:
             file = self._dirty_stores.get(path) or self._dirty_indexes.get(path)
             if file is None:
-                file = open_file(self.filesystem, path)
+                file = self._open_anyway(path)
             self._keep(path, file)
         else:
             self._open.move_to_end(path)
@@ -85,13 +86,30 @@ class FileCache:
     def create(self, path: str, is_synced: bool) -> File:
         """Create a file; is_synced: its name has to become durable. Raises WriteFailed."""
         try:
-            file = self.filesystem.create(path)
+            file = self._create_anyway(path)
         except OSError as error:
             raise write_error(path, error) from error
         self._keep(path, file)
         if is_synced:
             self._dirty_dirs[parent_of(path)] = None
         return file
+
+    def _open_anyway(self, path: str) -> File:
+        """Open; files that need not stay open make room for it."""
+        try:
+            return open_file(self.filesystem, path)
+        except NoDescriptors:
+            if not self.release_clean():
+                raise
+        return open_file(self.filesystem, path)
+
+    def _create_anyway(self, path: str) -> File:
+        try:
+            return self.filesystem.create(path)
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTORS or not self.release_clean():
+                raise
+        return self.filesystem.create(path)
 
     def _keep(self, path: str, file: File) -> None:
         self._open[path] = file
@@ -142,6 +160,19 @@ class FileCache:
         return len(self._dirty_stores) + len(self._dirty_indexes) + len(self._dirty_dirs)
 
     @property
+    def is_crowded(self) -> bool:
+        """Tell whether the files that have to stay open until they are synced are as many as may be open at all."""
+        return len(self._dirty_stores) + len(self._dirty_indexes) >= self.limit
+
+    def release_clean(self) -> int:
+        """Close every file that need not stay open; gives how many."""
+        dirty = self._dirty_stores.keys() | self._dirty_indexes.keys()
+        clean = [path for path in self._open if path not in dirty]
+        for path in clean:
+            del self._open[path]
+        return len(clean)
+
+    @property
     def open_count(self) -> int:
         """Files that are open."""
         return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
@@ -149,7 +180,8 @@ class FileCache:
     def sync(self) -> list[str]:
         """Make everything durable: stores, indexes and directories. Gives the paths of files whose sync failed.
 
-        Raises StorageError when a directory's fails.
+        Raises StorageError when a directory's fails; NoDescriptors when one could not be opened for it, which may be
+        tried again.
         """
         paths = {
             file: path for path, file in (*self._dirty_stores.items(), *self._dirty_indexes.items())
@@ -160,11 +192,17 @@ class FileCache:
         self._dirty_dirs.clear()
         self.syncs += len(paths)
         failed: list[str] = []
+        unopened: OSError | None = None
         for item, error in self.filesystem.sync_all(list(paths), directories):
             if not isinstance(item, str):
                 self._open.pop(paths[item], None)
                 failed.append(paths[item])
+            elif error.errno in NO_DESCRIPTORS:
+                self._dirty_dirs[item] = None
+                unopened = error
             elif not isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
                 # Nothing can be written elsewhere instead of a name: the store is done.
                 raise StorageError(f"{item}: {error.strerror or error}") from error
+        if unopened is not None and not failed:
+            raise NoDescriptors(f"a directory to sync: {unopened.strerror}") from unopened
         return failed

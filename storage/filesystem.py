@@ -15,8 +15,10 @@ retries but short writes. Source: docs/formats/segment.md for who syncs what.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
@@ -25,6 +27,9 @@ from typing import Protocol
 _SYNC_THREADS = 4
 # writev takes at most IOV_MAX buffers; 1024 on Linux.
 _IOV_MAX = 1024
+# Too many open files, of the process or of the machine.
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class File(Protocol):
@@ -58,6 +63,13 @@ class File(Protocol):
 
 class FileSystem(Protocol):
     """Directories and files by path."""
+
+    @property
+    def opens(self) -> int:
+        """How often an existing file was opened (again)."""
+
+    def keep_spare(self) -> None:
+        """Take what `fsync_dir` needs to work even when no descriptor is left."""
 
     def open(self, path: str) -> File:
         """Open an existing file for reading and writing. Raises FileNotFoundError."""
@@ -203,9 +215,14 @@ class OsFileSystem:
 
     def __init__(self) -> None:
         self._syncers: ThreadPoolExecutor | None = None
+        self.opens = 0
+        # Given up for a moment when a directory has to be synced and no descriptor is left for it.
+        self._spare = -1
+        self._spare_lock = threading.Lock()
 
     def open(self, path: str) -> OsFile:
         """Open an existing file for reading and writing."""
+        self.opens += 1
         return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def create(self, path: str) -> OsFile:
@@ -219,12 +236,41 @@ class OsFileSystem:
             return stream.read()
 
     def fsync_dir(self, path: str) -> None:
-        """Sync a directory."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Sync a directory; that needs a descriptor for a moment, and one is kept for it."""
+        try:
+            fd = os.open(path, _DIRECTORY_FLAGS)
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTORS:
+                raise
+            self._fsync_dir_with_spare(path)
+            return
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def keep_spare(self) -> None:
+        """Take the descriptor that `fsync_dir` falls back on. Raises OSError."""
+        with self._spare_lock:
+            if self._spare < 0:
+                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if self._spare >= 0:
+            os.close(self._spare)
+
+    def _fsync_dir_with_spare(self, path: str) -> None:
+        """Another thread may take the freed descriptor first: an error like any other, and tried again above."""
+        with self._spare_lock:
+            if self._spare >= 0:
+                os.close(self._spare)
+                self._spare = -1
+            fd = os.open(path, _DIRECTORY_FLAGS)
+            try:
+                os.fsync(fd)
+            finally:
+                # The same descriptor goes on as the spare one: nobody can take it in between.
+                self._spare = fd
 
     def sync_all(
         self, files: Sequence[File], directories: Sequence[str]

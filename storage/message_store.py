@@ -32,9 +32,9 @@ from typing import Final
 
 from storage import record
 from storage.compaction import CompactionPlan, choose_victims, plan_header
-from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, WriteFailed
-from storage.file_cache import NO_ROOM
-from storage.filesystem import File, FileSystem
+from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed
+from storage.file_cache import write_error
+from storage.filesystem import NO_DESCRIPTORS, File, FileSystem
 from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
 from storage.segment import (
     FILE_HEADER_SIZE,
@@ -216,6 +216,8 @@ class MessageStore:
             messages, slot, table.segment_no, self._seed, position, min(room, _BLOB_LIMIT)
         )
         self._dirty.setdefault(file, slot)
+        # It stays open until its sync, which then hears of a write-back that failed.
+        file.is_dirty = self.options.is_durable
         self._write(file, blob)
         table.extend(sizes)
         file.end += len(blob)
@@ -251,13 +253,15 @@ class MessageStore:
             handle.pwrite(pack_file_header(header), 0)
         except OSError as error:
             self._segments.unlink(path)
-            raise _write_error(path, error) from error
+            raise write_error(path, error) from error
         if self.options.is_durable:
             try:
                 handle.fdatasync()
                 self._filesystem.fsync_dir(self.options.directory)
             except OSError as error:
                 self._segments.unlink(path)
+                if error.errno in NO_DESCRIPTORS:
+                    raise write_error(path, error) from error
                 raise SyncFailed(f"{path}: {error}") from error
         file = SegmentFile(self._filesystem, path, number, 0)
         file.adopt(handle)
@@ -281,7 +285,7 @@ class MessageStore:
             except OSError:
                 # A torn tail: a scan ends before it, so nothing may be appended behind it.
                 self._current = None
-            raise _write_error(file.path, error) from error
+            raise write_error(file.path, error) from error
 
     def roll(self) -> None:
         """End the current segment: sync its records, write its seal. The next append makes one."""
@@ -309,6 +313,7 @@ class MessageStore:
             return
         file.size = file.end + len(seal)
         file.is_sealed = True
+        # A hint: unlike its records, it need not keep the file open until its sync.
         self._dirty.setdefault(file, len(file.tables[-1]))
 
     def release_idle(self) -> None:
@@ -319,6 +324,14 @@ class MessageStore:
             return
         if table.live_bytes * 2 < table.file.end:
             self.roll()
+
+    def set_open_files(self, count: int) -> None:
+        """Give how many files may be open when they need not be."""
+        self._segments.open_files = count
+
+    def release_files(self) -> None:
+        """Close every file that has no un-synced bytes; readers that hold one go on."""
+        self._segments.release_files()
 
     # Durability -------------------------------------------------------------------------------
 
@@ -340,6 +353,8 @@ class MessageStore:
 
     def mark_synced(self) -> None:
         """Tell that all `dirty_files` were synced since the last write."""
+        for file in self._dirty:
+            file.is_dirty = False
         self._dirty.clear()
         self._unsynced_bytes = 0
 
@@ -356,6 +371,7 @@ class MessageStore:
         except OSError as error:
             raise SyncFailed(f"{file.path}: {error}") from error
         del self._dirty[file]
+        file.is_dirty = False
 
     def abandon_unsynced(self) -> list[tuple[int, int]]:
         """After a failed sync: give up the dirty files; gives their un-synced handles as ranges.
@@ -478,7 +494,7 @@ class MessageStore:
         except OSError as error:
             _discard(file)
             self.abandon_plan()
-            raise _write_error(plan.path, error) from error
+            raise write_error(plan.path, error) from error
         self._plan = None
         freed = sum(victim.size for victim in plan.victims) - file.size
         self._segments.add(file)
@@ -528,6 +544,7 @@ class MessageStore:
             "stray_drops": segments.stray_drops,
             "unreadable_records": segments.unreadable_records,
             "read_errors": segments.read_errors,
+            "open_files": segments.open_count,
         }
 
     def _is_top(self, file: SegmentFile) -> bool:
@@ -553,8 +570,3 @@ def _discard(file: SegmentFile) -> None:
     """Give up the tables of an output that does not come into use."""
     for table in file.tables:
         table.discard()
-
-
-def _write_error(path: str, error: OSError) -> WriteFailed:
-    kind = DiskFull if error.errno in NO_ROOM else WriteFailed
-    return kind(f"{path}: {error}")

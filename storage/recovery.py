@@ -26,7 +26,7 @@ from storage.queue_scan import QueueScan, drop_handles, scan_queue
 from storage.queue_segment import Segment
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
-from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name
+from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name, queue_files
 from storage.swap import finish_swap
 from storage.terms import (
     dump_json,
@@ -58,6 +58,7 @@ def open_store(
     definitions_at: DefinitionsAt | None,
 ) -> tuple[StoreContext, RecoveryReport]:
     """Open what is in a data directory. Raises StoreRefused, and has then written nothing."""
+    filesystem.keep_spare()
     finish_swap(filesystem, data_dir)
     recorded = recorded_store(filesystem, data_dir, options)
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
@@ -73,7 +74,12 @@ def open_store(
             load_message,
             recorded,
             definitions,
-            FileCache(filesystem, options.open_files, options.cache_size, options.is_checked),
+            FileCache(
+                filesystem,
+                queue_files(options.open_files),
+                options.cache_size,
+                options.is_checked,
+            ),
         )
 
     report = RecoveryReport(clean=False)
@@ -165,6 +171,8 @@ def save_clean(
         for queue, found in context.recovered.values()
     ]
     for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:
+        if context.cache.is_crowded:
+            _sync(context)
         if queue.durable and not queue.is_made and queue.index.numbers:
             queue.make()  # the file that names it was damaged
         if queue.durable and queue.is_made:

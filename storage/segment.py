@@ -277,6 +277,7 @@ class SegmentFile:
         "_filesystem",
         "end",
         "generation",
+        "is_dirty",
         "is_locked",
         "is_sealed",
         "is_unreadable",
@@ -297,6 +298,7 @@ class SegmentFile:
         self.size = FILE_HEADER_SIZE  # length of the file
         self.tables: list[Table] = []
         self.is_sealed = False
+        self.is_dirty = False  # has un-synced bytes: stays open
         self.is_locked = False  # being compacted
         self.is_unreadable = False  # a compaction failed to read it: not tried again
         self.last_used = 0

@@ -30,7 +30,7 @@ class SegmentSet:
     def __init__(self, filesystem: FileSystem, seed: int, open_files: int) -> None:
         self._filesystem = filesystem
         self._seed = seed
-        self._open_files = open_files
+        self.open_files = open_files
         self._reads = 0
         self._leftovers: list[str] = []  # files that should be gone but could not be unlinked
         self.tables: dict[int, Table] = {}
@@ -151,16 +151,28 @@ class SegmentSet:
         self.unreadable_records += len(slots)
         return [None] * len(slots)
 
+    @property
+    def open_count(self) -> int:
+        """Files that are open."""
+        return sum(file.is_open for file in list(self.files.values()))
+
+    def release_files(self) -> None:
+        """Close every file that need not stay open."""
+        for file in list(self.files.values()):
+            if not file.is_dirty:
+                file.release()
+
     def trim_files(self) -> None:
         """Close the files that were not used for longest when more are open than allowed."""
-        if len(self.files) <= self._open_files:
+        if len(self.files) <= self.open_files:
             return
         open_files = [file for file in list(self.files.values()) if file.is_open]
-        if len(open_files) <= self._open_files:
+        if len(open_files) <= self.open_files:
             return
         open_files.sort(key=lambda file: file.last_used)
-        for file in open_files[: len(open_files) - self._open_files * 3 // 4]:
-            file.release()
+        for file in open_files[: len(open_files) - self.open_files * 3 // 4]:
+            if not file.is_dirty:
+                file.release()
 
 
 def _batches(

@@ -32,6 +32,15 @@ from storage.vhost_store import TRANSIENT_SEGMENTS, VhostStore
 VHOST_NAME_FILE = ".vhost_name"
 
 
+# A shared store writes one file and reads from another.
+_FILES_MIN = 2
+
+
+def queue_files(open_files: int) -> int:
+    """Give how many of the open files the queues' indexes and stores may have."""
+    return max(open_files - open_files // 3, 1)
+
+
 def directory_name(*names: str) -> str:
     """Give the directory name of a vhost or of a queue in it."""
     return hashlib.sha256("\0".join(names).encode()).hexdigest()[:24]
@@ -70,7 +79,7 @@ class StoreContext:
             self._make_vhost_dir(vhost)
             store = self.build_vhost(vhost)
             store.persistent.open_empty(self.recorded.first_segment)
-            self._vhosts[vhost] = store
+            self.adopt_vhost(store)
         return store
 
     def has_vhost(self, vhost: str) -> bool:
@@ -86,8 +95,16 @@ class StoreContext:
         return VhostStore(vhost, directory, persistent, transient)
 
     def adopt_vhost(self, store: VhostStore) -> None:
-        """Take the stores of a recovered vhost in."""
+        """Take a vhost's stores in."""
         self._vhosts[store.vhost] = store
+        self._share_files()
+
+    def _share_files(self) -> None:
+        """Let the shared stores have a third of the open files, the queues' files have the rest (`queue_files`)."""
+        share = self.options.open_files // 3 // max(2 * len(self._vhosts), 1)
+        for store in self._vhosts.values():
+            for one in (store.persistent, store.transient):
+                one.set_open_files(max(share, _FILES_MIN))
 
     def _message_store(self, directory: str, *, is_durable: bool) -> MessageStore:
         return MessageStore(
@@ -123,6 +140,7 @@ class StoreContext:
         if store is not None:
             store.persistent.close_index()
             store.transient.close_index()
+            self._share_files()
         directory = self.vhost_dir(vhost)
         for path in [path for path in self.recovered if path.startswith(f"{directory}/")]:
             del self.recovered[path]

@@ -56,6 +56,11 @@ class VhostStore:
         """Give the store that a handle belongs to."""
         return self.transient if handle >= _TRANSIENT_HANDLES else self.persistent
 
+    def release_files(self) -> None:
+        """Close the segment files that need not stay open."""
+        self.persistent.release_files()
+        self.transient.release_files()
+
     def append(self, messages: list[StoredMessage]) -> None:
         """Append messages; each gets its handle with one reference. Raises WriteFailed or SyncFailed."""
         persistent = [message for message in messages if message.flags & PERSISTENT]

@@ -22,7 +22,7 @@ from functools import partial
 from operator import attrgetter
 
 from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest
-from storage.errors import DiskFull, ReadFailed, WriteFailed
+from storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
 from storage.queue_disk import QueueDisk
 from storage.queue_read import ReadPlan, fetch_records, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
@@ -70,6 +70,9 @@ _SHARED_COUNTERS = (
     "copied_bytes",
     "compactions",
     "compaction_debt_bytes",
+    "read_errors",
+    "unreadable_records",
+    "open_files",
 )
 
 
@@ -127,7 +130,10 @@ class Writer:
     def advance(self) -> None:
         """Go on writing the batch. Raises DiskFull (call it again later) or another StorageError."""
         steps = self._steps
+        cache = self.context.cache
         while steps:
+            if cache.is_crowded:
+                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
             steps[0]()
             steps.popleft()
 
@@ -321,9 +327,15 @@ class Writer:
                     rewrite(queue, segment, by_place, self.context.observer)
 
     def upkeep(self) -> None:
-        """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes."""
+        """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes.
+
+        Raises StorageError; after DiskFull the rest stays to be done.
+        """
         self._forget_lost()
+        cache = self.context.cache
         while self._unsettled:
+            if cache.is_crowded:
+                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
             queue_id = next(iter(self._unsettled))
             queue = self._queues.get(queue_id)
             if queue is not None:
@@ -427,7 +439,9 @@ class Writer:
             "rewritten": counters.rewritten,
             "rescues": counters.rescues,
             "file_syncs": self.context.cache.syncs,
-            "open_files": self.context.cache.open_count,
+            "open_files": self.context.cache.open_count + shared["open_files"],
+            "open_files_limit": self.context.options.open_files,
+            "file_opens": self.context.filesystem.opens,
         }
 
 

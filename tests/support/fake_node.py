@@ -339,6 +339,7 @@ class FakeNode:
         self.alarms = FakeAlarms()
         self.turn = FakeTurn()
         self.codec_name = "interpreted"
+        self.sockets_max = 900
         self.auth = Auth(self.engine.definitions, cast("Entropy", FakeEntropy()))
         self.parameters = Parameters(self.engine.definitions)
         self.auth.set_password("guest", "guest")

@@ -308,6 +308,14 @@ class SimFileSystem:
 
     # The FileSystem protocol --------------------------------------------------------------------
 
+    @property
+    def opens(self) -> int:
+        """How often an existing file was opened (again)."""
+        return self.counters.calls.get("open", 0)
+
+    def keep_spare(self) -> None:
+        """Nothing to keep."""
+
     def _find(self, path: str) -> _Inode:
         directory, name = _split(path)
         inode = self._names.get(directory, {}).get(name)

@@ -112,3 +112,14 @@ def test_sockets_leave_descriptors_to_files():
         assert resources.sockets_max() == 900
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_store_has_the_files_that_sockets_leave(monkeypatch):
+    for limit, sockets, files in (
+        (1024, 831, 153),
+        (256, 140, 76),
+        (64, 10, 14),
+        (1 << 20, 943628, 2048),
+    ):
+        monkeypatch.setattr(resources, "files_max", lambda limit=limit: limit)
+        assert (resources.sockets_max(), resources.store_files_max()) == (sockets, files)
