@@ -231,10 +231,14 @@ class Node:
 
     def make_vhost(self, name: str) -> Vhost:
         """A vhost with its queues' world wired up."""
+
+        def make_queue(_: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
+            return _queue_of(context, declaration, settings)
+
         vhost = Vhost(
             name,
             self.engine,
-            self._make_queue,
+            make_queue,
             self.entropy,
             VhostOptions(
                 default_queue_version=self.config.store.default_version,
@@ -242,15 +246,6 @@ class Node:
             ),
         )
         vhost.direct_reply = self._replies_of(vhost).find
-        return vhost
-
-    def _replies_of(self, vhost: Vhost) -> ReplyTargets:
-        targets = self._replies.get(vhost.name)
-        if targets is None:
-            targets = self._replies[vhost.name] = ReplyTargets(self.entropy)
-        return targets
-
-    def _make_queue(self, vhost: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self.turn,
@@ -260,15 +255,13 @@ class Node:
             republish=Republisher(vhost, self.turn, self.metrics, self.observer),
             on_unused=functools.partial(self._delete_unused, vhost),
         )
-        return Queue(
-            declaration.name,
-            settings,
-            context,
-            durable=declaration.durable,
-            auto_delete=declaration.auto_delete,
-            exclusive_owner=declaration.owner,
-            arguments=declaration.arguments,
-        )
+        return vhost
+
+    def _replies_of(self, vhost: Vhost) -> ReplyTargets:
+        targets = self._replies.get(vhost.name)
+        if targets is None:
+            targets = self._replies[vhost.name] = ReplyTargets(self.entropy)
+        return targets
 
     def _delete_unused(self, vhost: Vhost, queue: Queue) -> None:
         vhost.delete_queue(queue)
@@ -464,3 +457,15 @@ class Node:
             if isinstance(session.wire, AmqpTransport):
                 session.wire.abort()
         await asyncio.sleep(0)
+
+
+def _queue_of(context: QueueContext, declaration: QueueDeclaration, settings: Settings) -> Queue:
+    return Queue(
+        declaration.name,
+        settings,
+        context,
+        durable=declaration.durable,
+        auto_delete=declaration.auto_delete,
+        exclusive_owner=declaration.owner,
+        arguments=declaration.arguments,
+    )

@@ -5,11 +5,16 @@ drops the message. Publishing is internal, unconfirmed and one-way. A queue that
 without a reject since is taken out of its targets.
 A message that cannot carry another death is dropped, and that is logged.
 
+State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
+nothing, gives up messages in its turn: these go after those that are on their way, one after the other and not one
+inside the other, so that a chain of queues may be as long as an operator likes.
+
 Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from broker.clock import Clock
@@ -33,9 +38,24 @@ class Republisher:
         self._clock = clock
         self._metrics = metrics
         self._observer = observer
+        self._waiting: deque[tuple[Queue, str, Sequence[Message]]] = deque()
+        self._is_publishing = False
 
     def __call__(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
         """Dead-letter `messages` of `source`; the caller removes the originals."""
+        if self._is_publishing:
+            self._waiting.append((source, reason, list(messages)))
+            return
+        self._is_publishing = True
+        try:
+            self._publish(source, reason, messages)
+            while self._waiting:
+                self._publish(*self._waiting.popleft())
+        finally:
+            self._waiting.clear()
+            self._is_publishing = False
+
+    def _publish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
         name = source.settings.dead_letter_exchange
         exchange = self._vhost.exchanges.get(name) if name is not None else None
         if name is None or exchange is None:

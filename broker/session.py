@@ -344,9 +344,9 @@ class Session:
         try:
             self.context.admission.open_channel(self.user)
         except AmqpError as error:
-            error.class_id, error.method_id = 20, 10
-            self.fail(error)
+            self.fail(error)  # with ids 0, as RabbitMQ: it is not the method that is wrong
             return
+        self.connection.accept_channel(event.channel)
         self.channels[event.channel] = Channel(event.channel, self)
         self.metrics.channels_opened += 1
 

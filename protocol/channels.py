@@ -149,6 +149,10 @@ class ChannelTable:
         close = methods.Channel.Close(error.reply_code, error.reply_text, class_id, method_id)
         self._send(number, close)
 
+    def accept(self, number: int) -> None:
+        """Answer the client's channel.open."""
+        self._send(number, methods.Channel.OpenOk(channel_id=""))
+
     def close_ok(self, number: int) -> None:
         """Answer the client's channel.close; the number is free unless our own close still waits."""
         channel = self._channels.get(number)
@@ -183,7 +187,6 @@ class ChannelTable:
         if not isinstance(method, methods.Channel.Open):
             raise ChannelError("expected 'channel.open'", method.class_id, method.method_id)
         self._channels[received.channel] = _Channel()
-        self._send(received.channel, methods.Channel.OpenOk(channel_id=""))
         events.append(ChannelOpened(received.channel))
 
     def _take_while_closing(

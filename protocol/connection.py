@@ -153,6 +153,10 @@ class ServerConnection:
         """Answer an OpenRequested: the connection runs. Call receive_data(b"") after it."""
         self._handshake.accept_open()
 
+    def accept_channel(self, channel: int) -> None:
+        """Send channel.open-ok: the session has nothing against it."""
+        self._channels.accept(channel)
+
     def close_channel(
         self, channel: int, error: AmqpError, class_id: int = 0, method_id: int = 0
     ) -> None:

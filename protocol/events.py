@@ -44,7 +44,7 @@ class MethodReceived:
 
 @dataclass(slots=True)
 class ChannelOpened:
-    """A channel was opened; channel.open-ok is already queued."""
+    """A channel is to be opened: accept_channel(), or fail the connection."""
 
     channel: int
 

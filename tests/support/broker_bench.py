@@ -153,6 +153,9 @@ class BrokerBench:
         self.auth = make_auth()
         self.default_mode = default_mode
         self.vhost = Vhost("/", cast("Any", self.engine), self._make_queue, self.entropy)
+        self.republisher = Republisher(
+            self.vhost, self.turn, self.metrics, cast("Any", self.observer)
+        )
         replies = ReplyTargets(self.entropy)
         self.vhost.direct_reply = replies.find
         self.sessions: set[Session] = set()
@@ -189,7 +192,7 @@ class BrokerBench:
                 engine=cast("Any", self.engine),
                 metrics=self.metrics,
                 options=QueueOptions(default_mode=self.default_mode),
-                republish=Republisher(vhost, self.turn, self.metrics, cast("Any", self.observer)),
+                republish=self.republisher,
                 on_unused=vhost.delete_queue,
             ),
             durable=declaration.durable,

@@ -99,3 +99,47 @@ def test_through_a_headers_exchange():
     client.send(publish_bytes(1, "", "work", b"x"))
     reject(client, "work")
     assert bench.vhost.queues["dead"].ready_count == 1
+
+
+def test_a_long_chain_of_full_queues_passes_a_message_on_without_depth():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    count = 400
+    for number in range(count):
+        target = f"q{number + 1}"
+        declare(
+            client,
+            f"q{number}",
+            max_length=0,
+            dead_letter_exchange="",
+            dead_letter_routing_key=target,
+        )
+    declare(client, f"q{count}")
+    # Each death makes the headers longer, until a header frame has no room: as many as fit arrive there.
+    client.send(publish_bytes(1, "", f"q{count - 100}", b"x"), publish_bytes(1, "", "q0", b"x"))
+    assert bench.vhost.queues[f"q{count}"].ready_count == 1
+    assert bench.observer.named("bug_found") == []
+    assert len(bench.observer.named("dead_letter_impossible")) == 1
+
+
+def test_a_target_that_overflows_gives_up_its_oldest_in_order():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "first", max_length=0, dead_letter_exchange="", dead_letter_routing_key="next")
+    declare(client, "next", max_length=1, dead_letter_exchange="", dead_letter_routing_key="last")
+    declare(client, "last")
+    client.send(*[publish_bytes(1, "", "first", b"%d" % number) for number in range(4)])
+    found = client.call(1, spec.Basic.Consume(queue="last", no_ack=True))
+    assert [method.body for _, method in found if hasattr(method, "body")] == [b"0", b"1", b"2"]
+
+
+def test_what_is_rejected_after_the_end_of_its_queue_just_goes():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "dead")
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    client.send(publish_bytes(1, "", "work", b"x"))
+    ((_, got),) = client.call(1, spec.Basic.Get(queue="work"))
+    client.call(1, spec.Queue.Delete(queue="work"))
+    client.call(1, spec.Basic.Reject(got.delivery_tag, requeue=False))
+    assert bench.vhost.queues["dead"].ready_count == 0

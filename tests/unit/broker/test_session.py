@@ -448,3 +448,14 @@ def test_force_close_names_its_reason_once():
 def test_a_peers_name_is_rabbitmqs():
     peer = Peer(host="::1", port=1, local_host="::1", local_port=5672, is_loopback=True)
     assert peer.name == "::1:1 -> ::1:5672"
+
+
+def test_a_channel_above_the_users_limit_is_not_opened_first():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    bench.auth.set_limits("guest", {"max-channels": 2})
+    found = client.call(2, spec.Channel.Open())
+    assert names(found) == ["OpenOk"]
+    ((number, close),) = client.call(3, spec.Channel.Open())
+    assert (number, close.NAME, close.reply_code) == (0, "Connection.Close", 530)
+    assert (close.class_id, close.method_id) == (0, 0)

@@ -25,6 +25,8 @@ def failure(octets: bytes, *channels: int, **options: object) -> errors.AmqpErro
 def test_open() -> None:
     connection = running()
     assert connection.receive_data(method(60000, OPEN)) == [ChannelOpened(60000)]
+    assert sent(connection) == []  # the session may be against it
+    connection.accept_channel(60000)
     (open_ok,) = sent(connection)
     assert (open_ok.name, open_ok.channel_id) == ("Channel.OpenOk", "")
     assert connection.channels == {60000}

@@ -83,7 +83,6 @@ def test_a_client_that_does_not_wait() -> None:
         "Connection.Start",
         "Connection.Tune",
         "Connection.OpenOk",
-        "Channel.OpenOk",
     ]
 
 
