@@ -33,3 +33,7 @@ def test_machine_is_named() -> None:
 
 def test_the_machine_is_busier_than_this_process() -> None:
     assert procfs.machine_busy_s() >= procfs.cpu_use(os.getpid()).total_s - 0.05
+
+
+def test_touched_memory_is_bounded_by_what_is_available() -> None:
+    assert procfs.touch_memory(1 << 20) == 1 << 20
