@@ -83,10 +83,20 @@ class Acceptor:
                 address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
                 self._observer.listener_started(address, protocol)
 
-    def close(self) -> None:
-        """Accept no more; what was accepted stays."""
+    def suspend(self) -> None:
+        """Accept no more for now; what was accepted stays."""
         for server in self.servers:
             server.close()
+        self.servers.clear()
+
+    async def resume(self) -> None:
+        """Accept again. Raises CannotListen; harmless when it does."""
+        if not self.servers:
+            await self.listen()
+
+    def close(self) -> None:
+        """Accept no more; what was accepted stays."""
+        self.suspend()
         if self.gate is not None:
             self.gate.close()
 

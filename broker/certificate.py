@@ -127,6 +127,15 @@ def read_pem(path: str) -> list[Certificate]:
     return found
 
 
+def pem_blocks(path: str) -> str:
+    """The certificates in a file as they stand there, without anything else (a key, say)."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return "\n".join(_PEM_BLOCK.findall(file.read()))
+    except OSError:
+        return ""
+
+
 def _certificate(der: memoryview) -> Certificate:
     fields = list(_items(_inner(_inner(der, _SEQUENCE), _SEQUENCE)))
     if fields[0][0] == 0xA0:

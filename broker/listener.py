@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
-class CannotListen(Exception):
+class CannotListen(OSError):
     """An address could not be bound."""
 
 

@@ -111,4 +111,6 @@ def close_all_user_connections(invocation: Invocation) -> int:
     """close_all_user_connections USER REASON."""
     user, reason = invocation.args[0], " ".join(invocation.args[1:])
     invocation.banner(f"Closing connections of user {user}, reason: {reason}...")
-    return _close(invocation, {"user": user, "reason": reason})
+    body = {"user": user, "reason": reason}
+    invocation.node.request("POST", "/api/burrowmq/close-connections", body)
+    return OK

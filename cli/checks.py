@@ -49,7 +49,10 @@ def ping(invocation: Invocation) -> int:
 def check_running(invocation: Invocation) -> int:
     """check_running, is_running."""
     name = invocation.node.node_name
-    invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
+    if invocation.name == "is_running":
+        invocation.banner(f"Asking node {name} for its status ...")
+    else:
+        invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
     return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
 
 
@@ -172,6 +175,8 @@ def check_virtual_hosts(invocation: Invocation) -> int:
 def check_critical(invocation: Invocation) -> int:
     """check_if_node_is_*_critical."""
     name = invocation.node.node_name
+    what = "quorum of any quorum queues" if "quorum" in invocation.name else "mirrors of any queues"
+    invocation.banner(f"Checking if node {name} is critical for {what} ...")
     text = (
         f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
     )

@@ -24,9 +24,12 @@ SAFE = ""
 class Refused(Exception):
     """The node said no: status, error word and reason."""
 
-    def __init__(self, status: int, error: str, reason: Any) -> None:
+    def __init__(
+        self, status: int, error: str, reason: Any, body: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{status} {error}: {reason}")
         self.status = status
+        self.body = body or {}
         self.error = error
         self.reason = reason if isinstance(reason, str) else json.dumps(reason)
 
@@ -166,5 +169,5 @@ def _decoded(status: int, raw: bytes) -> Any:
     if status < 400:
         return value
     if isinstance(value, dict):
-        raise Refused(status, str(value.get("error", "")), value.get("reason", value))
+        raise Refused(status, str(value.get("error", "")), value.get("reason", value), value)
     raise Refused(status, "", raw.decode("utf-8", "replace") or f"HTTP {status}")

@@ -21,6 +21,15 @@ def command_usage(program: str, name: str) -> str:
     return f"{BOLD}Usage{NORMAL}\n\n{line}"
 
 
+def argument_error(invocation: Invocation, reason: str) -> CliError:
+    """Arguments that a command finds wrong in number by itself."""
+    shown = " ".join([invocation.name, *invocation.args])
+    usage = command_usage(invocation.program, invocation.name)
+    return CliError(
+        USAGE, f"Error (argument validation): {reason}\nArguments given:\n\t{shown}\n\n{usage}"
+    )
+
+
 def overview(program: str) -> str:
     """Every command with a line about it."""
     width = max(len(name) for name in COMMANDS)

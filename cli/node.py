@@ -234,6 +234,7 @@ def server_version(invocation: Invocation) -> int:
 
 def log_location(invocation: Invocation) -> int:
     """log_location."""
+    invocation.banner(f"Log file location(s) on node {invocation.node.node_name} ...")
     invocation.say("\n".join(invocation.node.get("/api/burrowmq/status")["log_files"]))
     return OK
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from cli.errors import USAGE, CliError
 
 SHORT = {"n": "node", "l": "longnames", "q": "quiet", "s": "silent", "t": "timeout", "p": "vhost", "h": "help",
-         "e": "enabled", "m": "minimal"}  # fmt: skip
+         "e": "enabled", "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip
 # Options every command takes; True for those with a value.
 GLOBAL = {
     "node": True, "longnames": False, "quiet": False, "silent": False, "no-table-headers": False, "timeout": True,
@@ -27,6 +27,7 @@ OWN = {
     "tags": True, "default-queue-type": True, "wait": False, "no-wait": False, "pid": True, "address": True,
     "priority": True, "apply-to": True, "idempotent": False, "enabled": False, "minimal": False, "verbose": False,
     "pre-hashed-password": False, "vhost-pattern": True, "number": True, "list-commands": False,
+    "object-type": True, "address-family": True, "details": False, "sample-interval": True, "duration": True,
     "user": True, "format": True, "skip-if-unchanged": False,
 }  # fmt: skip
 VALUED = {**OWN, **GLOBAL}

@@ -52,10 +52,10 @@ def _put(invocation: Invocation, name: str, body: dict[str, Any]) -> None:
     invocation.node.request("PUT", f"/api/users/{segment(name)}", body)
 
 
-def _password(invocation: Invocation) -> str:
-    """The second argument, or a line of standard input. Raises: CliError 65."""
-    if len(invocation.args) > 1:
-        password = invocation.args[1]
+def password_given(invocation: Invocation, place: int = 1) -> str:
+    """The argument in that place, or a line of standard input. Raises: CliError 65."""
+    if len(invocation.args) > place:
+        password = invocation.args[place]
     elif sys.stdin.isatty():
         import getpass
 
@@ -76,7 +76,7 @@ def _name(invocation: Invocation) -> str:
 
 def add_user(invocation: Invocation) -> int:
     """add_user NAME [PASSWORD]."""
-    name, password = _name(invocation), _password(invocation)
+    name, password = _name(invocation), password_given(invocation)
     invocation.banner(f'Adding user "{name}" ...')
     if _user(invocation, name) is not None:
         raise CliError(SOFTWARE, f'Error:\nUser "{name}" already exists')
@@ -96,7 +96,7 @@ def delete_user(invocation: Invocation) -> int:
 
 def change_password(invocation: Invocation) -> int:
     """change_password NAME [PASSWORD]."""
-    name, password = _name(invocation), _password(invocation)
+    name, password = _name(invocation), password_given(invocation)
     invocation.banner(f'Changing password for user "{name}" ...')
     _put(invocation, name, {"password": password, "tags": _existing(invocation, name)["tags"]})
     return OK
@@ -112,14 +112,14 @@ def clear_password(invocation: Invocation) -> int:
 
 def authenticate_user(invocation: Invocation) -> int:
     """authenticate_user NAME [PASSWORD]."""
-    name, password = _name(invocation), _password(invocation)
+    name, password = _name(invocation), password_given(invocation)
     invocation.banner(f'Authenticating user "{name}" ...')
     try:
         invocation.node.request(
             "POST", "/api/burrowmq/authenticate", {"username": name, "password": password}
         )
     except Refused as refused:
-        text = f"Error: failed to authenticate user \"{name}\"\nuser '{name}' - invalid credentials"
+        text = f"Error:\nError: failed to authenticate user \"{name}\"\nuser '{name}' - invalid credentials"
         raise CliError(DATAERR, text) from refused
     invocation.say("Success")
     return OK

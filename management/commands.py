@@ -8,10 +8,12 @@ words. Changes of durable things are staged in the batch being collected; `durab
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 from datetime import UTC, datetime
 from typing import Any
 
-from broker import inspect, parameters
+from broker import certificate, inspect, parameters
 from broker.auth import SALT_SIZE, LoginRefused, Permission, TopicPermission, hash_password
 from broker.definition_document import ImportRefused, import_steps
 from broker.definitions import create_vhost, put_vhost
@@ -29,6 +31,7 @@ from broker.queue.settings import QueueDeclaration, with_default_type
 from broker.resource import row_key
 from broker.trace import Tracer
 from broker.vhost import Edge, ExchangeDeclaration
+from management import status
 from management.reply import ApiError, Call, bad_request, not_found
 from storage.errors import StorageError
 
@@ -472,6 +475,59 @@ def set_log_level(node: Any, level: str) -> bool:
 def hash_of(node: Any, password: str) -> str:
     """The hash of a password as definitions carry it."""
     return hash_password(password, node.entropy.token(SALT_SIZE))
+
+
+async def accept_connections(node: Any, is_accepting: bool) -> None:
+    """Close the AMQP listeners, or open them again; connections stay as they are. Raises: ApiError 400."""
+    if not is_accepting:
+        node.acceptor.suspend()
+        return
+    try:
+        await node.acceptor.resume()
+    except OSError as error:
+        raise bad_request(f"cannot listen: {error}") from error
+
+
+def collect_garbage() -> None:
+    """Have Python look for cycles in everything."""
+    gc.collect()
+
+
+def os_environment() -> dict[str, str]:
+    """Variables of RabbitMQ's and our names; the value of a secret is left out."""
+    return {
+        name: "(hidden)" if any(word in name for word in ("PASS", "COOKIE", "SECRET")) else value
+        for name, value in os.environ.items()
+        if name.startswith(("RABBITMQ_", "BURROWMQ_"))
+    }
+
+
+def certificates(node: Any) -> list[dict[str, Any]]:
+    """The listeners with TLS, the names of their files replaced by what is in them; never a key."""
+    rows = []
+    for row in status.certificates(node):
+        for name in ("certfile", "cacertfile"):
+            if name in row:
+                row[name] = certificate.pem_blocks(row[name])
+        rows.append(row)
+    return rows
+
+
+LOG_TAIL_BYTES = 1 << 20
+
+
+def log_tail(node: Any, count: int) -> list[str]:
+    """The last lines of the log file. Raises: ApiError 400 when the log goes to standard error only."""
+    path = node.config.log.file_path
+    if path is None:
+        raise bad_request("the log goes to standard error, where this node cannot read it again")
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+            lines = file.read(LOG_TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise bad_request(f"{path} cannot be read: {error.strerror}") from error
+    return lines[-count:] if count else []
 
 
 def stop_node(node: Any) -> None:

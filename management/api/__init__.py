@@ -9,6 +9,7 @@ from management.api import (
     connections,
     definitions,
     exchanges,
+    feature_flags,
     health,
     limits,
     operator,
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *definitions.ROUTES,
     *health.ROUTES,
     *backup.ROUTES,
+    *feature_flags.ROUTES,
     *operator.ROUTES,
     *burrowmq.ROUTES,
 )

@@ -112,6 +112,23 @@ def _topic_permissions(call: Call, vhost: str | None) -> Iterable[Row]:
     return inspect.topic_permissions(call.node, _known_vhost(call, vhost), user)
 
 
+def _matching_policies(call: Call, vhost: str | None) -> list[Row]:
+    """Policies and operator policies that match an object's name, those in force first."""
+    owner = call.node.vhosts.get(vhost)
+    kind = call.query("kind", "queue")
+    if owner is None or kind not in ("queue", "exchange"):
+        raise bad_request(f"no such virtual host or kind: {vhost}, {kind}")
+    rows: list[Row] = []
+    for is_operator in (False, True):
+        found = owner.policies.of_kind(is_operator=is_operator)
+        rows += [
+            {**row, "definition": dump(row["definition"]).decode()}
+            for row in inspect.policies(call.node, vhost, is_operator=is_operator)
+            if found[row["name"]].matches(kind, call.query("name"))
+        ]
+    return sorted(rows, key=lambda row: -row["priority"])
+
+
 LISTS: dict[str, Callable[[Call, str | None], Iterable[Row]]] = {
     "exchanges": _exchanges,
     "bindings": _bindings,
@@ -123,6 +140,7 @@ LISTS: dict[str, Callable[[Call, str | None], Iterable[Row]]] = {
     "permissions": _permissions,
     "policies": _policies,
     "operator_policies": _operator_policies,
+    "matching_policies": _matching_policies,
     "parameters": _parameters,
     "global_parameters": _global_parameters,
     "topic_permissions": _topic_permissions,

@@ -302,6 +302,24 @@ class FakeMonitor:
         self.looks += 1
 
 
+class FakeAcceptor:
+    """Remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.is_taken = False
+
+    def suspend(self) -> None:
+        """Remember."""
+        self.calls.append("suspend")
+
+    async def resume(self) -> None:
+        """Remember, or fail as a port that is taken does."""
+        if self.is_taken:
+            raise OSError("taken")
+        self.calls.append("resume")
+
+
 class FakeObserver:
     """Remembers the log's level."""
 
@@ -352,6 +370,7 @@ class FakeNode:
         self.entropy = FakeEntropy()
         self.monitor = FakeMonitor()
         self.observer = FakeObserver()
+        self.acceptor = FakeAcceptor()
 
     def make_vhost(self, name: str) -> Vhost:
         """A real vhost over fake queues."""

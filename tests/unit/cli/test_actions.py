@@ -40,6 +40,5 @@ def test_close_connections(served: Served) -> None:
     assert served.ctl("close_all_connections", "--per-connection-delay", "1", "x").out.endswith(
         "Closed 1 connections\n"
     )
-    assert served.ctl("close_all_user_connections", "guest", "x").out.endswith(
-        "Closed 1 connections\n"
-    )
+    output = served.ctl("close_all_user_connections", "guest", "x")
+    assert output.out == "Closing connections of user guest, reason: x...\n"
