@@ -172,6 +172,11 @@ bench-full: $(DEV_STAMP) ## every row of the README's tables
 bench-compare: $(DEV_STAMP) ## the main rows here and at REF=<commit>, interleaved
 	$(PY) -m bench compare --ref "$(or $(REF),HEAD~1)" $(ARGS)
 
+.PHONY: bench-spark
+bench-spark: $(DEV_STAMP) $(SPARK_STAMP) ## rates of Spark's source and sink beside pika, minutes (Java 17)
+	BURROWMQ_TEST_PYTHON="$(CURDIR)/$(PY)" PYSPARK_PYTHON="$(CURDIR)/$(VENV)/spark/bin/python" \
+	  $(VENV)/spark/bin/python -m bench.spark $(ARGS)
+
 .PHONY: bench-table
 bench-table: $(DEV_STAMP) ## put the latest figures into README.md
 	$(PY) -m scripts.bench_table $(FILE)

@@ -56,7 +56,11 @@ def paths() -> list[str]:
     """Return the tests that are run here: the client's own need nothing of Spark and ran before."""
     folders = sorted((ROOT / "tests" / "unit").glob("pyspark_*/*"))
     kept = [path for path in folders if path.name not in ELSEWHERE and path.suffix in {"", ".py"}]
-    return [str(path.relative_to(ROOT)) for path in [*kept, ROOT / "tests" / "spark"]]
+    kept += [
+        *sorted((ROOT / "tests" / "unit" / "bench").glob("test_spark_*.py")),
+        ROOT / "tests" / "spark",
+    ]
+    return [str(path.relative_to(ROOT)) for path in kept]
 
 
 def not_run(reason: str, advice: str, *, is_allowed: bool) -> int:

@@ -25,15 +25,15 @@ def options(url: str, queue: str, tmp_path: Path, **more: str) -> dict[str, str]
     }
 
 
-def run_to_the_end(frame: Any, tmp_path: Path, into: str = "out") -> None:
+def run_to_the_end(frame: Any, tmp_path: Path, wait_s: int = 60) -> None:
     query = (
         frame.writeStream.format("parquet")
-        .option("path", str(tmp_path / into))
+        .option("path", str(tmp_path / "out"))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(wait_s)
 
 
 def ids(frame: Any) -> list[str]:
@@ -93,6 +93,23 @@ def test_a_query_that_keeps_running(spark: Any, url: str, queue: str, tmp_path: 
     assert batches[:2] == [(0, 15), (1, 5)]
     assert sum(count for _, count in batches) == 30
     assert ready_count(url, queue) == 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_two_hundred_queues_in_one_query(spark: Any, url: str, queue: str, tmp_path: Path) -> None:
+    shards = [f"{queue}.{n}" for n in range(200)]
+    with connect(url) as connection:
+        for shard in shards:
+            declare_queue(connection, shard)
+    for n, shard in enumerate(shards):
+        publish(url, shard, 10 + n % 7, first=n * 1000)
+    total = sum(10 + n % 7 for n in range(200))
+    wanted = options(url, ",".join(shards), tmp_path, maxRecordsPerTrigger="2000")
+    run_to_the_end(spark.readStream.format("amqp").options(**wanted).load(), tmp_path, wait_s=240)
+    found = spark.read.parquet(str(tmp_path / "out"))
+    assert found.count() == found.select("message_id").distinct().count() == total
+    assert found.select("queue").distinct().count() == 200
 
 
 def test_looking_with_a_schema_of_some_columns(
