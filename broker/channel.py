@@ -132,6 +132,7 @@ class Channel:
         self.prefetch_count = 0
         self.global_prefetch_count = 0
         self.consumer_unacked_count = 0
+        self.prefetched_gets = 0
         self.next_tag = 1
         self.routes: dict[bytes, Route] = {}
         self.routes_version = -1
@@ -172,8 +173,17 @@ class Channel:
         if self.session.is_congested or self.is_closed:
             return 0
         if self.global_prefetch_count:
-            return self.global_prefetch_count - self.consumer_unacked_count
+            return self.global_prefetch_count - self.consumer_unacked_count - self._gets_that_count()
         return UNLIMITED
+
+    def share_prefetch(self, count: int) -> None:
+        """Set the prefetch of the whole channel, 0 for none; what was got before it counts until it is acked."""
+        if not self.global_prefetch_count:
+            self.prefetched_gets = self.unacked.count - self.consumer_unacked_count
+        self.global_prefetch_count = count
+
+    def _gets_that_count(self) -> int:
+        return min(self.prefetched_gets, self.unacked.count - self.consumer_unacked_count)
 
     def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
         """Send a batch to a consumer of this channel as one buffer."""

@@ -325,7 +325,7 @@ def decode_method(payload: bytes) -> Method:
     try:
         _decode_arguments(method, payload)
     except UnicodeDecodeError as error:
-        raise FrameError("Malformed UTF-8 in shortstr", kind.class_id, kind.method_id) from error
+        raise FrameError("Malformed UTF-8 in shortstr") from error
     except (struct.error, IndexError, MalformedTable) as error:
         # The text is cut at 255 octets anyway: printing megabytes of numbers first would be a gift.
         text = f"cannot decode {erlang_octets(payload[4:260])}"

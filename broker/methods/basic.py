@@ -190,7 +190,7 @@ def qos(channel: Channel, method: Any) -> None:
     if method.prefetch_size:
         raise MethodNotImplemented(f"prefetch_size!=0 ({method.prefetch_size})")
     if method.global_:
-        channel.global_prefetch_count = method.prefetch_count
+        channel.share_prefetch(method.prefetch_count)
     else:
         channel.prefetch_count = method.prefetch_count
         channel.global_prefetch_count = 0

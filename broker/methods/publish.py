@@ -31,6 +31,7 @@ from protocol.properties import Properties, decode, rewrite
 
 EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
+ERLANG_COLUMNS = 78
 EXPIRATION_MAX_MS = 315_360_000_000
 ROUTES_MAX = 64
 """Routes that a channel remembers; the vhost remembers more, for all its channels together."""
@@ -189,18 +190,27 @@ def check_expiration(text: str) -> None:
     elif end < len(digits):
         reason = f'{{leftover_string,"{digits[end:]}"}}'
     elif int(text) < 0:
-        reason = f"{{value_negative,{int(text)}}}"
+        reason = _told(text, "value_negative")
     elif int(text) > EXPIRATION_MAX_MS:
-        reason = f"{{value_too_large,{int(text)}}}"
+        reason = _told(text, "value_too_large")
     else:
         return
     raise PreconditionFailed(f"invalid expiration '{text}': {reason}")
 
 
+def _told(text: str, what: str) -> str:
+    """The reason, broken where Erlang's printer breaks it: before column 79 of the whole text."""
+    column = len(f"invalid expiration '{text}': ")
+    flat = f"{{{what},{int(text)}}}"
+    if column + len(flat) <= ERLANG_COLUMNS:
+        return flat
+    return f"{{{what},\n{' ' * (column + 1)}{int(text)}}}"
+
+
 def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
     for name in ("CC", "BCC"):
-        value = (properties.headers or {}).get(name)
-        if value is not None and not isinstance(value, list):
+        value = (properties.headers or {}).get(name, [])
+        if not isinstance(value, list):
             kind = table.type_name(value)
             raise PreconditionFailed(
                 f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'

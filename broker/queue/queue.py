@@ -266,6 +266,8 @@ class Queue:
             if backlog is None:
                 self._getters.popleft()(None, None)
                 continue
+            if self._must_see_behind(backlog) and self.load(backlog, 2):
+                return
             batch = backlog.take(1, 1)
             if batch is None:
                 if self.load(backlog, 1):
@@ -277,6 +279,10 @@ class Queue:
                     self
                 )  # the count in get-ok is without what came to the head and is due
             self._getters.popleft()(backlog, batch)
+
+    def _must_see_behind(self, backlog: Backlog) -> bool:
+        """Whether a get would leave a head that may have expired on disk, where its deadline is not seen."""
+        return backlog.has_expiries and backlog.ram_count == 1 and backlog.disk_count > 0
 
     def delivered(self, consumer_no_ack: bool, backlog: Backlog, batch: Batch) -> None:
         """Account for a batch that was sent (to a consumer or by basic.get) with or without an ack to come."""

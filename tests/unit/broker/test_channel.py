@@ -56,6 +56,18 @@ def test_two_consumers_share_the_global_prefetch():
     assert len(bodies(client.call(1, spec.Basic.Qos(prefetch_count=0, global_qos=True)))) == 5
 
 
+def test_what_was_got_before_it_counts_for_the_global_prefetch_until_it_is_acked():
+    client = BrokerBench().connect(1)
+    ready(client, 5)
+    client.call(1, spec.Basic.Get(queue="q"))
+    client.call(1, spec.Basic.Qos(prefetch_count=2, global_qos=True))
+    client.call(1, spec.Basic.Get(queue="q"))
+    found = client.call(1, spec.Basic.Consume(queue="q", consumer_tag="a"))
+    assert bodies(found) == [b"2"]
+    assert bodies(client.call(1, spec.Basic.Ack(delivery_tag=2))) == []
+    assert bodies(client.call(1, spec.Basic.Ack(delivery_tag=1))) == [b"3"]
+
+
 def test_two_consumers_of_one_queue_take_from_one_credit():
     client = BrokerBench().connect(1)
     ready(client, 10)

@@ -109,6 +109,10 @@ def test_cc_and_bcc():
         ),
         ({"expiration": "soon"}, "invalid expiration 'soon': no_integer"),
         (
+            {"headers": {"CC": None}},
+            'invalid message: {unacceptable_type_in_header,"CC",void}',
+        ),
+        (
             {"headers": {"CC": "text"}},
             'invalid message: {unacceptable_type_in_header,"CC",longstr}',
         ),
@@ -174,6 +178,8 @@ def test_good_expirations(text):
         ("1.5", '{leftover_string,".5"}'),
         ("-1", "{value_negative,-1}"),
         ("315360000001", "{value_too_large,315360000001}"),
+        ("9" * 18, "{value_too_large," + "9" * 18 + "}"),
+        ("9" * 19, "{value_too_large,\n" + " " * 43 + "9" * 19 + "}"),
     ],
 )
 def test_bad_expirations(text, reason):
