@@ -33,6 +33,7 @@ from broker.pattern import BadPattern
 from broker.queue.settings import QueueDeclaration
 from broker.vhost import Edge, ExchangeDeclaration
 from protocol.errors import AmqpError
+from protocol.table import from_json
 
 if TYPE_CHECKING:
     from broker.auth import Auth
@@ -148,7 +149,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _arguments(entry: Entry) -> FieldTable:
-    value = entry.get("arguments") or {}
+    value = from_json(entry.get("arguments") or {})
     if not isinstance(value, dict):
         raise ImportRefused("arguments must be an object")
     return value

@@ -64,7 +64,7 @@ def _run(words: list[str]) -> int:
 
         sys.stdout.write(command_usage(_program(), name) + "\n")
         return OK
-    _check(name, command, args, parsed)
+    _check(name, command, args, parsed, " ".join(words))
     return _execute(name, command, args, parsed)
 
 
@@ -78,8 +78,8 @@ def _without_command(parsed: Parsed) -> int:
     return OK if "help" in parsed.flags else USAGE
 
 
-def _check(name: str, command: Command, args: list[str], parsed: Parsed) -> None:
-    """Refuse what cannot be run. Raises: CliError 64."""
+def _check(name: str, command: Command, args: list[str], parsed: Parsed, given_words: str) -> None:
+    """Refuse what cannot be run, showing all words that were given. Raises: CliError 64."""
     given = [*parsed.values, *parsed.flags]
     wrong = [
         *parsed.unknown,
@@ -98,9 +98,9 @@ def _check(name: str, command: Command, args: list[str], parsed: Parsed) -> None
                 f"Invalid options for this command:\n\n--formatter : {formatter} (one of {known})",
             )
     if len(args) < command.least:
-        raise _argument_error(name, args, "not enough arguments.")
+        raise _argument_error(name, given_words, "not enough arguments.")
     if len(args) > command.most:
-        raise _argument_error(name, args, "too many arguments.")
+        raise _argument_error(name, given_words, "too many arguments.")
 
 
 def _usage_error(name: str, text: str) -> CliError:
@@ -109,8 +109,7 @@ def _usage_error(name: str, text: str) -> CliError:
     return CliError(USAGE, f"{text}\n\n{command_usage(_program(), name)}")
 
 
-def _argument_error(name: str, args: list[str], reason: str) -> CliError:
-    shown = " ".join([name, *args])
+def _argument_error(name: str, shown: str, reason: str) -> CliError:
     return _usage_error(name, f"Error (argument validation): {reason}\nArguments given:\n\t{shown}")
 
 

@@ -33,6 +33,7 @@ from broker.trace import Tracer
 from broker.vhost import Edge, ExchangeDeclaration
 from management import status
 from management.reply import ApiError, Call, bad_request, not_found
+from protocol.table import from_json
 from storage.errors import StorageError
 
 COMMIT_TIMEOUT_S = 10.0
@@ -121,7 +122,7 @@ def declare_queue(
             name=name,
             durable=durable,
             auto_delete=auto_delete,
-            arguments=with_default_type(arguments, owner.default_queue_type),
+            arguments=with_default_type(from_json(arguments), owner.default_queue_type),
         )
     )
     _staged(node)
@@ -164,7 +165,7 @@ def declare_exchange(
             durable=durable,
             auto_delete=auto_delete,
             internal=internal,
-            arguments=arguments,
+            arguments=from_json(arguments),
         )
     )
     _staged(node)
@@ -195,7 +196,7 @@ def bind(
         "queue" if kind == "queue" else "exchange",
         name,
         key.encode("utf-8", "surrogateescape"),
-        arguments,
+        from_json(arguments),
     )
     node.vhosts[vhost].bind(edge)
     _staged(node)

@@ -102,7 +102,8 @@ async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
         raise ApiError(
             400,
             "invalid_pagination_parameters",
-            f"Invalid pagination parameters: page number {page}, page size {size}",
+            f"Invalid pagination parameters: page number {page},"
+            f" page size {call.query('page_size', 'undefined')}",
         )
     filtered = _sorted(call, await _named(call, rows), sort)
     pages = max(1, -(-len(filtered) // size))

@@ -16,6 +16,7 @@ from management import commands
 from management.reply import ApiError, bad_request
 from protocol import properties as basic
 from protocol.codec import join_exrk, split_exrk
+from protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
 NAMES = (
@@ -65,7 +66,7 @@ def _properties(given: dict[str, Any]) -> Any:
         elif name == "headers":
             if not isinstance(value, dict):
                 raise bad_request("headers must be an object")
-            values[name] = value
+            values[name] = from_json(value)
         else:
             values[name] = str(value)
     return basic.Properties(**values)

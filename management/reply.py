@@ -22,6 +22,7 @@ T = TypeVar("T")
 ROWS_PER_TURN = 200
 # Replies with fewer rows than this are turned into text at once, longer ones in a thread.
 ROWS_INLINE = 500
+ERLANG_COLUMNS = 78
 
 
 class ApiError(Exception):
@@ -197,4 +198,8 @@ def require_keys(body: dict[str, Any], *names: str) -> None:
     """All missing keys at once, in RabbitMQ's words."""
     missing = [name for name in names if name not in body]
     if missing:
-        raise bad_request("[" + ",".join(f"{{key_missing,{name}}}" for name in missing) + "]")
+        told = [f"{{key_missing,{name}}}" for name in missing]
+        flat = f"[{','.join(told)}]"
+        # Erlang's printer puts each on a line of its own when they do not fit on one.
+        broken = ",\n ".join(told)
+        raise bad_request(flat if len(flat) <= ERLANG_COLUMNS else f"[{broken}]")

@@ -27,7 +27,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias, Union
+from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 from protocol.constants import TABLE_DEPTH_MAX, TABLE_FIELDS_MAX, TABLE_SIZE_MAX
 
@@ -315,6 +315,17 @@ def equivalent(current: FieldValue, received: FieldValue) -> bool:
     if _type_class(current) == _type_class(received):
         return current == received
     return _term_class(current) == _term_class(received) and _octets(current) == _octets(received)
+
+
+def from_json(value: Any) -> Any:
+    """A value that came as JSON: RabbitMQ makes every whole number of it a long."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Long(value)
+    if isinstance(value, list):
+        return [from_json(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): from_json(item) for key, item in value.items()}
+    return value
 
 
 def value_text(value: FieldValue) -> str:

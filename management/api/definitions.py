@@ -16,7 +16,7 @@ from management.aio import web
 from management.reply import Call, Route, bad_request, no_content, reply
 
 Row = dict[str, Any]
-QUEUE_KEYS = ("name", "vhost", "durable", "auto_delete", "arguments", "type")
+QUEUE_KEYS = ("name", "vhost", "durable", "auto_delete", "arguments")
 EXCHANGE_KEYS = ("name", "vhost", "type", "durable", "auto_delete", "internal", "arguments")
 BINDING_KEYS = ("source", "vhost", "destination", "destination_type", "routing_key", "arguments")
 
@@ -50,17 +50,11 @@ def document(node: Any, vhost: str | None = None) -> Row:
             row["destination_type"] == "queue" and (row["vhost"], row["destination"]) in exclusive
         )
     ]
-    shared: Row = {
-        "rabbit_version": status.RABBITMQ_VERSION,
-        "rabbitmq_version": status.RABBITMQ_VERSION,
-        "product_name": status.PRODUCT_NAME,
-        "product_version": status.RABBITMQ_VERSION,
-    }
     if vhost is not None:
         for row in (*queues, *exchanges, *bindings):
             del row["vhost"]
         return {
-            **shared,
+            "rabbit_version": status.RABBITMQ_VERSION,
             "parameters": inspect.parameters(node, vhost),
             "policies": inspect.policies(node, vhost),
             "queues": queues,
@@ -68,7 +62,10 @@ def document(node: Any, vhost: str | None = None) -> Row:
             "bindings": bindings,
         }
     return {
-        **shared,
+        "rabbit_version": status.RABBITMQ_VERSION,
+        "rabbitmq_version": status.RABBITMQ_VERSION,
+        "product_name": status.PRODUCT_NAME,
+        "product_version": status.RABBITMQ_VERSION,
         "users": inspect.users(node),
         "vhosts": [
             {

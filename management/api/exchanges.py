@@ -125,7 +125,7 @@ def _payload(body: dict[str, Any]) -> bytes:
     if body["payload_encoding"] == "string":
         return text.encode("utf-8")
     if body["payload_encoding"] != "base64":
-        raise bad_request(["unknown_encoding", body["payload_encoding"]])
+        raise bad_request(["unsupported_encoding", body["payload_encoding"]])
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:

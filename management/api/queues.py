@@ -14,6 +14,7 @@ from management import commands, messages
 from management.aio import web
 from management.listing import project, reply_list
 from management.reply import (
+    ApiError,
     Call,
     Route,
     bad_request,
@@ -88,7 +89,7 @@ async def queue(call: Call) -> web.Response:
 
 async def declare(call: Call) -> web.Response:
     """PUT: 201 when it is new, 204 when it was there with the same properties."""
-    vhost, name, body = call.vhost(), call.path("name"), await call.body()
+    vhost, name, body = call.target_vhost(), call.path("name"), await call.body()
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
@@ -129,11 +130,13 @@ async def purge(call: Call) -> web.Response:
 async def get(call: Call) -> web.Response:
     """POST get: take messages and acknowledge or requeue them as asked."""
     vhost, name, body = call.vhost(), call.path("name"), await call.body()
+    if name not in call.node.vhosts[vhost].queues:
+        raise ApiError(404, "not_found", "queue_not_found")
     require_keys(body, "count", "ackmode", "encoding")
     if body["ackmode"] not in ACK_MODES:
         raise bad_request(["unknown_ackmode", body["ackmode"]])
     if body["encoding"] not in ("auto", "base64"):
-        raise bad_request(["unknown_encoding", body["encoding"]])
+        raise bad_request("Unsupported encoding. Please use auto or base64.")
     truncate = number_of(body, "truncate") if "truncate" in body else None
     commands.queue_of(call.node, vhost, name)
     commands.require(call, vhost, "read", "queue", name)

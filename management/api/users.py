@@ -108,10 +108,11 @@ async def permission(call: Call) -> web.Response:
 
 async def put_permission(call: Call) -> web.Response:
     """PUT all three."""
-    body, vhost, name = await call.body(), call.vhost(), call.path("user")
+    body, name = await call.body(), call.path("user")
+    if call.path("vhost") not in call.node.vhosts or name not in call.node.auth.users:
+        raise bad_request("vhost_or_user_not_found")
+    vhost = call.vhost()
     require_keys(body, "configure", "write", "read")
-    if name not in {row["name"] for row in inspect.users(call.node)}:
-        raise bad_request("user_not_found")
     is_new = not inspect.permissions(call.node, vhost, name)
     commands.put_permission(
         call.node, vhost, name, [str(body[key]) for key in ("configure", "write", "read")]

@@ -201,6 +201,12 @@ def test_equivalence(current: object, received: object, is_same: bool) -> None:
     assert table.equivalent(current, received) is is_same
 
 
+def test_whole_numbers_of_json_are_longs() -> None:
+    found = table.from_json({"a": 1, "b": [True, 2.5, {"c": 3}], "d": None})
+    assert found == {"a": 1, "b": [True, 2.5, {"c": 3}], "d": None}
+    assert [type(found["a"]), type(found["b"][0]), type(found["b"][2]["c"])] == [Long, bool, Long]
+
+
 def test_texts() -> None:
     assert (
         table.inequivalent_text(10, None)

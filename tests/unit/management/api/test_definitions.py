@@ -18,6 +18,8 @@ def test_export_of_a_vhost_does_not_name_it(served: Served) -> None:
     document = served.get("/api/definitions/%2F")
     assert "users" not in document
     assert "vhost" not in document["queues"][0]
+    assert "rabbit_version" in document
+    assert "product_name" not in document
 
 
 def test_exclusive_queues_stay_out(served: Served) -> None:

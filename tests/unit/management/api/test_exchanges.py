@@ -39,11 +39,16 @@ def test_bindings_of_an_exchange(served: Served) -> None:
 
 def test_publish_checks_its_body(served: Served) -> None:
     path = "/api/exchanges/%2F/amq.topic/publish"
-    assert "key_missing,payload" in served.api("POST", path, {}).body["reason"]
+    assert served.api("POST", path, {}).body["reason"] == (
+        "[{key_missing,properties},\n {key_missing,routing_key},\n {key_missing,payload},\n"
+        " {key_missing,payload_encoding}]"
+    )
     body = {"properties": {}, "routing_key": "k", "payload": "!", "payload_encoding": "base64"}
     assert served.api("POST", path, body).body["reason"] == ["not_base64", "!"]
     gone = served.api("POST", "/api/exchanges/%2F/nosuch/publish", body)
     assert gone.body["reason"] == "404 NOT_FOUND - no exchange 'nosuch' in vhost '/'"
+    odd = served.api("POST", path, {**body, "payload_encoding": "odd"})
+    assert odd.body["reason"] == ["unsupported_encoding", "odd"]
     assert served.api("POST", path, {**body, "payload_encoding": "string"}).body == {
         "routed": False
     }

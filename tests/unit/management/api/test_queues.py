@@ -78,6 +78,22 @@ def test_get_checks_its_body(served: Served) -> None:
     )
     body = {"count": "1", "ackmode": "bogus", "encoding": "auto"}
     assert served.api("POST", path, body).status == 400
+    body = {"count": "1", "ackmode": "ack_requeue_true", "encoding": "bogus"}
+    reason = "Unsupported encoding. Please use auto or base64."
+    assert served.api("POST", path, body).body["reason"] == reason
+    missing = served.api("POST", "/api/queues/%2F/nosuch/get", body)
+    assert (missing.status, missing.body["reason"]) == (404, "queue_not_found")
+
+
+def test_a_queue_in_a_vhost_that_is_not_there(served: Served) -> None:
+    answer = served.api("PUT", "/api/queues/nope/q", {})
+    assert (answer.status, answer.body) == (404, {"error": "not_found", "reason": "vhost_not_found"})
+
+
+def test_whole_numbers_in_arguments_are_longs(served: Served) -> None:
+    served.api("PUT", "/api/queues/%2F/counted", {"arguments": {"x-max-length": 5}})
+    answer = served.api("PUT", "/api/queues/%2F/counted", {})
+    assert "current is the value '5' of type 'long'" in answer.body["reason"]
 
 
 def test_bindings_of_a_queue(served: Served) -> None:

@@ -30,6 +30,9 @@ def test_permissions(served: Served) -> None:
     path = "/api/permissions/%2F/bob"
     assert "key_missing,write" in served.api("PUT", path, {"configure": ""}).body["reason"]
     patterns = {"configure": "^a", "write": ".*", "read": ""}
+    for other in ("/api/permissions/nope/bob", "/api/permissions/%2F/nobody"):
+        refused = served.api("PUT", other, patterns)
+        assert (refused.status, refused.body["reason"]) == (400, "vhost_or_user_not_found")
     assert served.api("PUT", path, patterns).status == 201
     assert served.api("PUT", path, patterns).status == 204
     assert served.get(path)["configure"] == "^a"

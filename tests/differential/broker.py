@@ -1,0 +1,229 @@
+"""What a scenario may ask of a broker: connections, HTTP, commands, and things that are gone afterwards.
+
+State: what the running scenario opened and made, undone in reverse order by `finish`.
+Callers: scenarios; built by the runner, one for RabbitMQ and one for BurrowMQ.
+Invariants: both brokers are given the same calls; answers are made comparable only in `made_comparable`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pika
+
+from tests.differential.peer import Link, Peer, wait_for
+from tests.support.wire_client import WireClient
+
+COMMAND_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one broker is."""
+
+    product: str
+    amqp_port: int
+    http_port: int
+    command: Sequence[str]
+    environment: Mapping[str, str] | None = None
+
+
+class Broker:
+    """One of the two, for one scenario."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._made: set[tuple[str, str]] = set()
+        self._links: list[Link] = []
+        self._undo = contextlib.ExitStack()
+
+    # ---- AMQP -------------------------------------------------------------------------------------------
+
+    def link(self, **options: Any) -> Link:
+        """Open a connection; it may have been refused (`refusal`)."""
+        link = Link(self.place.amqp_port, **options)
+        self._links.append(link)
+        return link
+
+    def peer(self, **options: Any) -> Peer:
+        """Return channel 1 of a new connection."""
+        return Peer(self.link(**options), 1, self._made)
+
+    def wire(self) -> WireClient:
+        """Return a bare socket, nothing sent yet."""
+        client = WireClient("127.0.0.1", self.place.amqp_port)
+        self._undo.callback(client.socket.close)
+        return client
+
+    def pika(self, **options: Any) -> pika.BlockingConnection:
+        """Open a connection with pika."""
+        parameters = pika.ConnectionParameters("127.0.0.1", self.place.amqp_port, **options)
+        connection = pika.BlockingConnection(parameters)
+        self._undo.callback(_close_quietly, connection)
+        return connection
+
+    # ---- management ----------------------------------------------------------------------------------------
+
+    def http(
+        self,
+        verb: str,
+        path: str,
+        body: Any = None,
+        *,
+        user: str = "guest",
+        password: str = "guest",
+    ) -> tuple[int, Any]:
+        """Return status and decoded body of one request below /api."""
+        client = http.client.HTTPConnection("127.0.0.1", self.place.http_port, timeout=30)
+        token = base64.b64encode(f"{user}:{password}".encode()).decode()
+        data = body if isinstance(body, str | None) else json.dumps(body)
+        try:
+            client.request(
+                verb,
+                f"/api/{path}",
+                data,
+                {"Authorization": f"Basic {token}", "Content-Type": "application/json"},
+            )
+            answer = client.getresponse()
+            text = answer.read().decode("utf-8", "replace")
+        finally:
+            client.close()
+        try:
+            return answer.status, json.loads(text) if text else None
+        except json.JSONDecodeError:
+            return answer.status, text
+
+    def fields(self, path: str, *names: str) -> dict[str, Any]:
+        """Return some fields of an object; a field that is not there is "absent"."""
+        status, found = self.http("GET", path)
+        if status != 200 or not isinstance(found, dict):
+            return {"status": status, "body": found}
+        return {name: found.get(name, "absent") for name in names}
+
+    def wait_http(self, path: str, is_enough: Callable[[Any], bool], timeout_s: float = 8.0) -> Any:
+        """Ask for an object until it is enough: statistics come with a delay."""
+        return wait_for(lambda: self.http("GET", path)[1], is_enough, timeout_s)
+
+    def ctl(self, *words: str) -> dict[str, Any]:
+        """Run a command; its status and what it printed."""
+        done = subprocess.run(
+            [*self.place.command, *words],
+            env=None if self.place.environment is None else dict(self.place.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_TIMEOUT_S,
+        )
+        error = done.stderr.replace("rabbitmqctl", "burrowctl")
+        return {"status": done.returncode, "output": done.stdout, "error": error}
+
+    # ---- made for a scenario, gone after it ------------------------------------------------------------------
+
+    def policy(
+        self,
+        name: str,
+        pattern: str,
+        definition: Mapping[str, Any],
+        *,
+        operator: bool = False,
+        **more: Any,
+    ) -> tuple[int, Any]:
+        """Set a policy on the vhost /; `apply_to` and `priority` as options."""
+        kind = "operator-policies" if operator else "policies"
+        path = f"{kind}/%2F/{quote(name, '')}"
+        body = {"pattern": pattern, "definition": definition}
+        body |= {key.replace("_", "-"): value for key, value in more.items()}
+        self._undo.callback(self.http, "DELETE", path)
+        return self.http("PUT", path, body)
+
+    def clear_policy(self, name: str, *, operator: bool = False) -> tuple[int, Any]:
+        """Clear a policy of the vhost /."""
+        kind = "operator-policies" if operator else "policies"
+        return self.http("DELETE", f"{kind}/%2F/{quote(name, '')}")
+
+    def vhost(self, name: str, **metadata: Any) -> str:
+        """Make a virtual host."""
+        self.http("PUT", f"vhosts/{quote(name, '')}", metadata)
+        self._undo.callback(self.http, "DELETE", f"vhosts/{quote(name, '')}")
+        return name
+
+    def user(self, name: str, tags: str = "", permissions: Sequence[str] | None = None) -> str:
+        """Make a user with the password of his name; permissions (configure, write, read) on /."""
+        self.http("PUT", f"users/{name}", {"password": name, "tags": tags})
+        self._undo.callback(self.http, "DELETE", f"users/{name}")
+        if permissions is not None:
+            self.permit(name, *permissions)
+        return name
+
+    def permit(self, user: str, configure: str, write: str, read: str, vhost: str = "/") -> None:
+        """Grant permissions."""
+        body = {"configure": configure, "write": write, "read": read}
+        self.http("PUT", f"permissions/{quote(vhost, '')}/{user}", body)
+
+    def also(self, undo: Callable[..., Any], *arguments: Any) -> None:
+        """Call this after the scenario."""
+        self._undo.callback(undo, *arguments)
+
+    def forget(self, kind: str, name: str) -> None:
+        """Delete this queue or exchange after the scenario (made by other means than a peer)."""
+        self._made.add((kind, name))
+
+    def finish(self) -> None:
+        """Close what is open and delete what was made."""
+        for link in self._links:
+            link.close()
+        self._undo.close()
+        if self._made:
+            cleaner = Peer(Link(self.place.amqp_port), 1, set())
+            for kind, name in sorted(self._made):
+                (cleaner.delete if kind == "queue" else cleaner.delete_exchange)(name)
+            cleaner.link.close()
+
+
+def _close_quietly(connection: pika.BlockingConnection) -> None:
+    with contextlib.suppress(pika.exceptions.AMQPError, OSError):
+        connection.close()
+
+
+_NAMES = (
+    (re.compile(r"amq\.gen-[A-Za-z0-9_-]{22}"), "amq.gen-*"),
+    (re.compile(r"amq\.ctag-[A-Za-z0-9_-]{22}"), "amq.ctag-*"),
+    (re.compile(r"amq\.rabbitmq\.reply-to\.[A-Za-z0-9+/=_.-]+"), "amq.rabbitmq.reply-to.*"),
+    (re.compile(r"127\.0\.0\.1:\d{4,5}"), "127.0.0.1:<port>"),
+    (re.compile(r"<[\w@.-]+\.\d+\.\d+\.\d+>|<\d+\.\d+\.\d+>"), "<pid>"),
+    (re.compile(rf"\b(?:rabbit|n\d+)@(?:localhost|{re.escape(socket.gethostname())})"), "<node>"),
+)
+
+
+def made_comparable(record: Any) -> Any:
+    """Replace what no two brokers can have in common: made-up names, ports, process ids, the present time."""
+    match record:
+        case dict():
+            return {key: made_comparable(value) for key, value in record.items()}
+        case list() | tuple():
+            return [made_comparable(value) for value in record]
+        case bytes():
+            return made_comparable(record.decode("utf-8", "backslashreplace"))
+        case str():
+            for pattern, name in _NAMES:
+                record = pattern.sub(name, record)
+            return _without_time(record)
+    return record
+
+
+def _without_time(text: str) -> str:
+    tag, _, value = text.partition(":")
+    if tag == "T" and value.isdigit() and abs(int(value) - time.time()) < 600:
+        return "T:<now>"
+    return text
