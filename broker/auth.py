@@ -15,19 +15,20 @@ Source: RabbitMQ's rabbit_access_control, rabbit_auth_backend_internal, rabbit_p
 from __future__ import annotations
 
 import binascii
+import functools
 import hashlib
 import hmac
 import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from broker.pattern import Pattern, compile_pattern
 from broker.resource import ResourceKind, describe, row_key
 from protocol.errors import AccessRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from broker.clock import Entropy
     from broker.resource import DefinitionLog
@@ -40,6 +41,13 @@ ANSWERS_MAX = 4096
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
 SHA256 = "rabbit_password_hashing_sha256"
 SHA512 = "rabbit_password_hashing_sha512"
+MD5 = "rabbit_password_hashing_md5"
+_DIGESTS: dict[str, Callable[..., Any]] = {
+    SHA256: hashlib.sha256,
+    SHA512: hashlib.sha512,
+    MD5: functools.partial(hashlib.md5, usedforsecurity=False),  # exports of RabbitMQ up to 3.5
+}
+ALGORITHMS = frozenset(_DIGESTS)
 
 
 class LoginRefused(Exception):
@@ -86,12 +94,22 @@ def password_fits(user: User, password: str) -> bool:
         raw = b64decode(user.password_hash, validate=True)
     except binascii.Error:
         return False
-    digest = hashlib.sha512 if user.hashing_algorithm == SHA512 else hashlib.sha256
+    digest = _DIGESTS.get(user.hashing_algorithm, hashlib.sha256)
     if not password or len(raw) != SALT_SIZE + digest().digest_size:
         return False
     salt, kept = raw[:SALT_SIZE], raw[SALT_SIZE:]
     given = digest(salt + password.encode("utf-8", "surrogateescape")).digest()
     return hmac.compare_digest(kept, given)
+
+
+def algorithm_of(password_hash: str) -> str:
+    """The algorithm of a hash that does not name it: each makes another length.
+
+    Raises: ValueError when the text is not base64.
+    """
+    size = len(b64decode(password_hash, validate=True)) - SALT_SIZE
+    found = (name for name, digest in _DIGESTS.items() if digest().digest_size == size)
+    return next(found, SHA256)
 
 
 class Auth:

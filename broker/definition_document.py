@@ -13,12 +13,13 @@ Source: rabbit_definitions, rabbit_mgmt_wm_definitions (3.13).
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from broker import parameters
-from broker.auth import Permission, TopicPermission
+from broker.auth import ALGORITHMS, SHA256, Permission, TopicPermission, algorithm_of
 from broker.definitions import create_vhost, put_vhost
 from broker.exchange import TYPES
 from broker.parameter_rules import (
@@ -175,13 +176,13 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
     known = auth.users.get(name)
     tags = _texts(entry.get("tags", []))
     if "password_hash" in entry or "password" not in entry:
-        algorithm = entry.get("hashing_algorithm")
-        auth.put_user(
-            name,
-            _text(entry, "password_hash", ""),
-            tags,
-            *([algorithm] if isinstance(algorithm, str) else []),
-        )
+        password_hash, algorithm = _text(entry, "password_hash", ""), SHA256
+        # Exports of RabbitMQ up to 3.6.0 do not name it. A hash that is none logs nobody in, as in RabbitMQ.
+        with contextlib.suppress(ValueError):
+            algorithm = str(entry.get("hashing_algorithm") or algorithm_of(password_hash))
+        if algorithm not in ALGORITHMS:
+            raise ImportRefused(["unknown_hashing_algorithm", algorithm])
+        auth.put_user(name, password_hash, tags, algorithm)
     else:
         if known is None:
             auth.set_password(name, _text(entry, "password"))

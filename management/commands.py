@@ -14,7 +14,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker import certificate, inspect, parameters
-from broker.auth import SALT_SIZE, LoginRefused, Permission, TopicPermission, hash_password
+from broker.auth import (
+    ALGORITHMS,
+    SALT_SIZE,
+    LoginRefused,
+    Permission,
+    TopicPermission,
+    algorithm_of,
+    hash_password,
+)
 from broker.definition_document import ImportRefused, import_steps
 from broker.definitions import create_vhost, put_vhost
 from broker.parameter_rules import (
@@ -276,15 +284,27 @@ def set_tracing(node: Any, name: str, is_on: bool) -> None:
 
 
 def put_user(
-    node: Any, name: str, password: str | None, password_hash: str | None, tags: list[str]
+    node: Any,
+    name: str,
+    password: str | None,
+    password_hash: str | None,
+    tags: list[str],
+    algorithm: str | None = None,
 ) -> bool:
-    """Make or change a user; whether it is new. Neither password nor hash: no password logs in."""
+    """Make or change a user; whether it is new. Neither password nor hash: no password logs in. Raises: ApiError."""
     is_new = name not in node.auth.users
     if password:
         node.auth.set_password(name, password)
         node.auth.set_tags(name, tuple(tags))
     else:
-        node.auth.put_user(name, password_hash or "", tuple(tags))
+        password_hash = password_hash or ""
+        try:
+            algorithm = algorithm or algorithm_of(password_hash)
+        except ValueError as error:
+            raise bad_request(["not_base64", password_hash]) from error
+        if algorithm not in ALGORITHMS:
+            raise bad_request(["unknown_hashing_algorithm", algorithm])
+        node.auth.put_user(name, password_hash, tuple(tags), algorithm)
     _staged(node)
     return is_new
 

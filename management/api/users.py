@@ -67,6 +67,7 @@ async def put(call: Call) -> web.Response:
         None if password is None else str(password),
         None if hashed is None else str(hashed),
         _tags(body["tags"]),
+        body.get("hashing_algorithm"),
     )
     return created() if is_new else no_content()
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from broker import auth as auth_module
-from broker.auth import SHA512, Auth, LoginRefused, Permission, TopicPermission, User, hash_password
+from broker.auth import (
+    MD5,
+    SHA256,
+    SHA512,
+    Auth,
+    LoginRefused,
+    Permission,
+    TopicPermission,
+    User,
+    algorithm_of,
+    hash_password,
+)
 from broker.definitions import EVERYTHING
 from broker.pattern import BadPattern
 from protocol.errors import AccessRefused
@@ -55,6 +66,29 @@ def test_an_imported_sha512_hash_fits() -> None:
     auth = make_auth()
     auth.put_user("bob", stored, hashing_algorithm=SHA512)
     assert auth.authenticate("bob", "pw", is_loopback=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"), [("md5", MD5), ("sha256", SHA256), ("sha512", SHA512)]
+)
+def test_a_hash_tells_its_algorithm_by_its_length(name: str, algorithm: str) -> None:
+    import hashlib
+    from base64 import b64encode
+
+    salt = b"salt"
+    stored = b64encode(salt + hashlib.new(name, salt + b"pw").digest()).decode()
+    assert algorithm_of(stored) == algorithm
+    auth = make_auth()
+    auth.put_user("bob", stored, hashing_algorithm=algorithm_of(stored))
+    assert auth.authenticate("bob", "pw", is_loopback=True)
+    with pytest.raises(LoginRefused):
+        auth.authenticate("bob", "wrong", is_loopback=True)
+
+
+def test_what_is_no_hash_has_no_algorithm() -> None:
+    assert algorithm_of("") == algorithm_of("AAAA") == SHA256
+    with pytest.raises(ValueError, match=r"."):
+        algorithm_of("not base64!")
 
 
 def test_the_repr_of_a_user_hides_the_hash() -> None:

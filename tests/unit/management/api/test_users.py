@@ -47,3 +47,25 @@ def test_bulk_delete(served: Served) -> None:
     served.api("PUT", "/api/users/a", {"password": "x", "tags": []})
     assert served.api("POST", "/api/users/bulk-delete", {"users": ["a", "nosuch"]}).status == 204
     assert [row["name"] for row in served.get("/api/users")] == ["guest"]
+
+
+def test_hashes_of_every_algorithm_survive_a_change_of_tags(served: Served) -> None:
+    import hashlib
+    from base64 import b64encode
+
+    for name in ("md5", "sha256", "sha512"):
+        stored = b64encode(b"salt" + hashlib.new(name, b"saltpw").digest()).decode()
+        body = {"password_hash": stored, "tags": ["management"]}
+        assert served.api("PUT", f"/api/users/{name}", body).status == 201
+        assert served.ctl("set_user_tags", name, "monitoring").code == 0
+        assert served.get(f"/api/users/{name}")["hashing_algorithm"].endswith(name)
+        answer = served.api("GET", "/api/whoami", login=f"{name}:pw")
+        assert (answer.status, answer.body["name"]) == (200, name)
+
+
+def test_what_is_no_hash_is_refused(served: Served) -> None:
+    for body in (
+        {"password_hash": "notb64", "tags": ""},
+        {"password_hash": "", "tags": "", "hashing_algorithm": "rot13"},
+    ):
+        assert served.api("PUT", "/api/users/u", body).status == 400
