@@ -21,6 +21,14 @@ class Open(NamedTuple):
     vhost: str
     name: str
     durable: bool
+    version: int = 2
+
+
+class SetVersion(NamedTuple):
+    """The queue's files are to be of this version; what it has is converted."""
+
+    queue_id: int
+    version: int
 
 
 class Append(NamedTuple):
@@ -74,7 +82,9 @@ class DropUnclaimed(NamedTuple):
     queue_id: int
 
 
-Command = Open | Append | Ack | AckMany | Discard | Delete | DeleteVhost | DropUnclaimed
+Command = (
+    Open | SetVersion | Append | Ack | AckMany | Discard | Delete | DeleteVhost | DropUnclaimed
+)
 
 
 @dataclass(slots=True)

@@ -19,10 +19,18 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
+from storage import queue_convert
 from storage.backup import Cut, make_backup, take_cut
 from storage.batch import Batch, ReadRequest
 from storage.compaction import CompactionPlan
-from storage.errors import DiskFull, NoDescriptors, StorageError, StoreClosed, SyncFailed
+from storage.errors import (
+    DiskFull,
+    NoDescriptors,
+    ReadFailed,
+    StorageError,
+    StoreClosed,
+    SyncFailed,
+)
 from storage.message_store import MessageStore
 from storage.recovery import save_clean
 from storage.types import BackupJob, LoadedMessage, Post
@@ -34,6 +42,11 @@ _COMPACTION_CHECK_S = 0.25
 # Between two slices of copying, so that a compaction takes a share of the disk and never all of it.
 _COPY_PAUSE_S = 0.005
 _INLINE_RETRIES = 1000
+# A journal is gone after two syncs; one that was on its way out before takes as many.
+_JOURNAL_SYNCS = 6
+# A busy store gives conversion a third of its time, and waits so long after one that came to nothing.
+_CONVERT_SHARE = 2.0
+_CONVERT_RETRY_S = 0.2
 
 Ends = dict[int, tuple[int, int]]
 
@@ -104,7 +117,7 @@ class _Work:
                 with self.lock:
                     writer.rescue(batch, [], str(error))
         is_waited_for = batch.sync and self._is_synced_first
-        if is_waited_for or writer.unsynced_bytes > self._unsynced_limit:
+        if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
             self.sync(batch, wait_for_space)
 
     def _release_files(
@@ -172,6 +185,37 @@ class _Work:
         """What of the idle work a busy store must do too. Without room for it, it stays to be done."""
         with self.lock, contextlib.suppress(DiskFull):
             self.writer.upkeep()
+
+    def convert(self) -> bool:
+        """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
+        conversion = self.writer.conversion
+        filesystem = self.writer.context.filesystem
+        try:
+            for _ in range(_JOURNAL_SYNCS):
+                with self.lock:
+                    is_waiting = conversion.begin()
+                if not is_waiting:
+                    break
+                self.sync(None)
+            else:
+                return False
+            with self.lock:
+                prepared = conversion.prepare()
+            queue_convert.sync(filesystem, prepared)
+        except DiskFull:
+            return False
+        except (
+            ReadFailed,
+            SyncFailed,
+        ) as error:  # of new files: nothing is lost, the old ones go on
+            with self.lock:
+                conversion.abandon()
+                conversion.give_up_chosen()
+            self.writer.context.observer.sync_failed("conversion", str(error))
+            return False
+        with self.lock:
+            conversion.publish()
+        return bool(prepared)
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
         """Read; the lock is held for planning only."""
@@ -262,11 +306,13 @@ class InlineBackend:
         self._client = client
 
     def submit(self, batch: Batch) -> None:
-        """Apply a batch and report it."""
+        """Apply a batch and report it, then go on with what is being converted."""
         self._apply(batch)
         if batch.backup is not None and (cut := self._work.cut(batch.backup)) is not None:
             self._work.back_up(cut, batch.backup, lambda _: False)
         self._client.batch_finished(batch)
+        if self._work.writer.conversion.queue_count:
+            self._work.convert()
 
     def _apply(self, batch: Batch) -> None:
         failures = 0
@@ -288,8 +334,10 @@ class InlineBackend:
         return self._work.read(request)
 
     def idle(self) -> None:
-        """Idle work, and every compaction that is worth it."""
+        """Idle work, all conversion, and every compaction that is worth it."""
         self._work.idle()
+        while self._work.writer.conversion.queue_count and self._work.convert():
+            pass
         while (chosen := self._work.next_plan(is_idle=True)) is not None:
             store, plan = chosen
             is_copied = False
@@ -337,6 +385,7 @@ class ThreadedBackend:
         self._failure: str | None = None
         self._next_check = 0.0
         self._next_upkeep = 0.0
+        self._next_conversion = 0.0
         self._copier: threading.Thread | None = None
         self._backup: threading.Thread | None = None
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
@@ -397,8 +446,10 @@ class ThreadedBackend:
         """Do one thing; False after the last."""
         is_waiting = self._failure is None and self._work.writer.is_dirty()
         try:
-            item = self._inbox.get(timeout=self._idle_s if is_waiting else None)
+            item = self._inbox.get(timeout=self._patience_s() if is_waiting else None)
         except queue.Empty:
+            if self._convert():
+                return True
             self._work.idle()
             self._start_compaction(is_idle=True)
             return True
@@ -417,7 +468,31 @@ class ThreadedBackend:
                 self._start_compaction(is_idle=self._inbox.empty())
             return True
         self._apply(item)
+        self._convert()
         return True
+
+    def _patience_s(self) -> float:
+        """How long to wait for a batch before the idle work."""
+        if not self._work.writer.conversion.queue_count:
+            return self._idle_s
+        return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
+
+    def _convert(self) -> bool:
+        """Do a slice of conversion if it is time for one; False when there was none to do."""
+        began = time.monotonic()
+        if not self._work.writer.conversion.queue_count or began < self._next_conversion:
+            return False
+        is_done = self._work.convert()
+        now = time.monotonic()
+        is_busy = not self._inbox.empty()
+        pause = (
+            (_CONVERT_SHARE * (now - began) if is_busy else 0.0) if is_done else _CONVERT_RETRY_S
+        )
+        self._next_conversion = now + pause
+        if now >= self._next_upkeep:
+            self._next_upkeep = now + 2 * self._idle_s
+            self._work.upkeep()
+        return is_done
 
     def _apply(self, batch: Batch) -> None:
         waited_s = 0.0

@@ -199,15 +199,16 @@ class Engine:
     # -- queues and definitions -----------------------------------------------------------------------------------
 
     def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> QueueLog:
-        """Open a queue's storage: what was recovered under that name, else an empty one."""
-        if version != 2:
-            raise ValueError(f"queue version {version} is not built")
+        """Open a queue's storage: what was recovered under that name, else an empty one.
+
+        What was recovered in files of another version is converted while the queue is in use.
+        """
         queue_id = self._next_queue_id
         self._next_queue_id += 1
         recovered = self._writer.claim(queue_id, vhost, name) if durable and self._writer else None
         log = QueueLog(self, queue_id, vhost, name, durable, recovered)
         self._logs[queue_id] = log
-        self.collect(Open(queue_id, vhost, name, durable), 0)
+        self.collect(Open(queue_id, vhost, name, durable, version), 0)
         return log
 
     def discard_unclaimed(self) -> None:

@@ -1,10 +1,14 @@
-"""One queue's storage on the disk side: its index and its store, kept in step.
+"""One queue's storage on the disk side: the index segments, each in files of one of the two versions.
 
-State: the queue's directory, made at its first message, and the two objects that own the files in it. Called by the
-writer on the disk thread; queue_read looks at it on the reader thread, under the writer's lock.
+A new segment is of the queue's version; an older one stays what it is until queue_convert has written it anew. So a
+queue may be of both versions at a time, and nothing above this module asks which.
 
-Invariants: an entry is counted only after its body and itself were written; a segment's two files are made and removed
-together (the index first when removing, so that a store without index is all that a power cut can leave).
+State: the queue's directory, made at its first message, the table of its segments, and the objects that own the files.
+Called by the writer on the disk thread; queue_read looks at it on the reader thread, under the writer's lock.
+
+Invariants: an entry is counted only after its body and itself were written; the two files of a version 2 segment are
+made and removed together (the index first when removing, so that a store without index is all that a power cut can
+leave). Longer than most modules because it is all that the writer, recovery and readers know of a queue's files.
 """
 
 from __future__ import annotations
@@ -17,7 +21,9 @@ from itertools import accumulate
 from storage import record
 from storage.errors import ReadFailed
 from storage.file_cache import FileCache, write_error
+from storage.filesystem import File
 from storage.queue_index import QueueIndex
+from storage.queue_index_v1 import JournalLimits, QueueIndexV1
 from storage.queue_segment import FLAG_PERSISTENT, KIND_SHARED, KIND_STORE, Segment, slots_of
 from storage.queue_store import QueueStore
 from storage.record import ENTRY_PRESENT, EntryColumns
@@ -33,7 +39,19 @@ _EMPTY_TAIL = 1024 * 1024
 class QueueDisk:
     """The disk side of one queue."""
 
-    __slots__ = ("cache", "directory", "durable", "index", "is_made", "name", "store", "vhost")
+    __slots__ = (
+        "_journal_limits",
+        "cache",
+        "directory",
+        "durable",
+        "index",
+        "is_made",
+        "name",
+        "store",
+        "v1",
+        "version",
+        "vhost",
+    )
 
     def __init__(
         self,
@@ -43,8 +61,10 @@ class QueueDisk:
         identity: bytes,
         entry_count: int,
         durable: bool,
+        journal_limits: JournalLimits,
     ) -> None:
         self.vhost, self.name = names
+        self.version = 2
         self.directory = directory
         self.cache = cache
         self.durable = durable
@@ -52,6 +72,29 @@ class QueueDisk:
         seed = record.crc32(directory.rpartition("/")[2].encode(), record.seed_of(identity))
         self.index = QueueIndex(directory, seed, identity, cache, entry_count)
         self.store = QueueStore(directory, seed, identity, cache)
+        self._journal_limits = journal_limits
+        self.v1: QueueIndexV1 | None = (
+            None  # its version 1 files; none while it has only had version 2
+        )
+
+    def files_v1(self) -> QueueIndexV1:
+        """Give what owns the version 1 files."""
+        if self.v1 is None:
+            index = self.index
+            self.v1 = QueueIndexV1(
+                self.directory,
+                index.seed,
+                index.identity,
+                self.cache,
+                index.entry_count,
+                self._journal_limits,
+            )
+        return self.v1
+
+    def segments_v1(self) -> list[Segment]:
+        """Give the segments of version 1, in order."""
+        segments = self.index.segments
+        return [segments[number] for number in self.index.numbers if segments[number].version == 1]
 
     def make(self) -> None:
         """Make the directory and the file that names the queue. Raises WriteFailed."""
@@ -62,7 +105,7 @@ class QueueDisk:
             if filesystem.exists(path):  # left by an attempt that ran out of space
                 filesystem.unlink(path)
             file = filesystem.create(path)
-            file.pwrite(pack_names(self.vhost, self.name), 0)
+            file.pwrite(pack_names(self.vhost, self.name, self.version), 0)
         except OSError as error:
             raise write_error(path, error) from error
         if self.durable:
@@ -85,9 +128,15 @@ class QueueDisk:
         flags, payloads, handles = record.message_columns(messages, 0, count)
         persistent, is_synced = _persistent_flags(flags)
         is_synced = is_synced and self.durable
+        if self.v1 is not None and self.v1.is_full and self.v1.can_flush:
+            self.flush_v1()  # first: it takes empty segments out of the table
         segment = self.index.segments.get(number)
         if segment is None:
-            segment = self.index.create(number, self.durable)
+            segment = self._new_segment(number)
+        if segment.version == 1:
+            columns = _columns_v1(persistent, handles, payloads, expiries)
+            self.files_v1().put(segment, first, messages, columns, self.durable)
+            return None
         end = segment.store_end
         if max(handles) < 0:
             kinds = bytes((KIND_STORE,)) * count
@@ -112,9 +161,17 @@ class QueueDisk:
         segment.store_end = end
         return segment if segment.used == self.index.entry_count else None
 
+    def _new_segment(self, number: int) -> Segment:
+        """Begin a segment of the queue's version."""
+        if self.version == 2:
+            return self.index.create(number, self.durable)
+        segment = Segment(number, version=1)
+        self.index.adopt(segment)
+        return segment
+
     def mark_synced(self, segment: Segment) -> None:
         """Note in a full segment's index how much of its store is durable: the next start need not look at it."""
-        if self.index.segments.get(segment.number) is segment:
+        if segment.version == 2 and self.index.segments.get(segment.number) is segment:
             segment.synced_end = segment.store_end
             self.index.flush_acks(segment, self.durable)
 
@@ -254,13 +311,37 @@ class QueueDisk:
     def load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read entries; a refused read is tried once more."""
         try:
-            return self.index.load(number, first, last)
+            return self._load(number, first, last)
         except OSError:
             pass
         try:
-            return self.index.load(number, first, last)
+            return self._load(number, first, last)
         except OSError as error:
-            raise ReadFailed(f"{self.index.path(number)}: {error}") from error
+            raise ReadFailed(f"{self.directory}, segment {number}: {error}") from error
+
+    def _load(self, number: int, first: int, last: int) -> EntryColumns:
+        segment = self.index.segments.get(number)
+        if segment is not None and segment.version == 1:
+            return self.files_v1().load(segment, first, last)
+        return self.index.load(number, first, last)
+
+    def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
+        """Write the entry of a live shared message again. Raises WriteFailed."""
+        if segment.version == 1:
+            self.files_v1().relocate(segment, slot, columns, self.durable)
+        else:
+            self.index.relocate(segment, slot, columns)
+
+    def open_bodies(self, segment: Segment, kind: int) -> File:
+        """Open the file that holds the bodies of a segment's entries of this kind. Raises OSError."""
+        if segment.version == 1:
+            return self.files_v1().open(segment, kind)
+        return self.store.open(segment.number, segment.generation)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the segment objects and of what version 1 keeps in memory."""
+        return self.index.memory_bytes + (self.v1.memory_bytes if self.v1 is not None else 0)
 
     # -- upkeep ---------------------------------------------------------------------------------------------------
 
@@ -269,10 +350,12 @@ class QueueDisk:
 
         Gives whether acks are left to write, and the segments whose acks were written: some bodies there are dead.
         """
-        is_left = False
+        is_left = self.v1 is not None and self._settle_v1(self.v1, is_idle)
         flushed: list[Segment] = []
         for number in list(self.index.numbers):
             segment = self.index.segments[number]
+            if segment.version == 1:
+                continue
             if not segment.live and (
                 is_idle
                 or number != self.index.numbers[-1]
@@ -289,13 +372,80 @@ class QueueDisk:
                 is_left = True
         return is_left, flushed
 
+    def _settle_v1(self, files: QueueIndexV1, is_idle: bool) -> bool:
+        """The same for the version 1 segments: acks go to the journal; once the queue is quiet, all of it goes."""
+        if is_idle:
+            files.trim()
+        segments = self.segments_v1()
+        half = self.index.entry_count // 2
+        due = [segment for segment in segments if segment.pending_acks]
+        is_due = is_idle or any(one.pending_acks >= half or not one.live for one in due)
+        if not files.journal and not due and all(segment.live for segment in segments):
+            return not files.can_flush
+        is_quiet = not files.wrote_lately
+        if is_idle:
+            files.wrote_lately = False
+        if files.can_flush and (files.is_full or (is_due and (is_quiet or files.journal is None))):
+            self.flush_v1()
+            return not files.can_flush
+        if is_due and due:
+            files.write_acks(due, self.durable)
+        return True
+
+    def flush_v1(self) -> None:
+        """Empty the journal. Raises WriteFailed or ReadFailed."""
+        for segment in self.files_v1().flush(self.segments_v1(), self.durable):
+            self.index.forget(segment)
+
+    def settle_now(self) -> None:
+        """Empty the journal unless an older one is on its way out. Raises WriteFailed or ReadFailed."""
+        if self.v1 is not None and self.v1.journal is not None and self.v1.can_flush:
+            self.flush_v1()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no journal is left, in use or not yet durably gone."""
+        files = self.v1
+        return files is None or (files.journal is None and files.can_flush)
+
+    @property
+    def is_retiring(self) -> bool:
+        """Whether a journal was given up that is not durably gone."""
+        return self.v1 is not None and not self.v1.can_flush
+
+    @property
+    def uses_journal(self) -> bool:
+        """Whether there may be version 1 files."""
+        return self.version == 1 or self.v1 is not None
+
+    def has_other_version(self, version: int) -> bool:
+        """Tell whether a segment is of another version than this."""
+        return any(segment.version != version for segment in self.index.segments.values())
+
+    def after_sync(self) -> None:
+        """Everything written is durable: old journals can go. Raises WriteFailed."""
+        if self.v1 is not None:
+            self.v1.after_sync()
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether a full journal waits for the one before it to go, which takes a sync."""
+        return self.v1 is not None and self.v1.is_full and not self.v1.can_flush
+
     def forget(self) -> None:
         """The queue's files are gone."""
+        if self.v1 is not None:
+            self.v1.forget()
         self.index.segments.clear()
         self.index.numbers.clear()
 
     def remove(self, segment: Segment) -> None:
-        """Remove a segment's files."""
+        """Remove a segment's files; of a version 1 segment, when no journal is left."""
+        if segment.version == 1:
+            self.index.forget(segment)
+            if segment.store_end:
+                self.cache.unlink(self.files_v1().path(segment.number))
+            return
         self.index.drop(segment)
         if segment.store_end:
             self.store.delete(segment.number, segment.generation)
@@ -315,9 +465,10 @@ class QueueDisk:
         return handles
 
 
-def pack_names(vhost: str, name: str) -> bytes:
+def pack_names(vhost: str, name: str, version: int) -> bytes:
     """Give the text that names a queue in its directory: JSON strings, so that any name fits a line."""
-    return f"VHOST: {json.dumps(vhost)}\nQUEUE: {json.dumps(name)}\nINDEX: v2\n".encode()
+    text = f"VHOST: {json.dumps(vhost)}\nQUEUE: {json.dumps(name)}\nINDEX: v{version}\n"
+    return text.encode()
 
 
 def parse_names(data: bytes) -> tuple[str, str] | None:
@@ -330,6 +481,27 @@ def parse_names(data: bytes) -> tuple[str, str] | None:
     except ValueError:
         return None
     return str(vhost), str(name)
+
+
+def _columns_v1(
+    flags: bytes, handles: array[int], payloads: array[int], expiries: Sequence[int] | None
+) -> EntryColumns:
+    """Give the entries of a run for version 1, the places and sizes of bodies not known yet."""
+    count = len(flags)
+    if max(handles) < 0:
+        kinds, locations = bytes((KIND_STORE,)) * count, array("Q", bytes(8 * count))
+    else:
+        kinds = bytes(KIND_SHARED if handle >= 0 else KIND_STORE for handle in handles)
+        locations = array("Q", [max(handle, 0) for handle in handles])
+    return EntryColumns(
+        bytes((ENTRY_PRESENT,)) * count,
+        flags,
+        kinds,
+        locations,
+        array("I", bytes(4 * count)),
+        payloads,
+        array("Q", bytes(8 * count) if expiries is None else expiries),
+    )
 
 
 def _persistent_flags(flags: array[int]) -> tuple[bytes, bool]:

@@ -104,10 +104,14 @@ class QueueIndex:
         self.segments[segment.number] = segment
         insort(self.numbers, segment.number)
 
-    def drop(self, segment: Segment) -> None:
-        """Take a segment out of the tables and remove its file."""
+    def forget(self, segment: Segment) -> None:
+        """Take a segment out of the tables."""
         del self.segments[segment.number]
         self.numbers.remove(segment.number)
+
+    def drop(self, segment: Segment) -> None:
+        """Take a segment out of the tables and remove its file."""
+        self.forget(segment)
         self._cache.unlink(self.path(segment.number))
 
     def create(self, number: int, is_synced: bool) -> Segment:

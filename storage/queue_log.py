@@ -15,7 +15,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
-from storage.batch import Ack, AckMany, Append, Command, Delete, Discard, ReadRequest
+from storage.batch import (
+    Ack,
+    AckMany,
+    Append,
+    Command,
+    Delete,
+    Discard,
+    ReadRequest,
+    SetVersion,
+)
 from storage.types import ALL, NO_EXPIRY, LoadedMessage, OnRead, RecoveredQueue, StoredMessage
 
 # What a QueueLog and its disk-side twin weigh without any run or segment (measured with tracemalloc).
@@ -153,6 +162,10 @@ class QueueLog:
         self._runs_bytes = 0
         self._acked.clear()
         self._collector.forget(self.queue_id)
+
+    def set_version(self, version: int) -> None:
+        """Stage that the queue's files are to be of this version; reads and appends go on meanwhile."""
+        self._collector.collect(SetVersion(self.queue_id, version), 0)
 
     def set_delivered(self, next_deliver_seq: int) -> None:
         """Remember for a clean stop that everything below was delivered once."""

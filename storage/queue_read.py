@@ -19,7 +19,7 @@ from storage.batch import ReadRequest
 from storage.errors import ReadFailed
 from storage.filesystem import File
 from storage.queue_disk import QueueDisk
-from storage.queue_segment import KIND_SHARED, KIND_STORE, Segment
+from storage.queue_segment import KIND_SHARED, Segment
 from storage.queue_store import Reading, read_records
 from storage.record import ENTRY_PRESENT, EntryColumns
 from storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
@@ -104,10 +104,11 @@ def _plan_slots(
     if (
         count == len(slots)
         and columns.statuses.count(ENTRY_PRESENT) == count
-        and columns.kinds.count(KIND_STORE) == count
+        and columns.kinds[0] != KIND_SHARED
+        and columns.kinds.count(columns.kinds[0]) == count
     ):
         return _plan_plain(queue, plan, segment, slots, left, columns)
-    part: StorePart | None = None
+    parts: dict[int, StorePart] = {}
     for taken, slot in enumerate(slots):
         at = slot - base
         if columns.statuses[at] != ENTRY_PRESENT:
@@ -129,8 +130,11 @@ def _plan_slots(
             plan.shared_positions.append(position)
             plan.handles.append(columns.locations[at])
             continue
+        kind = columns.kinds[at]
+        part = parts.get(kind)
         if part is None:
-            part = StorePart(_store_file(queue, segment), segment.number, queue.store.reading)
+            file = _bodies_file(queue, segment, kind)
+            part = parts[kind] = StorePart(file, segment.number, queue.store.reading)
             plan.parts.append(part)
         part.positions.append(position)
         part.slots.append(slot)
@@ -147,7 +151,7 @@ def _plan_plain(
     left: int,
     columns: EntryColumns,
 ) -> tuple[int, int]:
-    """The same for entries side by side that are all good and in the queue's own store."""
+    """The same for entries side by side that are all good and in the same file of the queue."""
     sizes = list(accumulate(columns.payload_sizes))
     taken = bisect_right(sizes, left)
     if not plan.seqs:
@@ -160,7 +164,7 @@ def _plan_plain(
     plan.expiries += columns.expiries[:taken]
     plan.parts.append(
         StorePart(
-            _store_file(queue, segment),
+            _bodies_file(queue, segment, columns.kinds[0]),
             segment.number,
             queue.store.reading,
             list(range(position, position + taken)),
@@ -172,9 +176,9 @@ def _plan_plain(
     return taken, left - sizes[taken - 1]
 
 
-def _store_file(queue: QueueDisk, segment: Segment) -> File | None:
+def _bodies_file(queue: QueueDisk, segment: Segment, kind: int) -> File | None:
     try:
-        return queue.store.open(segment.number, segment.generation)
+        return queue.open_bodies(segment, kind)
     except OSError:
         return None
 

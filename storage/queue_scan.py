@@ -15,6 +15,7 @@ from storage.file_cache import parent_of
 from storage.filesystem import FileSystem
 from storage.queue_disk import QueueDisk
 from storage.queue_index import entries_at, read_acks, read_header
+from storage.queue_scan_v1 import Found, Journals, find_segment, read_journals, read_segment_file
 from storage.queue_segment import Segment, bits_of, selectors_of, slots_of
 from storage.queue_store import HEADER_SIZE, Reading, file_name, read_records
 from storage.record import ENTRY_CORRUPT, EntryColumns, unpack_index_entries
@@ -34,6 +35,7 @@ class QueueScan:
         self.lost = 0
         self.dropped = 0
         self.changed: set[int] = set()
+        self.journals = Journals()
 
     def count_live(self, segment: Segment, dropped: list[int]) -> None:
         """Count a segment's persistent entries; the transient ones end here, their handles go into `dropped`."""
@@ -68,10 +70,13 @@ class QueueScan:
             segment = queue.index.segments[number]
             if segment.live:
                 self.count(segment, self.queue.columns_of(segment))
-                if number in self.changed:
+                if number in self.changed and segment.version == 2:
                     queue.index.flush_acks(segment, is_synced=True)
-            else:
+            elif segment.version == 2:
                 queue.remove(segment)
+        if queue.v1 is not None:
+            queue.flush_v1()
+            queue.v1.retire(self.journals.paths)
         if not found.count:
             found.first_seq = found.next_seq
         found.next_deliver_seq = found.next_seq
@@ -88,6 +93,8 @@ def scan_queue(
     queue = scan.queue
     stores: dict[int, list[int]] = {}
     indexes: list[int] = []
+    indexes_v1: list[int] = []
+    journals: list[int] = []
     for name in files:
         path = f"{queue.directory}/{name}"
         digits, _, suffix = name.partition(".")
@@ -95,18 +102,92 @@ def scan_queue(
             filesystem.unlink(path)
         elif suffix == "qi" and digits.isdecimal():
             indexes.append(int(digits))
+        elif suffix == "idx" and digits.isdecimal():
+            indexes_v1.append(int(digits))
+        elif suffix == "jif" and digits.isdecimal():
+            journals.append(int(digits))
         elif name.endswith(".qs") and digits.isdecimal():
             generation = suffix[1:].partition(".")[0] if suffix != "qs" else "0"
             stores.setdefault(int(digits), []).append(int(generation))
-    highest = max([*indexes, *stores], default=-1)
+    if journals or indexes_v1:
+        scan.journals = read_journals(filesystem, queue, journals, indexes_v1)
+    highest = max([*indexes, *stores, *indexes_v1, *scan.journals.said], default=-1)
     scan.found.next_seq = (highest + 1) * queue.index.entry_count
+    in_version_1 = _scan_version_1(filesystem, scan, set(indexes), indexes_v1, tally, observer)
     for number in sorted(indexes):
+        if number in in_version_1:
+            filesystem.unlink(queue.index.path(number))
+            continue
         generations = stores.pop(number, [])
         used = _scan_segment(filesystem, scan, number, generations, tally, observer)
         stores[number] = [generation for generation in generations if generation != used]
     for number, generations in stores.items():
         for unused in generations:
             filesystem.unlink(f"{queue.directory}/{file_name(number, unused)}")
+
+
+def _scan_version_1(
+    filesystem: FileSystem,
+    scan: QueueScan,
+    indexes: set[int],
+    indexes_v1: list[int],
+    tally: ReferenceTally,
+    observer: StoreObserver,
+) -> set[int]:
+    """Take in the segments of version 1; gives their numbers. Of two files for one the newer generation counts."""
+    queue = scan.queue
+    taken: set[int] = set()
+    in_journals = scan.journals.said.keys() - indexes
+    for number in sorted({*indexes_v1, *in_journals}):
+        file = None
+        if number in indexes_v1:
+            file = read_segment_file(filesystem, queue, number)
+            if number in indexes and _is_newer_v2(filesystem, queue, number, file.generation):
+                filesystem.unlink(queue.files_v1().path(number))
+                continue
+        taken.add(number)
+        _keep_v1(scan, find_segment(queue, number, file, scan.journals), tally, observer)
+    return taken
+
+
+def _is_newer_v2(filesystem: FileSystem, queue: QueueDisk, number: int, generation: int) -> bool:
+    """Tell whether the version 2 file of a segment is whole and newer than its version 1 file."""
+    index = queue.index
+    path = index.path(number)
+    data = filesystem.read_file(path)
+    found = read_header(data, path, index.entry_count, index.identity)
+    if found is None or found < generation:
+        return False
+    # The rename may be durable and the store's name not: then the old file is still what counts.
+    _, store_end, _ = read_acks(data[: entries_at(index.entry_count)], index.entry_count)
+    return not store_end or filesystem.exists(queue.store.path(number, found))
+
+
+def _keep_v1(scan: QueueScan, found: Found, tally: ReferenceTally, observer: StoreObserver) -> None:
+    queue, segment, columns = scan.queue, found.segment, found.columns
+    live = found.present & ~found.acked
+    transient = live & ~bits_of(columns.flags)
+    live ^= transient
+    segment.restore(found.present, found.present & ~live)
+    segment.pending_acks = 1  # so that the flush at the end looks at it
+    scan.dropped += found.torn
+    if found.corrupt:
+        scan.lost += found.corrupt
+        observer.record_lost(
+            queue.files_v1().path(segment.number),
+            segment.number,
+            f"{found.corrupt} bad index entries",
+        )
+    queue.index.adopt(segment)
+    shared = live & bits_of(columns.kinds)
+    if shared:
+        segment.shared = shared.bit_count()
+        tally.add(list(compress(columns.locations, selectors_of(shared))))
+    if segment.store_end:
+        path = queue.files_v1().path(segment.number)
+        queue.cache.index_written(path, queue.cache.get(path))
+    for directory in (queue.directory, parent_of(queue.directory)):
+        queue.cache.dir_changed(directory)
 
 
 def _scan_segment(

@@ -37,10 +37,13 @@ class Segment:
         "store_end",
         "synced_end",
         "used",
+        "version",
+        "written",
     )
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, version: int = 2) -> None:
         self.number = number
+        self.version = version
         self.live = 0
         self.shared = 0  # live or not yet looked at entries that point into the shared store
         self.used = 0  # places below this may hold an entry
@@ -53,8 +56,11 @@ class Segment:
         self.pending_acks = 0
         self.epoch = 0
         self.generation = 0
-        self.store_end = 0  # 0: no store file
+        self.store_end = (
+            0  # version 2: of the store file, version 1: of the segment file; 0: there is none
+        )
         self.synced_end = 0
+        self.written = 0  # version 1: acked places that the segment file says
 
     def add(self, first: int, count: int) -> None:
         """Places first.. now hold live entries."""

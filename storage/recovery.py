@@ -22,6 +22,7 @@ from storage.errors import StorageError, SyncFailed
 from storage.file_cache import FileCache
 from storage.filesystem import FileSystem
 from storage.queue_disk import NAME_FILE, QueueDisk, parse_names
+from storage.queue_index_v1 import JournalLimits
 from storage.queue_scan import QueueScan, drop_handles, scan_queue
 from storage.queue_segment import Segment
 from storage.references import ReferenceTally
@@ -47,6 +48,8 @@ from storage.types import (
 from storage.vhost_store import VhostStore
 
 DefinitionsAt = Callable[[str], DefinitionStore]
+# Of a segment's row in the terms; the bit sets follow where there are any.
+_FIXED_FIELDS = 13
 
 
 def open_store(
@@ -80,6 +83,7 @@ def open_store(
                 options.cache_size,
                 options.is_checked,
             ),
+            journals=JournalLimits(options.journal_entries),
         )
 
     report = RecoveryReport(clean=False)
@@ -103,6 +107,8 @@ def open_store(
 def _restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:
     """Take the terms of a clean stop; False when a shared store does not agree with them."""
     terms = cast("dict[str, list[list[object]]]", load_json(parts[0]))
+    if "version_1" not in terms:
+        return False  # of a release that knew version 2 only: looked at as after a crash
     for (vhost,), snapshot in zip(terms["vhosts"], parts[1:], strict=True):
         store = _begin_vhost(context, str(vhost))
         if not store.persistent.open_clean(snapshot):
@@ -115,6 +121,8 @@ def _restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) 
         queue.is_made = True
         for fields in cast("list[list[int | str]]", row[9]):
             queue.index.adopt(_segment_from(fields))
+        if row[10]:
+            queue.files_v1().next_journal = queue.files_v1().durable = cast("int", row[10])
         context.keep_recovered(queue, found)
         report.queues[names] = found
     return True
@@ -142,18 +150,21 @@ def _segment_row(segment: Segment) -> list[JsonValue]:
         segment.start,
         segment.low,
         segment.high,
+        segment.version,
+        f"{segment.written:x}",
         *bits,
     ]
 
 
 def _segment_from(row: list[int | str]) -> Segment:
-    fields = [int(value) for value in row[:11]]
-    segment = Segment(fields[0])
+    fields = [int(value) for value in row[:12]]
+    segment = Segment(fields[0], fields[11])
     segment.generation, segment.epoch, segment.store_end, segment.synced_end = fields[1:5]
     segment.used, segment.shared, segment.live = fields[5:8]
     segment.start, segment.low, segment.high = fields[8:11]
-    if len(row) > 11:
-        segment.live_bits, segment.acked_bits = int(str(row[11]), 16), int(str(row[12]), 16)
+    segment.written = int(str(row[12]), 16)
+    if len(row) > _FIXED_FIELDS:
+        segment.live_bits, segment.acked_bits = int(str(row[13]), 16), int(str(row[14]), 16)
     return segment
 
 
@@ -170,6 +181,7 @@ def save_clean(
         (queue, found.next_seq, found.next_deliver_seq)
         for queue, found in context.recovered.values()
     ]
+    _empty_journals(context, [queue for queue, _, _ in [*queues, *unclaimed]])
     for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:
         if context.cache.is_crowded:
             _sync(context)
@@ -184,7 +196,9 @@ def save_clean(
         store.transient.close()
     _sync(context)
     vhosts = context.vhosts()
-    parts = [dump_json({"vhosts": [[store.vhost] for store in vhosts], "queues": rows})]
+    # The key "version_1" says that the rows of segments have their version.
+    text: JsonValue = {"version_1": [], "vhosts": [[one.vhost] for one in vhosts], "queues": rows}
+    parts = [dump_json(text)]
     parts += [store.persistent.snapshot_terms() for store in vhosts]
     for store in vhosts:
         store.persistent.close_index()
@@ -193,6 +207,18 @@ def save_clean(
         write_terms(context.filesystem, context.data_dir, parts)
     except OSError as error:
         raise StorageError(f"the terms were not written: {error}") from error
+
+
+def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
+    """Move what is only in journals to the segment files, until no journal is left."""
+    waiting = [queue for queue in queues if queue.durable and not queue.is_settled]
+    while waiting:
+        for queue in waiting:
+            queue.settle_now()
+        _sync(context)
+        for queue in waiting:
+            queue.after_sync()
+        waiting = [queue for queue in waiting if not queue.is_settled]
 
 
 def _queue_row(
@@ -223,6 +249,7 @@ def _queue_row(
         found.persistent_count,
         found.persistent_bytes,
         segments,
+        queue.v1.next_journal if queue.v1 is not None else 0,
     ]
 
 
@@ -246,8 +273,10 @@ def _rebuild(context: StoreContext, report: RecoveryReport) -> None:
             report.lost += 1
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
-        _rebuild_vhost(context, vhost, report)
+        scans = _rebuild_vhost(context, vhost, report)
         _sync(context)
+        for scan in scans:
+            scan.queue.after_sync()
 
 
 def _sync(context: StoreContext) -> None:
@@ -285,7 +314,7 @@ def _queue_names(context: StoreContext, directory: str) -> tuple[str, str] | Non
     return names
 
 
-def _rebuild_vhost(context: StoreContext, vhost: str, report: RecoveryReport) -> None:
+def _rebuild_vhost(context: StoreContext, vhost: str, report: RecoveryReport) -> list[QueueScan]:
     store = _begin_vhost(context, vhost)
     tally = ReferenceTally()
     scans: list[QueueScan] = []
@@ -308,6 +337,7 @@ def _rebuild_vhost(context: StoreContext, vhost: str, report: RecoveryReport) ->
         context.keep_recovered(scan.queue, scan.found)
         if scan.is_named:
             report.queues[(vhost, scan.queue.name)] = scan.found
+    return scans
 
 
 def _rebuild_queue(
@@ -316,7 +346,7 @@ def _rebuild_queue(
     """Walk one queue's index; a directory without one goes."""
     names = _queue_names(context, directory)
     files = context.filesystem.listdir(directory)
-    if names is None and not any(name.endswith((".qi", ".qs")) for name in files):
+    if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
         context.filesystem.rmtree(directory)
         return None
     queue = context.queue_at(names or (vhost, ""), directory)

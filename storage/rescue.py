@@ -13,9 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from storage.batch import Append
+from storage.errors import StorageError
+from storage.queue_convert import prepare, publish, sync
 from storage.queue_disk import QueueDisk
 from storage.queue_segment import Segment, bits_of, slots_of
-from storage.types import NO_HANDLE, StoredMessage
+from storage.types import NO_HANDLE, StoredMessage, StoreObserver
 from storage.vhost_store import VhostStore, forget_handles
 
 
@@ -53,6 +55,31 @@ def messages_of(
     }
 
 
+def rewrite_v1(
+    queue: QueueDisk, failed: set[str], runs: Iterable[Append], observer: StoreObserver
+) -> None:
+    """Write the version 1 segments anew whose file or journal may not be what was written. Raises StorageError."""
+    files = queue.files_v1()
+    files.take_back()
+    segments = [
+        segment
+        for segment in queue.segments_v1()
+        if files.path(segment.number) in failed or files.is_in_journal(segment)
+    ]
+    filesystem = queue.cache.filesystem
+    prepared = [
+        prepare(queue, segment, 1, messages_of(queue, segment, runs)) for segment in segments
+    ]
+    sync(filesystem, prepared)
+    publish(filesystem, prepared, observer)
+    files.abandon()
+    if queue.durable:
+        try:
+            filesystem.fsync_dir(queue.directory)
+        except OSError as error:
+            raise StorageError(f"{queue.directory}: {error}") from error
+
+
 def append_again(
     store: VhostStore,
     ranges: Sequence[tuple[int, int]],
@@ -78,10 +105,10 @@ def append_again(
     for old, message in zip(old_handles, again, strict=True):
         found = places[old]
         for place in found:
-            index = place.queue.index
-            entry_columns = index.load(place.segment.number, place.slot, place.slot)
+            queue = place.queue
+            entry_columns = queue.load(place.segment.number, place.slot, place.slot)
             new = entry_columns._replace(locations=array("Q", [message.handle]))
-            index.relocate(place.segment, place.slot, new)
+            queue.relocate(place.segment, place.slot, new)
         store.add_refs([message] * (len(found) - 1))
         store.drop_refs([old] * len(found))
 

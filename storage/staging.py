@@ -21,10 +21,11 @@ from storage.batch import (
     Discard,
     DropUnclaimed,
     Open,
+    SetVersion,
 )
 from storage.types import StoredMessage
 
-Control = Open | Delete | DeleteVhost | DropUnclaimed
+Control = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
 
 
 class PendingRun:

@@ -6,7 +6,7 @@
     quarantine/                    copies of bad bytes
     vhosts/<hash>/.vhost_name      whose
       msg_store_persistent/  msg_store_transient/    shared stores
-      queues/<hash>/               durable queues: .queue_name, N.qi, N.qs
+      queues/<hash>/               durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
       transient/<hash>/            other queues; removed at every start, like the transient store
 
 State: the file cache, the vhosts' stores, recovered queues that nobody opened yet. Called by recovery, then by the
@@ -25,6 +25,7 @@ from storage.file_cache import FileCache, write_error
 from storage.filesystem import FileSystem
 from storage.message_store import MessageStore, MessageStoreOptions
 from storage.queue_disk import QueueDisk
+from storage.queue_index_v1 import JournalLimits
 from storage.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
 from storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
 from storage.vhost_store import TRANSIENT_SEGMENTS, VhostStore
@@ -60,6 +61,7 @@ class StoreContext:
     cache: FileCache
     # By directory, because the file that names a queue may be damaged.
     recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
+    journals: JournalLimits = field(default_factory=JournalLimits)
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 
     # -- vhosts ---------------------------------------------------------------------------------------------------
@@ -169,6 +171,7 @@ class StoreContext:
             self.recorded.identity,
             self.options.segment_entry_count,
             durable,
+            self.journals,
         )
 
     def keep_recovered(self, queue: QueueDisk, found: RecoveredQueue) -> None:

@@ -52,6 +52,8 @@ class StoreOptions:
     that are staged or in flight. `unsynced_limit` bounds what a power cut can take when nobody waits for a confirm.
     `cache_size`: a queue's own store is written in pieces of at most this and read in pieces of twice that.
     `is_checked`: what is read from it to be delivered has its checksum verified (at a start it always has).
+    `journal_entries` is how many a version 1 queue's journal holds before it is flushed, `convert_slice` how many
+    index segments one slice of a conversion writes.
     """
 
     confirm: str = "fsync"
@@ -65,6 +67,8 @@ class StoreOptions:
     unsynced_limit: int = 32 * 1024 * 1024
     open_files: int = 256
     rewrite_above: int = 4 * 1024 * 1024
+    journal_entries: int = 32_768
+    convert_slice: int = 32
     idle_s: float = 0.2
 
 

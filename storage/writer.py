@@ -21,13 +21,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest
+from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest, SetVersion
+from storage.conversion import Conversion
 from storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
 from storage.queue_disk import QueueDisk
 from storage.queue_read import ReadPlan, fetch_records, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
 from storage.queue_segment import Segment
-from storage.rescue import append_again, messages_of
+from storage.rescue import append_again, messages_of, rewrite_v1
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
 from storage.types import ON_DISK, LoadedMessage, RecoveredQueue, StoredMessage
@@ -88,6 +89,9 @@ class Writer:
         self._steps: deque[Callable[[], None]] = deque()
         self._work: dict[str, _Work] = {}
         self._filled: list[tuple[QueueDisk, Segment]] = []
+        self._retiring: dict[QueueDisk, None] = {}  # queues whose old journal goes as syncs succeed
+        self.is_sync_due = False  # a journal is full and the one before is not gone
+        self.conversion = Conversion(context)
         self._lost: deque[tuple[int, int]] = deque()  # (queue id, seq), from the reader thread
 
     # -- batches --------------------------------------------------------------------------------------------------
@@ -140,8 +144,17 @@ class Writer:
     def _control(self, command: Control) -> None:
         if isinstance(command, Open):
             names = (command.vhost, command.name)
-            if command.queue_id not in self._queues:
-                self._queues[command.queue_id] = self.context.new_queue(names, command.durable)
+            queue = self._queues.get(command.queue_id)
+            if queue is None:
+                queue = self.context.new_queue(names, command.durable)
+                self._queues[command.queue_id] = queue
+                queue.version = command.version
+            elif queue.version != command.version or queue.has_other_version(command.version):
+                self.conversion.set_version(queue, command.version)
+        elif isinstance(command, SetVersion):
+            queue = self._queues.get(command.queue_id)
+            if queue is not None:
+                self.conversion.set_version(queue, command.version)
         elif isinstance(command, Delete):
             queue = self._queues.get(command.queue_id)
             if queue is not None:
@@ -155,6 +168,8 @@ class Writer:
             self.context.delete_vhost(command.vhost)
 
     def _delete_queue(self, queue: QueueDisk) -> None:
+        self.conversion.discard(queue)
+        self._retiring.pop(queue, None)
         try:
             handles = queue.all_handles()
         except ReadFailed:
@@ -172,6 +187,8 @@ class Writer:
             if queue is None:
                 continue
             self.counters.elided += pending.elided
+            if queue.uses_journal:
+                self._unsettled[queue_id] = None
             for run in pending.runs:
                 self._share(queue, run.messages)
                 puts += self._put_steps(queue, run)
@@ -220,7 +237,13 @@ class Writer:
         filled = queue.put(run.first_seq, run.messages, run.expiries)
         if filled is not None:
             self._filled.append((queue, filled))
+        self._note_journal(queue)
         self.counters.written += len(run.messages)
+
+    def _note_journal(self, queue: QueueDisk) -> None:
+        if queue.is_retiring:
+            self._retiring[queue] = None
+            self.is_sync_due = self.is_sync_due or queue.needs_sync
 
     def _append_shared(self, vhost: str) -> None:
         work = self._work[vhost]
@@ -252,6 +275,7 @@ class Writer:
 
     def _settle(self, queue_id: int, queue: QueueDisk) -> None:
         is_left, flushed = queue.settle(is_idle=False)
+        self._note_journal(queue)
         if is_left or flushed:
             self._unsettled[queue_id] = None
         self._rewrite_sparse(queue, flushed)
@@ -261,9 +285,8 @@ class Writer:
         for segment in flushed:
             if segment.store_end <= self.context.options.rewrite_above:
                 continue
-            with suppress(
-                ReadFailed, DiskFull
-            ):  # without room the old files stay as large as they are
+            # Without room the old files stay as large as they are.
+            with suppress(ReadFailed, DiskFull):
                 if live_store_bytes(queue, segment) * 4 < segment.store_end:
                     self.counters.lost += len(rewrite(queue, segment, {}, self.context.observer))
                     self.counters.rewritten += 1
@@ -278,12 +301,13 @@ class Writer:
 
     def is_dirty(self) -> bool:
         """Tell whether anything waits for a sync or for idle work."""
-        return bool(self._unsettled or self.context.is_dirty())
+        return bool(self._unsettled or self.context.is_dirty() or self.conversion.queue_count)
 
     def sync(self) -> list[str]:
         """Make everything that was applied durable. Gives the per-queue files whose sync failed. Raises SyncFailed."""
         self.counters.syncs += 1
         self.unsynced_bytes = 0
+        self.is_sync_due = False
         for vhost in self.context.vhosts():
             vhost.persistent.sync()
         failed = self.context.cache.sync()
@@ -291,6 +315,10 @@ class Writer:
         for queue, segment in filled if not failed else ():
             with suppress(WriteFailed):  # a hint: without it the next start looks at the bodies
                 queue.mark_synced(segment)
+        for queue in list(self._retiring) if not failed else ():
+            queue.after_sync()
+            if not queue.is_retiring:
+                del self._retiring[queue]
         return failed
 
     def rescue(self, batch: Batch | None, failed: list[str], reason: str) -> None:
@@ -317,7 +345,12 @@ class Writer:
         for queue_id, queue in self._queues.items():
             if not any(path.startswith(f"{queue.directory}/") for path in paths):
                 continue
+            if queue.v1 is not None:
+                rewrite_v1(queue, paths, runs.get(queue_id, []), self.context.observer)
+                self._retiring.pop(queue, None)
             for segment in list(queue.index.segments.values()):
+                if segment.version == 1:
+                    continue
                 names = {
                     queue.index.path(segment.number),
                     queue.store.path(segment.number, segment.generation),
@@ -333,14 +366,17 @@ class Writer:
         """
         self._forget_lost()
         cache = self.context.cache
-        while self._unsettled:
+        for queue_id in list(self._unsettled):
             if cache.is_crowded:
                 raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
-            queue_id = next(iter(self._unsettled))
             queue = self._queues.get(queue_id)
+            is_left = False
             if queue is not None:
-                self._rewrite_sparse(queue, queue.settle(is_idle=True)[1])
-            del self._unsettled[queue_id]
+                is_left, flushed = queue.settle(is_idle=True)
+                self._note_journal(queue)
+                self._rewrite_sparse(queue, flushed)
+            if not is_left:
+                del self._unsettled[queue_id]
 
     def _forget_lost(self) -> None:
         while self._lost:
@@ -364,7 +400,10 @@ class Writer:
         entry = self.context.take_recovered((vhost, name))
         if entry is None:
             return None
-        self._queues[queue_id] = entry[0]
+        queue = self._queues[queue_id] = entry[0]
+        if queue.is_retiring:  # what recovery moved out of old journals
+            self._retiring[queue] = None
+            self._unsettled[queue_id] = None
         return entry[1]
 
     def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
@@ -372,6 +411,10 @@ class Writer:
         queue = self._queues.get(request.queue_id)
         if queue is None:
             return None
+        if queue.uses_journal:
+            self._unsettled[request.queue_id] = (
+                None  # what the read leaves in memory goes at the next idle moment
+            )
         return plan_read(queue, request), self.context.vhost(queue.vhost)
 
     def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
@@ -418,7 +461,7 @@ class Writer:
     def index_bytes(self, queue_id: int) -> int:
         """Bytes of a queue's objects in memory."""
         queue = self._queues.get(queue_id)
-        return queue.index.memory_bytes if queue is not None else 0
+        return queue.memory_bytes if queue is not None else 0
 
     def stats(self) -> dict[str, int]:
         """Counters for metrics. Also called on the loop."""
@@ -438,6 +481,8 @@ class Writer:
             "written": counters.written,
             "rewritten": counters.rewritten,
             "rescues": counters.rescues,
+            "converting_queues": self.conversion.queue_count,
+            "converted_segments": self.conversion.segments,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count + shared["open_files"],
             "open_files_limit": self.context.options.open_files,

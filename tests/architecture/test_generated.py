@@ -51,6 +51,7 @@ FORMATS = {
     "record": "storage/record.py",
     "segment": "storage/segment.py",
     "queue_store": "storage/queue_store.py",
+    "index_v1": "storage/queue_blocks.py",
     "index_v2": "storage/queue_index.py",
     "terms": "storage/references.py",
 }

@@ -26,6 +26,8 @@ OPTIONS = StoreOptions(
     embed_below=120,
     open_files=6,
     rewrite_above=600,
+    journal_entries=20,
+    convert_slice=1,
 )
 SIZES = (1, 20, 60, 130, 400, 900)
 _HEADER = b"\x02\x00\x01\x00\x00\x00\x0e\x00\x3c\x00\x00"
@@ -105,6 +107,7 @@ class ModelQueue:
     identity: int = 0  # in the definition row: tells a queue from an earlier one of the same name
     is_replaced: bool = False  # deleted and declared again in one batch: may come back empty
     delete_epoch: int | None = None
+    version: int = 2
 
     def live(self) -> list[int]:
         return [seq for seq, entry in self.entries.items() if entry.ack_epoch is None]
@@ -117,8 +120,18 @@ class Violation(AssertionError):
 class World:
     """See the module."""
 
-    def __init__(self, seed: int, *, strict: bool, options: StoreOptions = OPTIONS) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        strict: bool,
+        options: StoreOptions = OPTIONS,
+        versions: tuple[int, ...] = (2,),
+    ) -> None:
         self.rng = random.Random(seed)
+        self.versions = (
+            versions  # that new queues have; with several, queues change from one to another
+        )
         self.options = options
         self.filesystem = SimFileSystem(strict=strict)
         self.rows: dict[tuple[str, str], object] = {}
@@ -169,6 +182,8 @@ class World:
             (self.read_back, 4),
             (self.restart, 1),
         ]
+        if len(self.versions) > 1:
+            operations.append((self.convert, 6))
         calls, weights = zip(*operations, strict=True)
         for call in self.rng.choices(calls, weights, k=steps):
             call()
@@ -195,9 +210,19 @@ class World:
         for queue in self.deleted:
             if queue.name == name and queue.delete_epoch == self.engine.epoch:
                 queue.is_replaced = True
-        log = self.engine.open_queue(VHOST, name, durable=durable)
+        version = self.rng.choice(self.versions) if len(self.versions) > 1 else self.versions[0]
+        log = self.engine.open_queue(VHOST, name, durable=durable, version=version)
         assert log.recovered is None, f"{name} came back"
-        self.queues[name] = ModelQueue(name, durable, self.engine.epoch, log, identity=self.number)
+        self.queues[name] = ModelQueue(
+            name, durable, self.engine.epoch, log, identity=self.number, version=version
+        )
+
+    def convert(self) -> None:
+        """A queue's files change their version, in time."""
+        queue = self._some_queue()
+        if queue is not None:
+            queue.version = self.rng.choice(self.versions)
+            queue.log.set_version(queue.version)
 
     def delete(self) -> None:
         queue = self._some_queue()
@@ -341,9 +366,10 @@ class World:
         known = {queue.identity: queue for queue in [*self.deleted, *self.queues.values()]}
         old, self.queues, self.deleted = self.queues, {}, []
         for (_, name), row in list(self.rows.items()):
-            log = self.engine.open_queue(VHOST, name, durable=True)
             assert isinstance(row, dict)
             queue = known.get(row["id"])
+            version = 2 if queue is None else queue.version
+            log = self.engine.open_queue(VHOST, name, durable=True, version=version)
             is_gone = queue is None or not queue.durable
             if is_gone or 0 < (queue.delete_epoch or 0) <= durable_epoch:
                 raise Violation(f"{name} is defined and should not be")
@@ -430,9 +456,16 @@ def read_all(log: QueueLog, step: int, max_bytes: int = 1 << 30) -> list[tuple[i
         seq = next_seq
 
 
-def run_to_cut(seed: int, cut_at: int, *, strict: bool, options: StoreOptions = OPTIONS) -> World:
+def run_to_cut(
+    seed: int,
+    cut_at: int,
+    *,
+    strict: bool,
+    options: StoreOptions = OPTIONS,
+    versions: tuple[int, ...] = (2,),
+) -> World:
     """Run a seeded workload until the cut, recover and check, then go on and do it again."""
-    world = World(seed, strict=strict, options=options)
+    world = World(seed, strict=strict, options=options, versions=versions)
     for _ in range(2):
         world.filesystem.cut_before = world.filesystem.operations + cut_at
         try:

@@ -1,4 +1,7 @@
-"""The engine against a model of dicts, over any sequence of operations, stops, crashes and compactions."""
+"""The engine against a model of dicts, over any sequence of operations, stops, crashes and compactions.
+
+One queue is of version 2, one of version 1, one changes between them on the way: all three deliver what the model does.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.simulation.store_world import OPTIONS, Entry, ModelQueue, World, make_message
 
 NAMES = ("a", "b", "c")
+VERSIONS = {"a": 2, "b": 1, "c": 2}
 
 
 class EngineModel(RuleBasedStateMachine):
@@ -19,9 +23,10 @@ class EngineModel(RuleBasedStateMachine):
         self.world = World(0, strict=True, options=OPTIONS)
         for name in NAMES:
             self.world.engine.definitions.put("queue", name, {"id": ord(name)})
-            log = self.world.engine.open_queue("/", name, durable=True)
+            version = VERSIONS[name]
+            log = self.world.engine.open_queue("/", name, durable=True, version=version)
             self.world.queues[name] = ModelQueue(
-                name, True, self.world.engine.epoch, log, identity=ord(name)
+                name, True, self.world.engine.epoch, log, identity=ord(name), version=version
             )
         self.world.sync()
 
@@ -88,6 +93,12 @@ class EngineModel(RuleBasedStateMachine):
         for seq in queue.live():
             if seq < below:
                 queue.entries[seq].ack_epoch = self.world.engine.epoch
+
+    @rule(version=st.sampled_from((1, 2)))
+    def convert(self, version: int) -> None:
+        queue = self.queue("c")
+        queue.version = version
+        queue.log.set_version(version)
 
     @rule(is_sync=st.booleans())
     def hand_over(self, is_sync: bool) -> None:

@@ -389,8 +389,6 @@ def test_order_of_life() -> None:
     with pytest.raises(StoreClosed):
         engine.start_inline()
     engine.close()
-    with pytest.raises(ValueError, match="version 1"):
-        engine_on(SimFileSystem()).open_queue("/", "q", durable=True, version=1)
 
 
 def test_staging_elides_merges_and_keeps_order() -> None:

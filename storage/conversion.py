@@ -1,0 +1,129 @@
+"""Queues on their way from one version of their files to the other, some segments at a time.
+
+A queue whose version changes keeps working: its new segments are of the new version at once, the others are written
+anew one after the other (queue_convert) between the batches. The tail comes first, because it is still written to. A
+change back on the way only changes what the remaining segments are measured by; a deletion ends it; a start finds what
+is left by the files themselves.
+
+State: the queues that have segments of another version than theirs. Called by the disk thread's turn: `begin`, then
+`sync` as often as it says so, then `prepare`, the files' sync, `publish`.
+
+Invariants: a version 1 segment is written anew only when no journal says anything about its queue; a slice is bounded
+in segments and bytes, so that a batch never waits long.
+"""
+
+from __future__ import annotations
+
+from storage.errors import StorageError
+from storage.file_cache import write_error
+from storage.queue_convert import Prepared, abandon, prepare, publish
+from storage.queue_disk import NAME_FILE, QueueDisk, pack_names
+from storage.queue_segment import Segment
+from storage.store_context import StoreContext
+
+# A slice ends when so many bytes were chosen.
+_SLICE_BYTES = 8 * 1024 * 1024
+
+
+class Conversion:
+    """What is being converted."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self._context = context
+        self._queues: dict[QueueDisk, None] = {}
+        self._chosen: list[tuple[QueueDisk, Segment]] = []
+        self._prepared: list[Prepared] = []
+        self.segments = 0  # written anew since the start
+
+    @property
+    def queue_count(self) -> int:
+        """Queues that are not done."""
+        return len(self._queues)
+
+    def set_version(self, queue: QueueDisk, version: int) -> None:
+        """A queue is to be of this version, now or in time."""
+        queue.version = version
+        self._queues[queue] = None  # without such segments only its name file is left to say so
+
+    def discard(self, queue: QueueDisk) -> None:
+        """A queue is deleted, or cannot be converted any further."""
+        self._queues.pop(queue, None)
+
+    def begin(self) -> bool:
+        """Choose the segments of a slice; True when journals have to go first, by syncs. Raises StorageError."""
+        self._chosen = []
+        is_waiting = False
+        size = 0
+        for queue in list(self._queues):
+            if queue.version == 2 and not queue.is_settled:
+                queue.settle_now()
+                is_waiting = is_waiting or not queue.is_settled
+            found = self._candidates(queue)
+            if not found and (queue.version == 1 or queue.is_settled):
+                self._finish(queue)
+            for segment in found:
+                if segment.live:
+                    self._chosen.append((queue, segment))
+                    size += segment.store_end
+                elif segment.version == 2 or queue.is_settled:
+                    queue.remove(segment)
+                if size >= _SLICE_BYTES or len(self._chosen) >= self._context.options.convert_slice:
+                    return is_waiting
+        return is_waiting
+
+    @staticmethod
+    def _candidates(queue: QueueDisk) -> list[Segment]:
+        """Give the segments of another version than the queue's, the tail first."""
+        index = queue.index
+        found = [
+            segment
+            for segment in (index.segments[number] for number in index.numbers)
+            if segment.version != queue.version
+        ]
+        return [*found[-1:], *found[:-1]]
+
+    def prepare(self) -> list[Prepared]:
+        """Write the chosen segments aside. Raises StorageError, and has then given them up."""
+        self._prepared = []
+        try:
+            for queue, segment in self._chosen:
+                if segment.live:
+                    self._prepared.append(prepare(queue, segment, queue.version, {}))
+        except StorageError:
+            self.abandon()
+            raise
+        return self._prepared
+
+    def abandon(self) -> None:
+        """Give up what was prepared."""
+        for one in self._prepared:
+            abandon(one)
+        self._prepared = []
+
+    def publish(self) -> None:
+        """The prepared files are durable: they count from now on. Raises StorageError."""
+        prepared, self._prepared = self._prepared, []
+        publish(self._context.filesystem, prepared, self._context.observer)
+        self.segments += len(prepared)
+
+    def give_up_chosen(self) -> None:
+        """The queues of this slice stay as they are: of both versions."""
+        for queue, _ in self._chosen:
+            self.discard(queue)
+
+    def _finish(self, queue: QueueDisk) -> None:
+        """Say in the queue's name file which version it is of, with one octet."""
+        self.discard(queue)
+        if not queue.is_made:
+            return
+        path = f"{queue.directory}/{NAME_FILE}"
+        data = pack_names(queue.vhost, queue.name, queue.version)
+        try:
+            file = queue.cache.get(path)
+            if file.pread(len(data), 0) == data:
+                return
+            file.pwrite(data[-2:], len(data) - 2)
+        except OSError as error:
+            raise write_error(path, error) from error
+        if queue.durable:
+            queue.cache.index_written(path, file)

@@ -1,0 +1,231 @@
+"""Power cuts in version 1 and in the conversion between the versions, and proof that the harness would notice.
+
+The random runs are test_power_cuts' with other versions; the scripted ones cut before every operation of one conversion.
+BURROWMQ_CRASH_SEEDS=n runs n more random ones. A failure prints its seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+
+from storage import disk, queue_convert
+from storage.errors import StorageError
+from storage.queue_index_v1 import QueueIndexV1
+from tests.simulation.store_world import Violation, World, read_all, run_to_cut
+from tests.support.sim_filesystem import PowerCut, SimFileSystem
+
+_SEEDS = {(1,): 40, (1, 2): 60}
+_MORE_SEEDS = int(os.environ.get("BURROWMQ_CRASH_SEEDS", "0"))
+_MUTANT_SEEDS = 600
+
+
+def cut_somewhere(seed: int, versions: tuple[int, ...]) -> None:
+    """One seed: a workload with these versions, a cut at an operation that the seed chooses, twice."""
+    cut_at = random.Random(seed).randint(1, 250)
+    try:
+        run_to_cut(seed, cut_at, strict=bool(seed & 1), versions=versions)
+    except Violation as error:
+        raise Violation(f"seed {seed}, {versions}, cut at {cut_at}: {error}") from error
+
+
+@pytest.mark.parametrize("versions", list(_SEEDS))
+def test_nothing_confirmed_is_lost(versions: tuple[int, ...]) -> None:
+    for seed in range(_SEEDS[versions]):
+        cut_somewhere(seed, versions)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not _MORE_SEEDS, reason="set BURROWMQ_CRASH_SEEDS")
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("versions", list(_SEEDS))
+def test_nothing_confirmed_is_lost_in_many_more_runs(versions: tuple[int, ...]) -> None:
+    for seed in range(1_000, 1_000 + _MORE_SEEDS):
+        cut_somewhere(seed, versions)
+
+
+@pytest.mark.parametrize("versions", list(_SEEDS))
+def test_what_runs_undisturbed_is_right_and_a_clean_stop_exact(versions: tuple[int, ...]) -> None:
+    for seed in range(25):
+        world = World(seed, strict=True, versions=versions)
+        world.run(150)
+        world.restart()
+        world.run(40)
+
+
+class Script:
+    """One queue that is converted while it is published to and acked."""
+
+    def __init__(self, source: int, *, strict: bool) -> None:
+        self.world = World(11, strict=strict, versions=(source,))
+        self.target = 3 - source
+        world = self.world
+        while not any(queue.durable for queue in world.queues.values()):
+            world.queues.clear()  # what is not durable is nobody's concern here
+            world.declare()
+        self.queue = next(iter(world.queues.values()))
+        while self.queue.next_seq < 50:
+            world.publish()
+        self.queue.log.ack_many([3, 4, 17, 20])
+        for seq in (3, 4, 17, 20):
+            self.queue.entries[seq].ack_epoch = world.engine.epoch
+        world.sync()
+        world.idle()
+
+    def run(self) -> None:
+        """Convert, with a publish and acks on the way, and back again half-way."""
+        world, queue = self.world, self.queue
+        queue.version = self.target
+        queue.log.set_version(self.target)
+        world.sync()
+        world.publish()
+        world.ack_front()
+        world.sync()
+        queue.version = 3 - self.target
+        queue.log.set_version(queue.version)
+        world.publish()
+        world.sync()
+        queue.version = self.target
+        queue.log.set_version(self.target)
+        world.ack_random()
+        world.idle()
+
+
+def cut_before_every_operation(source: int, *, strict: bool) -> int:
+    """Cut a scripted conversion before each of its operations; gives how many there were."""
+    cut_at = 0
+    while True:
+        cut_at += 1
+        script = Script(source, strict=strict)
+        world = script.world
+        world.filesystem.cut_before = world.filesystem.operations + cut_at
+        try:
+            script.run()
+        except PowerCut:
+            world.filesystem.cut_before = None
+            world.crash()
+            world.run(5)
+            continue
+        writer = world.engine._writer
+        assert writer is not None
+        assert writer.conversion.queue_count == 0
+        for disk_side in writer.queues().values():
+            if disk_side.name == script.queue.name:
+                assert not disk_side.has_other_version(script.target)
+        return cut_at
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("source", [1, 2])
+def test_a_cut_before_every_operation_of_a_conversion(source: int, strict: bool) -> None:
+    assert cut_before_every_operation(source, strict=strict) > 60
+
+
+def test_a_deletion_on_the_way_ends_the_conversion() -> None:
+    for source in (1, 2):
+        script = Script(source, strict=True)
+        world, queue = script.world, script.queue
+        queue.log.set_version(script.target)
+        world.sync()
+        queue.log.delete()
+        world.engine.definitions.delete("queue", queue.name)
+        del world.queues[queue.name]
+        world.sync()
+        world.idle()
+        writer = world.engine._writer
+        assert writer is not None
+        assert writer.conversion.queue_count == 0
+        world.run(20)
+
+
+def test_a_conversion_that_cannot_be_made_durable_loses_nothing() -> None:
+    for source in (1, 2):
+        script = Script(source, strict=True)
+        world = script.world
+        world.filesystem.fail("fdatasync", path_part=".tmp", times=1)
+        script.queue.log.set_version(script.target)
+        script.queue.version = script.target
+        world.sync()
+        world.idle()
+        assert world.observer.events["sync_failed"] == 1
+        world.run(60)
+        world.restart()  # which goes on with what was left
+        world.idle()
+        world.run(20)
+
+
+def test_a_full_disk_delays_a_conversion() -> None:
+    for source in (1, 2):
+        script = Script(source, strict=True)
+        world = script.world
+        world.filesystem.free_bytes = 200
+        script.queue.log.set_version(script.target)
+        script.queue.version = script.target
+        world.engine.hand_over()
+        before = [seq for seq, _, _ in read_all(script.queue.log, 50)]
+        assert before == sorted(script.queue.live())
+        world.filesystem.free_bytes = None
+        world.idle()
+        writer = world.engine._writer
+        assert writer is not None
+        assert writer.conversion.queue_count == 0
+        world.run(20)
+
+
+# The mutants: each leaves out one thing that the design holds to be needed.
+
+
+def publish_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New files that count before they are durable."""
+    monkeypatch.setattr(queue_convert, "sync", lambda filesystem, prepared: None)
+    assert disk.queue_convert is queue_convert
+
+
+def unlink_before_the_name_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old files gone before the directory was synced."""
+
+    def sync_all(self: SimFileSystem, files: list[object], directories: list[str]) -> list[object]:
+        return [] if not files else original(self, files, directories)
+
+    original = SimFileSystem.sync_all
+    monkeypatch.setattr(SimFileSystem, "sync_all", sync_all)
+
+
+def give_the_journal_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal unlinked before the flush is durable."""
+
+    def give_up(self: QueueIndexV1, path: str, is_durable: bool) -> None:
+        self._cache.unlink(path)
+
+    monkeypatch.setattr(QueueIndexV1, "_give_up", give_up)
+
+
+def flush_without_acks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a flush leaves out is not acked in the journal."""
+    monkeypatch.setattr(QueueIndexV1, "write_acks", lambda self, segments, is_durable: None)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        publish_without_sync,
+        unlink_before_the_name_is_durable,
+        give_the_journal_up_at_once,
+        flush_without_acks,
+    ],
+)
+def test_the_harness_catches(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    for seed in range(1, _MUTANT_SEEDS, 2):  # odd seeds: strict directories
+        try:
+            cut_somewhere(seed, (1, 2))
+        except Violation:
+            return
+        except StorageError:
+            continue
+    pytest.fail(f"{mutant.__name__} was not noticed")
