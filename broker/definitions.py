@@ -215,6 +215,8 @@ def _restore_in_vhost(kind: str, row: Row, vhost: Vhost) -> None:
                 durable=True,
                 auto_delete=bool(row["auto_delete"]),
                 arguments=unpack_arguments(_text(row, "arguments")),
+                # Rows without one were written when there was only version 2.
+                default_version=1 if row.get("version") == 1 else 2,
             )
         )
     else:

@@ -86,6 +86,7 @@ class Node:
                 segment_size_limit=store.segment_size_limit_bytes,
                 segment_entry_count=store.segment_entry_count,
                 embed_below=store.embed_below_bytes,
+                journal_entries=store.journal_entry_max,
                 cache_size=store.cache_size_bytes,
                 is_checked=store.check_crc32,
                 store_index=store.index_module,

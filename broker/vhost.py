@@ -92,6 +92,8 @@ class Vhost:
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
         self._queue_factory = queue_factory
         self._owned: dict[object, dict[Queue, None]] = {}
+        # Of queues that were declared under another default: a changed one is for new queues only.
+        self._default_versions: dict[str, int] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
             self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
@@ -263,6 +265,7 @@ class Vhost:
                     "name": name,
                     "auto_delete": queue.auto_delete,
                     "arguments": pack_arguments(declaration.arguments),
+                    "version": self.options.default_queue_version,
                 },
             )
         return queue
@@ -270,6 +273,9 @@ class Vhost:
     def restore_queue(self, declaration: QueueDeclaration) -> Queue:
         """Make a queue without writing a row: it came from one, or is not durable."""
         assert declaration.name not in self.queues, "checked by the caller"
+        version = declaration.default_version
+        if version is not None and version != self.options.default_queue_version:
+            self._default_versions[declaration.name] = version
         settings = self.effective_settings(declaration.name, declaration.arguments)
         queue = self._queue_factory(self, declaration, settings)
         self.queues[declaration.name] = queue
@@ -298,6 +304,7 @@ class Vhost:
             return 0
         ready_count = queue.ready_count
         del self.queues[queue.name]
+        self._default_versions.pop(queue.name, None)
         self._disown(queue)
         if queue.durable:
             self.rows.delete("queue", row_key(self.name, queue.name))
@@ -333,7 +340,7 @@ class Vhost:
         return queue_settings.compute(
             arguments,
             self.effective_policy(queue_name).definition,
-            self.options.default_queue_version,
+            self._default_versions.get(queue_name, self.options.default_queue_version),
         )
 
     def policies_changed(self) -> None:

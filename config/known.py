@@ -52,7 +52,7 @@ NOT_HONOURED = tuple(
     prometheus.filter_aggregated_queue_metrics_pattern
     runtime_parameters.* message_interceptors.* product.* motd_file vhost_restart_strategy
     message_store_shutdown_timeout background_gc_enabled background_gc_target_interval hipe_compile
-    track_auth_attempt_source queue_index_max_journal_entries
+    track_auth_attempt_source
     msg_store_credit_disc_bound.* msg_store_io_batch_size credit_flow_default_credit.* default_consumer_prefetch
     lazy_queue_explicit_gc_run_operation_threshold deprecated_features.* permit_deprecated_features.*
     feature_flags.* classic_queue.store.* transient_nonexcl_queues erlang.* mnesia_table_loading_retry_timeout
@@ -66,7 +66,6 @@ NOT_HONOURED = tuple(
 # Keys that the schema checks and nothing acts on yet; a value given for one is a warning too. A key that takes effect
 # for some values names the others (`TLS_*`: all that begin so).
 NOT_YET: dict[str, tuple[str, ...]] = {
-    "classic_queue.default_version": ("1",),
     # A close that waits would hold up everybody: there is one loop.
     "tcp_listen_options.linger.timeout": ("[1-9]*",),
     **{

@@ -156,6 +156,12 @@ class StoreConfig:
         "16384",
         "Messages in one segment of a queue's index, for data directories made from now on.",
     )
+    journal_entry_max: int = option(
+        "queue_index_max_journal_entries",
+        units.integer(1, 2**31),
+        "32768",
+        "Entries in the journal of a version 1 queue above which it is moved to the segment files.",
+    )
     cache_size_bytes: int = option(
         "classic_queue_store_v2_max_cache_size",
         units.binary_size(0),

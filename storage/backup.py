@@ -8,7 +8,7 @@ its own, from the staged names, which no compaction, rewrite or deletion touches
 - files that never change again (sealed segments, full stores) get a name in the backup, a copy on another file system;
 - files that still grow are copied up to the length that they had at the cut;
 - index files are written anew: their entries as they are, and acks that say what was live at the cut, so that neither
-  acknowledgements nor messages that came later count;
+  acknowledgements nor messages that came later count (version 1 appends both to its journal, whose length is noted);
 - definitions were copied by SQLite at the cut.
 
 The result is a data directory as a killed node leaves it, with `BACKUP.json` (docs/formats/backup.md) written last.
@@ -143,8 +143,13 @@ def _files(
         for number in queue.index.numbers:
             segment = queue.index.segments[number]
             job.message_count += segment.live
-            for path, item in _segment_files(queue, segment):
+            files = _segment_files if segment.version == 2 else _segment_files_v1
+            for path, item in files(queue, segment):
                 yield path, item._replace(path=path[prefix:])
+        if queue.v1 is not None:
+            path, size = queue.v1.cut(queue.segments_v1(), queue.durable)
+            if size:
+                yield path, _Item(path[prefix:], size, is_final=False)
 
 
 def _segment_files(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
@@ -160,6 +165,13 @@ def _segment_files(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _I
         store = queue.store.path(segment.number, segment.generation)
         is_final = is_full and segment.number != queue.index.numbers[-1]
         yield store, _Item(store, segment.store_end, is_final)
+
+
+def _segment_files_v1(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
+    """A version 1 segment's file only grows; what it does not say yet is in the journal."""
+    if segment.store_end:
+        path = queue.files_v1().path(segment.number)
+        yield path, _Item(path, segment.store_end, is_final=False)
 
 
 # -- the copying -------------------------------------------------------------------------------------------------

@@ -451,6 +451,11 @@ class QueueIndexV1:
             self._forget_runs(number)
         self.flushed.clear()
 
+    def cut(self, segments: list[Segment], is_durable: bool) -> tuple[str, int]:
+        """Give the journal and its length, all acks written to it; length 0: there is none. Raises WriteFailed."""
+        self.write_acks(segments, is_durable)
+        return self.journal or "", self.end if self.journal is not None else 0
+
     def is_in_journal(self, segment: Segment) -> bool:
         """Whether a journal says anything about a segment that its file does not."""
         return segment.number in self.runs or segment.number in self._journaled

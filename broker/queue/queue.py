@@ -511,6 +511,13 @@ class Queue:
                     level.peek()
                 return
 
+    def convert(self, version: int) -> None:
+        """Have the store's files converted to this version of them; the queue goes on meanwhile."""
+        for level in self.levels:
+            if level.has_log:
+                level.log.set_version(version)
+        self.context.scheduler.queue_dirty(self)
+
     def note_delivered(self) -> None:
         """Before a clean stop: tell the store below which id everything was handed out once."""
         for level in self.levels:

@@ -34,8 +34,8 @@ QueueMode = Literal["default", "lazy"]
 EXPIRY_MAX_MS: Final = 315_360_000_000  # ten years
 PRIORITY_MAX: Final = 255
 OVERFLOWS: Final[tuple[Overflow, ...]] = ("drop-head", "reject-publish", "reject-publish-dlx")
-BUILT_VERSIONS: Final = (2,)
-"""RabbitMQ also has 1; it is refused, not stored as something else, until it is built."""
+QUEUE_VERSIONS: Final = (1, 2)
+"""Of a queue's files: 1 embeds small messages in its index, 2 has a store of its own for them."""
 QUEUE_MODES: Final[tuple[QueueMode, ...]] = ("default", "lazy")
 FOREIGN_KEYS: Final = (
     "x-max-age",
@@ -85,13 +85,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDeclaration:
-    """A queue as asked for; `owner` is the session that an exclusive queue belongs to."""
+    """A queue as asked for; `owner` is the session that an exclusive queue belongs to.
+
+    `default_version` is the one that a queue from a row was declared under, None for a new one.
+    """
 
     name: str
     durable: bool = False
     auto_delete: bool = False
     owner: object | None = None
     arguments: FieldTable = field(default_factory=dict)
+    default_version: int | None = None
 
 
 def _integer(value: FieldValue, arguments: FieldTable) -> str | None:
@@ -149,7 +153,7 @@ def _queue_mode(value: FieldValue, arguments: FieldTable) -> str | None:
 
 def _queue_version(value: FieldValue, arguments: FieldTable) -> str | None:
     wrong = _not_negative(value, arguments)
-    if wrong is None and isinstance(value, int) and value not in BUILT_VERSIONS:
+    if wrong is None and isinstance(value, int) and value not in QUEUE_VERSIONS:
         return f"\"unsupported queue version '{value}'\""
     return wrong
 
@@ -271,9 +275,8 @@ def compute(
 
 
 def _version(wanted: FieldValue | PolicyValue, default: int) -> int:
-    """The version in force: what a policy or the node's default may ask for and is not built gives the one that is."""
-    version = int(wanted) if isinstance(wanted, int) else default
-    return version if version in BUILT_VERSIONS else BUILT_VERSIONS[-1]
+    """The version in force; arguments and policies were validated."""
+    return int(wanted) if isinstance(wanted, int) else default
 
 
 def _lower(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -> int | None:

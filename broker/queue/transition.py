@@ -4,7 +4,8 @@ Owns no state; called by the vhost for each queue whose settings changed, after 
 order is RabbitMQ's: limits come into force before the overflow behaviour, so a policy that brings `max-length` and
 `reject-publish` together still drops the excess from the head, once. Then the mode: to lazy, everything in RAM goes
 to disk within this turn, and publishers wait for as long as that takes to be written (the store's backlog holds
-them); to default, one start batch is loaded. What was handed out stays in RAM until it is settled.
+them); to default, one start batch is loaded. What was handed out stays in RAM until it is settled. A changed version is
+handed to the store, which converts the files while the queue goes on.
 
 Source: rabbit_amqqueue_process:process_args_policy; the classic lazy queue guide.
 """
@@ -34,6 +35,8 @@ def put_in_force(queue: Queue, settings: Settings) -> None:
             queue.page_out()
         else:
             queue.load_start_batch(START_BATCH_BYTES)
+    if before.version != settings.version:
+        queue.convert(settings.version)
 
 
 def _stop_dropping(queue: Queue, dropping: Settings, settings: Settings) -> None:

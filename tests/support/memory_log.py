@@ -25,6 +25,7 @@ class MemoryLog:
         self.is_deleted = False
         self.next_deliver_seq = 0
         self.end_seq = 0
+        self.version = 2
 
     def append(
         self, first_seq: int, messages: Sequence[Message], expiries: Sequence[int] | None, size: int
@@ -51,6 +52,10 @@ class MemoryLog:
     def set_delivered(self, next_deliver_seq: int) -> None:
         """Remember."""
         self.next_deliver_seq = next_deliver_seq
+
+    def set_version(self, version: int) -> None:
+        """Remember."""
+        self.version = version
 
     def delete(self) -> None:
         """Forget all."""

@@ -29,8 +29,6 @@ def test_unknown(key: str) -> None:
 
 def test_some_values_have_no_effect_yet() -> None:
     assert has_effect("heartbeat", "1")
-    assert has_effect("classic_queue.default_version", "2")
-    assert not has_effect("classic_queue.default_version", "1")
     assert has_effect("consumer_timeout", "1")
     assert has_effect("disk_monitor_interval", "1")
     assert not has_effect("ssl_options.versions.$n", "tlsv1.1")

@@ -53,10 +53,11 @@ def messages_in(filesystem: SimFileSystem, data_dir: str, names: list[str]) -> d
     }
 
 
-def test_the_engine_makes_a_backup() -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_engine_makes_a_backup(version: int) -> None:
     filesystem = SimFileSystem()
     engine = engine_on(filesystem, {}, **OPTIONS)
-    log = engine.open_queue("/", "q", durable=True)
+    log = engine.open_queue("/", "q", durable=True, version=version)
     publish(log, 0, 100)
     publish(log, 100, 20, 5000)
     log.ack(0, 9, None)

@@ -50,7 +50,7 @@ BAD = [
     ("x-queue-mode", "foo", "\"unsupported queue mode 'foo'\""),
     ("x-queue-mode", 1, "{unacceptable_type,signedint}"),
     ("x-queue-version", 3, "\"unsupported queue version '3'\""),
-    ("x-queue-version", 1, "\"unsupported queue version '1'\""),
+    ("x-queue-version", 0, "\"unsupported queue version '0'\""),
     ("x-queue-version", -1, "{value_negative,-1}"),
     ("x-queue-version", "2", '"expected integer, got longstr"'),
     ("x-queue-type", "quorum", "\"unsupported queue type 'quorum'\""),
@@ -223,6 +223,7 @@ def test_priority_and_single_active_consumer_are_arguments_only() -> None:
     assert compute({"x-single-active-consumer": True}, {}).single_active_consumer
 
 
-def test_a_version_that_is_not_built_gives_the_one_that_is() -> None:
-    assert compute({}, {"queue-version": 1}).version == 2
-    assert compute({}, {}, default_version=1).version == 2
+def test_the_version_is_the_arguments_then_the_policys_then_the_default() -> None:
+    assert compute({}, {"queue-version": 1}).version == 1
+    assert compute({"x-queue-version": 2}, {"queue-version": 1}, default_version=1).version == 2
+    assert compute({}, {}, default_version=1).version == 1

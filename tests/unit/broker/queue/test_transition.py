@@ -47,6 +47,9 @@ class RecordingQueue:
         self.calls.append("page_out")
         return 0
 
+    def convert(self, version: int) -> None:
+        self.calls.append(f"convert to {version}")
+
     def load_start_batch(self, max_bytes: int) -> None:
         self.calls.append("load")
 
@@ -91,6 +94,14 @@ def test_settings_that_came_meanwhile_stay() -> None:
     queue.is_deleted = True
     queue.pump()
     assert queue.settings.overflow == "drop-head"
+
+
+def test_a_changed_version_is_the_stores_business() -> None:
+    queue = queue_with()
+    put_in_force(queue, Settings(version=1))
+    put_in_force(queue, Settings(version=1, max_length=9))
+    put_in_force(queue, Settings(version=2, max_length=9))
+    assert [call for call in queue.calls if "convert" in call] == ["convert to 1", "convert to 2"]
 
 
 def test_modes() -> None:
