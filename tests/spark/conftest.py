@@ -22,7 +22,13 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 collect_ignore = (
     []
     if importlib.util.find_spec("pyspark")
-    else ["test_format.py", "test_crash.py", "test_broker_crash.py"]
+    else [
+        "test_format.py",
+        "test_crash.py",
+        "test_broker_crash.py",
+        "test_notebook.py",
+        "test_zip.py",
+    ]
 )
 
 
