@@ -17,11 +17,12 @@ from tests.support.broker_process import BrokerProcess, external_target
 pytestmark = [
     pytest.mark.needs_server,
     pytest.mark.slow,
+    pytest.mark.timeout(300),
     pytest.mark.skipif(external_target() is not None, reason="kills the broker"),
 ]
 
 COUNT = 3000
-DEADLINE_S = 90
+DEADLINE_S = 200
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ import pytest
 from pyspark_amqp.wire import connect, declare_queue
 from tests.spark.conftest import publish, ready_count
 
-pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_server, pytest.mark.slow, pytest.mark.timeout(300)]
+
+WAIT_S = 240
 
 
 def options(url: str, queue: str, tmp_path: Path, **more: str) -> dict[str, str]:
@@ -25,7 +27,7 @@ def options(url: str, queue: str, tmp_path: Path, **more: str) -> dict[str, str]
     }
 
 
-def run_to_the_end(frame: Any, tmp_path: Path, wait_s: int = 60) -> None:
+def run_to_the_end(frame: Any, tmp_path: Path) -> None:
     query = (
         frame.writeStream.format("parquet")
         .option("path", str(tmp_path / "out"))
@@ -33,7 +35,7 @@ def run_to_the_end(frame: Any, tmp_path: Path, wait_s: int = 60) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(wait_s)
+    assert query.awaitTermination(WAIT_S)
 
 
 def ids(frame: Any) -> list[str]:
@@ -106,7 +108,7 @@ def test_two_hundred_queues_in_one_query(spark: Any, url: str, queue: str, tmp_p
         publish(url, shard, 10 + n % 7, first=n * 1000)
     total = sum(10 + n % 7 for n in range(200))
     wanted = options(url, ",".join(shards), tmp_path, maxRecordsPerTrigger="2000")
-    run_to_the_end(spark.readStream.format("amqp").options(**wanted).load(), tmp_path, wait_s=240)
+    run_to_the_end(spark.readStream.format("amqp").options(**wanted).load(), tmp_path)
     found = spark.read.parquet(str(tmp_path / "out"))
     assert found.count() == found.select("message_id").distinct().count() == total
     assert found.select("queue").distinct().count() == 200
@@ -172,7 +174,7 @@ def test_a_stream_from_queue_to_queue(spark: Any, url: str, queue: str, tmp_path
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(WAIT_S)
     peek = spark.read.format("amqp").options(**{"amqp.uri": url, "queue": target}).load()
     assert ids(peek) == expected(*range(30))
 
