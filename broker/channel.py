@@ -173,7 +173,9 @@ class Channel:
         if self.session.is_congested or self.is_closed:
             return 0
         if self.global_prefetch_count:
-            return self.global_prefetch_count - self.consumer_unacked_count - self._gets_that_count()
+            return (
+                self.global_prefetch_count - self.consumer_unacked_count - self._gets_that_count()
+            )
         return UNLIMITED
 
     def share_prefetch(self, count: int) -> None:

@@ -46,6 +46,7 @@ ORDER = (
 )
 
 
+DEFAULT_DESCRIPTION = "Default virtual host"
 EVERYTHING = Permission(configure=".*", write=".*", read=".*")
 
 
@@ -104,7 +105,9 @@ def seed(
     definitions: DefinitionLog,
 ) -> None:
     """Make the vhost, user and permission of a first start."""
-    create_vhost(what.vhost, vhosts, make_vhost, definitions)
+    vhost = create_vhost(what.vhost, vhosts, make_vhost, definitions)
+    vhost.description = DEFAULT_DESCRIPTION
+    put_vhost(vhost, definitions)
     auth.set_password(what.user, what.password)
     auth.set_tags(what.user, what.tags)
     auth.set_permission(what.vhost, what.user, what.permission)

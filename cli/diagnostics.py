@@ -79,8 +79,9 @@ def list_feature_flags(invocation: Invocation) -> int:
     columns = [name for word in invocation.args for name in word.split(",") if name]
     unknown = [name for name in columns if name not in known]
     if unknown:
-        text = f"Info key(s) {','.join(unknown)} are not supported"
-        raise CliError(USAGE, f"Error (argument validation): {text}")
+        from cli.help import argument_error
+
+        raise argument_error(invocation, f"Info key(s) {','.join(unknown)} are not supported")
     columns = columns or ["name", "state"]
     invocation.banner("Listing feature flags ...")
     rows = invocation.node.get("/api/feature-flags")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from cli.client import Refused
-from cli.errors import DATAERR, OK, UNAVAILABLE, USAGE, CliError, failure
+from cli.errors import DATAERR, OK, UNAVAILABLE, CliError, failure
 from cli.invocation import Invocation
 
 MESSAGES = (
@@ -75,15 +75,15 @@ VHOSTS = Kind(
 )
 
 
-def _columns(kind: Kind, args: list[str]) -> list[str]:
+def _columns(kind: Kind, invocation: Invocation) -> list[str]:
     """The columns asked for; commas between names are fine. Raises: CliError 64."""
-    asked = [name for word in args for name in word.split(",") if name]
+    asked = [name for word in invocation.args for name in word.split(",") if name]
     known = kind.columns.split()
     unknown = [name for name in asked if name not in known]
     if unknown:
-        raise CliError(
-            USAGE, f"Error (argument validation): Info key(s) {','.join(unknown)} are not supported"
-        )
+        from cli.help import argument_error
+
+        raise argument_error(invocation, f"Info key(s) {','.join(unknown)} are not supported")
     return asked or kind.default.split()
 
 
@@ -92,29 +92,39 @@ def _print(invocation: Invocation, kind: Kind, columns: list[str], **query: str)
     if kind.has_vhost:
         asked["vhost"] = invocation.vhost
     answer = invocation.node.get(f"/api/burrowmq/list/{kind.path}?{urlencode(asked)}")
-    invocation.rows(columns, answer["rows"])
+    rows = answer["rows"]
+    if "cluster_state" in columns and invocation.formatter in ("table", "pretty_table", "csv"):
+        # A list of pairs of atoms, which the table formatter writes without quotes.
+        place = columns.index("cluster_state")
+        for row in rows:
+            states = ", ".join(f"{{{node}, {state}}}" for node, state in row[place].items())
+            row[place] = f"[{states}]"
+    invocation.rows(columns, rows)
     return OK
 
 
 def queues(invocation: Invocation) -> int:
     """list_queues."""
-    columns = _columns(QUEUES, invocation.args)
+    columns = _columns(QUEUES, invocation)
     seconds = invocation.node.timeout_s
     invocation.banner(f"Timeout: {'infinity' if seconds is None else float(seconds)} seconds ...")
     invocation.banner(f"Listing queues for vhost {invocation.vhost} ...")
+    if "offline" in invocation.flags and "online" not in invocation.flags:
+        invocation.rows(columns, [])  # a queue of a running node is online
+        return OK
     return _print(invocation, QUEUES, columns)
 
 
 def exchanges(invocation: Invocation) -> int:
     """list_exchanges."""
-    columns = _columns(EXCHANGES, invocation.args)
+    columns = _columns(EXCHANGES, invocation)
     invocation.banner(f"Listing exchanges for vhost {invocation.vhost} ...")
     return _print(invocation, EXCHANGES, columns)
 
 
 def bindings(invocation: Invocation) -> int:
     """list_bindings."""
-    columns = _columns(BINDINGS, invocation.args)
+    columns = _columns(BINDINGS, invocation)
     # RabbitMQ prints no space before these dots.
     invocation.banner(f"Listing bindings for vhost {invocation.vhost}...")
     return _print(invocation, BINDINGS, columns)
@@ -122,28 +132,28 @@ def bindings(invocation: Invocation) -> int:
 
 def connections(invocation: Invocation) -> int:
     """list_connections."""
-    columns = _columns(CONNECTIONS, invocation.args)
+    columns = _columns(CONNECTIONS, invocation)
     invocation.banner("Listing connections ...")
     return _print(invocation, CONNECTIONS, columns)
 
 
 def channels(invocation: Invocation) -> int:
     """list_channels."""
-    columns = _columns(CHANNELS, invocation.args)
+    columns = _columns(CHANNELS, invocation)
     invocation.banner("Listing channels ...")
     return _print(invocation, CHANNELS, columns)
 
 
 def consumers(invocation: Invocation) -> int:
     """list_consumers."""
-    columns = _columns(CONSUMERS, invocation.args)
+    columns = _columns(CONSUMERS, invocation)
     invocation.banner(f"Listing consumers in vhost {invocation.vhost} ...")
     return _print(invocation, CONSUMERS, columns)
 
 
 def vhosts(invocation: Invocation) -> int:
     """list_vhosts."""
-    columns = _columns(VHOSTS, invocation.args)
+    columns = _columns(VHOSTS, invocation)
     invocation.banner("Listing vhosts ...")
     return _print(invocation, VHOSTS, columns)
 

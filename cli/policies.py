@@ -93,6 +93,8 @@ def listed(invocation: Invocation, kind: str, columns: list[str], **query: str) 
     except Refused as refused:
         raise CliError(DATAERR, refused.reason) from refused
     invocation.rows(columns, answer["rows"])
+    if not answer["rows"] and not invocation.is_machine_readable:
+        invocation.say("")  # rabbitmqctl prints an empty line for an empty list of these
     return OK
 
 
@@ -220,8 +222,7 @@ def list_vhost_limits(invocation: Invocation) -> int:
         rows = invocation.node.get(f"/api/vhost-limits/{segment(invocation.vhost)}")
     except Refused as refused:
         raise without_vhost(invocation) from refused
-    if rows:
-        invocation.say(_json(rows[0]["value"]))
+    invocation.say(_json(rows[0]["value"]) if rows else "")
     return OK
 
 

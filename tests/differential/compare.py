@@ -57,7 +57,10 @@ class Accepted:
 
     def covers(self, found: Difference) -> bool:
         """Say whether this is the difference that was agreed on."""
-        mine, its = (self.at, self.rabbitmq, self.burrowmq), (found.at, found.rabbitmq, found.burrowmq)
+        mine, its = (
+            (self.at, self.rabbitmq, self.burrowmq),
+            (found.at, found.rabbitmq, found.burrowmq),
+        )
         if self.is_pattern:
             return all(re.fullmatch(*each) for each in zip(mine, its, strict=True))
         return mine == its

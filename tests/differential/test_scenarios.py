@@ -15,7 +15,11 @@ pytestmark = [pytest.mark.differential, pytest.mark.needs_server, pytest.mark.lo
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_same(runner: Runner, request: pytest.FixtureRequest, name: str) -> None:
-    asked = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
+    asked = {
+        item.callspec.params.get("name")
+        for item in request.session.items
+        if hasattr(item, "callspec")
+    }
     verdict = runner.judge(name, [each for each in SCENARIOS if each in asked])
     if verdict.word == "different":
         pytest.fail(str(verdict), pytrace=False)

@@ -28,13 +28,23 @@ def _some_queues(broker: Broker, vhost: str) -> Peer:
     return peer
 
 
-COLUMNS = ("name", "durable", "auto_delete", "arguments", "messages_ready", "messages_unacknowledged")
+COLUMNS = (
+    "name",
+    "durable",
+    "auto_delete",
+    "arguments",
+    "messages_ready",
+    "messages_unacknowledged",
+)
 COLUMNS += ("messages", "consumers", "exclusive", "type")
 
 
 def list_queues_as_a_table(broker: Broker) -> Record:
     _some_queues(broker, "table")
-    return [broker.ctl("list_queues", "-p", "table"), broker.ctl("list_queues", "-p", "table", *COLUMNS)]
+    return [
+        broker.ctl("list_queues", "-p", "table"),
+        broker.ctl("list_queues", "-p", "table", *COLUMNS),
+    ]
 
 
 def list_queues_quietly(broker: Broker) -> Record:
@@ -49,19 +59,29 @@ def list_queues_quietly(broker: Broker) -> Record:
 def list_queues_as_json(broker: Broker) -> Record:
     _some_queues(broker, "json")
     return [
-        broker.ctl("list_queues", "-p", "json", "--formatter", "json", "name", "arguments", "messages"),
+        broker.ctl(
+            "list_queues", "-p", "json", "--formatter", "json", "name", "arguments", "messages"
+        ),
         broker.ctl("list_queues", "-p", "json", "--formatter", "csv", "name", "messages"),
     ]
 
 
 def list_queues_as_a_pretty_table(broker: Broker) -> Record:
     _some_queues(broker, "pretty")
-    return broker.ctl("list_queues", "-p", "pretty", "--formatter", "pretty_table", "name", "messages")
+    return broker.ctl(
+        "list_queues", "-p", "pretty", "--formatter", "pretty_table", "name", "messages"
+    )
 
 
 def list_queues_of_memory_and_bytes(broker: Broker) -> Record:
     _some_queues(broker, "bytes")
-    columns = ("name", "message_bytes", "message_bytes_ready", "messages_persistent", "message_bytes_persistent")
+    columns = (
+        "name",
+        "message_bytes",
+        "message_bytes_ready",
+        "messages_persistent",
+        "message_bytes_persistent",
+    )
     return broker.ctl("list_queues", "-s", "-p", "bytes", *columns, "policy", "state")
 
 
@@ -97,8 +117,12 @@ def list_connections_and_channels(broker: Broker) -> Record:
     broker.user("lonely", "", (".*", ".*", ".*"))
     peer = broker.peer(user="lonely", password="lonely")
     peer.qos(3)
-    connections = broker.ctl("list_connections", "-s", "user", "vhost", "state", "channels", "protocol")
-    channels = broker.ctl("list_channels", "-s", "user", "number", "prefetch_count", "confirm", "transactional")
+    connections = broker.ctl(
+        "list_connections", "-s", "user", "vhost", "state", "channels", "protocol"
+    )
+    channels = broker.ctl(
+        "list_channels", "-s", "user", "number", "prefetch_count", "confirm", "transactional"
+    )
     return [
         [line for line in found["output"].splitlines() if "lonely" in line]
         for found in (connections, channels)
@@ -194,7 +218,11 @@ def users(broker: Broker) -> Record:
         broker.ctl("add_user", "made", "secret"),
         broker.ctl("add_user", "made", "secret"),
         broker.ctl("set_user_tags", "made", "monitoring", "mine"),
-        [line for line in broker.ctl("list_users")["output"].splitlines() if line.startswith("made")],
+        [
+            line
+            for line in broker.ctl("list_users")["output"].splitlines()
+            if line.startswith("made")
+        ],
         broker.ctl("authenticate_user", "made", "secret"),
         broker.ctl("authenticate_user", "made", "wrong"),
         broker.ctl("change_password", "made", "other"),
@@ -240,7 +268,9 @@ def vhosts(broker: Broker) -> Record:
         broker.ctl("add_vhost", "made"),
         [
             line
-            for line in broker.ctl("list_vhosts", "name", "tracing", "description", "tags")["output"].splitlines()
+            for line in broker.ctl("list_vhosts", "name", "tracing", "description", "tags")[
+                "output"
+            ].splitlines()
             if line.startswith("made")
         ],
         broker.ctl("delete_vhost", "made"),

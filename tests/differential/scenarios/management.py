@@ -9,7 +9,12 @@ from tests.differential.broker import Broker
 
 Record = Any
 COUNTS = ("messages", "messages_ready", "messages_unacknowledged", "consumers")
-BYTES = ("message_bytes", "message_bytes_ready", "message_bytes_unacknowledged", "message_bytes_persistent")
+BYTES = (
+    "message_bytes",
+    "message_bytes_ready",
+    "message_bytes_unacknowledged",
+    "message_bytes_persistent",
+)
 
 
 def queue_objects(broker: Broker) -> Record:
@@ -35,7 +40,9 @@ def queue_with_consumers(broker: Broker) -> Record:
     peer.queue("q")
     peer.qos(3)
     peer.consume("q", "t", {"a": 1})
-    row = broker.wait_http("queues/%2F/q", lambda found: len(found.get("consumer_details", [])) == 1)
+    row = broker.wait_http(
+        "queues/%2F/q", lambda found: len(found.get("consumer_details", [])) == 1
+    )
     kept = ("consumer_tag", "ack_required", "prefetch_count", "arguments", "exclusive")
     return [{key: each.get(key) for key in kept} for each in row["consumer_details"]]
 
@@ -135,7 +142,12 @@ def messages_published_over_http(broker: Broker) -> Record:
     peer.queue("q")
     path = "exchanges/%2F/amq.default/publish"
     properties = {"delivery_mode": 2, "headers": {"a": 1, "b": "x"}, "message_id": "m"}
-    message = {"properties": properties, "routing_key": "q", "payload": "hi", "payload_encoding": "string"}
+    message = {
+        "properties": properties,
+        "routing_key": "q",
+        "payload": "hi",
+        "payload_encoding": "string",
+    }
     return [
         broker.http("POST", path, message),
         broker.http("POST", path, message | {"routing_key": "none"}),
@@ -168,21 +180,39 @@ def messages_got_over_http(broker: Broker) -> Record:
 
 
 def bodies_that_are_no_json(broker: Broker) -> Record:
-    return [broker.http("PUT", "queues/%2F/q", "{")[0], broker.http("PUT", "vhosts/v1", "nonsense")[0]]
+    return [
+        broker.http("PUT", "queues/%2F/q", "{")[0],
+        broker.http("PUT", "vhosts/v1", "nonsense")[0],
+    ]
 
 
 def paths_that_are_not_there(broker: Broker) -> Record:
-    paths = ("nonsense", "queues/nope", "queues/nope/q", "exchanges/nope", "bindings/nope", "users/x/y/z")
+    paths = (
+        "nonsense",
+        "queues/nope",
+        "queues/nope/q",
+        "exchanges/nope",
+        "bindings/nope",
+        "users/x/y/z",
+    )
     return {path: broker.http("GET", path) for path in paths}
 
 
 def verbs_that_are_not_allowed(broker: Broker) -> Record:
-    asked = (("POST", "queues/%2F/q"), ("PUT", "overview"), ("DELETE", "queues"), ("DELETE", "whoami"))
+    asked = (
+        ("POST", "queues/%2F/q"),
+        ("PUT", "overview"),
+        ("DELETE", "queues"),
+        ("DELETE", "whoami"),
+    )
     return [broker.http(verb, path)[0] for verb, path in asked]
 
 
 def wrong_passwords(broker: Broker) -> Record:
-    return [broker.http("GET", "overview", user="guest", password="x"), broker.http("GET", "overview", user="x")]
+    return [
+        broker.http("GET", "overview", user="guest", password="x"),
+        broker.http("GET", "overview", user="x"),
+    ]
 
 
 def aliveness(broker: Broker) -> Record:
@@ -191,7 +221,13 @@ def aliveness(broker: Broker) -> Record:
 
 
 def health_checks(broker: Broker) -> Record:
-    names = ("alarms", "local-alarms", "virtual-hosts", "node-is-mirror-sync-critical", "node-is-quorum-critical")
+    names = (
+        "alarms",
+        "local-alarms",
+        "virtual-hosts",
+        "node-is-mirror-sync-critical",
+        "node-is-quorum-critical",
+    )
     port = broker.place.amqp_port
     found = {name: broker.http("GET", f"health/checks/{name}") for name in names}
     found["port"] = broker.http("GET", f"health/checks/port-listener/{port}")[0]
@@ -218,14 +254,17 @@ def listing_chooses_columns_and_pages(broker: Broker) -> Record:
 def exchange_listing(broker: Broker) -> Record:
     rows = broker.http("GET", "exchanges/%2F")[1]
     kept = ("name", "type", "durable", "auto_delete", "internal", "user_who_performed_action")
-    return sorted(([row[key] for key in kept] for row in rows if row["name"].startswith("amq.")), key=str)
+    return sorted(
+        ([row[key] for key in kept] for row in rows if row["name"].startswith("amq.")), key=str
+    )
 
 
 def connection_objects(broker: Broker) -> Record:
     broker.user("seen", "", (".*", ".*", ".*"))
     broker.link(user="seen", password="seen")
     rows = broker.wait_http(
-        "connections", lambda found: any(row.get("user") == "seen" and "state" in row for row in found)
+        "connections",
+        lambda found: any(row.get("user") == "seen" and "state" in row for row in found),
     )
     row = next(row for row in rows if row.get("user") == "seen")
     kept = ("user", "vhost", "protocol", "auth_mechanism", "frame_max", "channel_max", "timeout")
@@ -244,11 +283,20 @@ def channel_objects(broker: Broker) -> Record:
     peer.fill("q", b"1", b"2")
 
     def mine(found: Any) -> list[Any]:
-        return [row for row in found if row.get("user") == "seen" and row.get("messages_unacknowledged") == 2]
+        return [
+            row
+            for row in found
+            if row.get("user") == "seen" and row.get("messages_unacknowledged") == 2
+        ]
 
     rows = mine(broker.wait_http("channels", lambda found: bool(mine(found))))
     kept = ("user", "vhost", "number", "confirm", "transactional", "consumer_count", "state")
-    kept += ("prefetch_count", "global_prefetch_count", "messages_unacknowledged", "messages_unconfirmed")
+    kept += (
+        "prefetch_count",
+        "global_prefetch_count",
+        "messages_unacknowledged",
+        "messages_unconfirmed",
+    )
     kept += ("messages_uncommitted", "acks_uncommitted")
     return [{key: row.get(key, "absent") for key in kept} for row in rows]
 
@@ -270,21 +318,47 @@ def definitions_of_a_vhost(broker: Broker) -> Record:
 def definitions_imported_into_a_vhost(broker: Broker) -> Record:
     broker.vhost("v")
     document = {
-        "queues": [{"name": "q", "durable": True, "auto_delete": False, "arguments": {"x-max-length": 5}}],
+        "queues": [
+            {"name": "q", "durable": True, "auto_delete": False, "arguments": {"x-max-length": 5}}
+        ],
         "exchanges": [
-            {"name": "x", "type": "fanout", "durable": True, "auto_delete": False, "internal": False, "arguments": {}}
+            {
+                "name": "x",
+                "type": "fanout",
+                "durable": True,
+                "auto_delete": False,
+                "internal": False,
+                "arguments": {},
+            }
         ],
         "bindings": [
-            {"source": "x", "destination": "q", "destination_type": "queue", "routing_key": "", "arguments": {}}
+            {
+                "source": "x",
+                "destination": "q",
+                "destination_type": "queue",
+                "routing_key": "",
+                "arguments": {},
+            }
         ],
         "policies": [
-            {"name": "p", "pattern": "^q", "apply-to": "queues", "priority": 0, "definition": {"max-length": 2}}
+            {
+                "name": "p",
+                "pattern": "^q",
+                "apply-to": "queues",
+                "priority": 0,
+                "definition": {"max-length": 2},
+            }
         ],
     }
     posted = broker.http("POST", "definitions/v", document)[0]
     again = broker.http("POST", "definitions/v", document)[0]
     names = ("name", "durable", "arguments", "policy")
-    return [posted, again, broker.fields("queues/v/q", *names), broker.fields("exchanges/v/x", "type", "durable")]
+    return [
+        posted,
+        again,
+        broker.fields("queues/v/q", *names),
+        broker.fields("exchanges/v/x", "type", "durable"),
+    ]
 
 
 def definitions_that_cannot_be_imported(broker: Broker) -> Record:

@@ -40,7 +40,12 @@ def nothing_may_be_declared_without_configure(broker: Broker) -> Record:
 def nothing_may_be_deleted_without_configure(broker: Broker) -> Record:
     _prepared(broker)
     peer = _limited(broker, "^$", ".*", ".*")
-    return [peer.delete("q"), peer.delete_exchange("x"), peer.delete("none"), peer.delete_exchange("none")]
+    return [
+        peer.delete("q"),
+        peer.delete_exchange("x"),
+        peer.delete("none"),
+        peer.delete_exchange("none"),
+    ]
 
 
 def passive_declares_need_no_permission(broker: Broker) -> Record:
@@ -52,7 +57,13 @@ def passive_declares_need_no_permission(broker: Broker) -> Record:
 def nothing_may_be_read_without_read(broker: Broker) -> Record:
     _prepared(broker)
     peer = _limited(broker, ".*", ".*", "^$")
-    return [peer.get("q"), peer.consume("q"), peer.purge("q"), peer.get("none"), peer.bind("q", "x", "k")]
+    return [
+        peer.get("q"),
+        peer.consume("q"),
+        peer.purge("q"),
+        peer.get("none"),
+        peer.bind("q", "x", "k"),
+    ]
 
 
 def nothing_may_be_written_without_write(broker: Broker) -> Record:
@@ -62,7 +73,12 @@ def nothing_may_be_written_without_write(broker: Broker) -> Record:
     for exchange in ("x", "", "none", "amq.fanout"):
         peer.publish(exchange, "k", b"1")
         outcome.append(peer.sync())
-    return [*outcome, peer.bind("q", "x", "k"), peer.unbind("q", "x", "k"), peer.bind_exchange("x", "x")]
+    return [
+        *outcome,
+        peer.bind("q", "x", "k"),
+        peer.unbind("q", "x", "k"),
+        peer.bind_exchange("x", "x"),
+    ]
 
 
 def the_default_exchange_is_called_amq_default(broker: Broker) -> Record:
@@ -117,7 +133,12 @@ def topic_permissions_on_publish(broker: Broker) -> Record:
     set_up = broker.http("PUT", "topic-permissions/%2F/limited", body)
     time.sleep(0.05)
     outcome = []
-    for exchange, key in (("x", "k.limited"), ("x", "other"), ("amq.topic", "other"), ("amq.direct", "other")):
+    for exchange, key in (
+        ("x", "k.limited"),
+        ("x", "other"),
+        ("amq.topic", "other"),
+        ("amq.direct", "other"),
+    ):
         peer.publish(exchange, key, b"1")
         outcome.append(peer.sync())
     return [set_up, outcome]
@@ -127,7 +148,9 @@ def topic_permissions_on_bind(broker: Broker) -> Record:
     _prepared(broker)
     peer = _limited(broker, ".*", ".*", ".*")
     broker.http(
-        "PUT", "topic-permissions/%2F/limited", {"exchange": "x", "write": ".*", "read": "^{vhost}ok"}
+        "PUT",
+        "topic-permissions/%2F/limited",
+        {"exchange": "x", "write": ".*", "read": "^{vhost}ok"},
     )
     return [
         peer.bind("q", "x", "/ok.1"),
@@ -212,7 +235,14 @@ def max_connections_of_a_user(broker: Broker) -> Record:
     first = broker.link(user="limited", password="limited").refusal
     second = broker.link(user="limited", password="limited").refusal
     gone = broker.http("DELETE", "user-limits/limited/max-connections")
-    return [made, found, first, second, gone, broker.link(user="limited", password="limited").refusal]
+    return [
+        made,
+        found,
+        first,
+        second,
+        gone,
+        broker.link(user="limited", password="limited").refusal,
+    ]
 
 
 def max_connections_of_none(broker: Broker) -> Record:
@@ -281,7 +311,11 @@ def a_vhost_has_its_own_names(broker: Broker) -> Record:
     missing = there.passive("q")
     predeclared = there.exchange("amq.topic", "topic", durable=True)
     rows = broker.http("GET", "exchanges/v")[1]
-    return [missing, predeclared, sorted((row["name"], row["type"], row["internal"]) for row in rows)]
+    return [
+        missing,
+        predeclared,
+        sorted((row["name"], row["type"], row["internal"]) for row in rows),
+    ]
 
 
 def permissions_that_are_withdrawn(broker: Broker) -> Record:

@@ -37,7 +37,13 @@ def _refused(broker: Broker, *definitions: Any, operator: bool = False, **more: 
 
 
 def definitions_with_unknown_keys(broker: Broker) -> Record:
-    return _refused(broker, {}, {"foo": 1}, {"foo": 1, "bar": "x", "max-length": 1}, {"foo": 1, "max-length": "b"})
+    return _refused(
+        broker,
+        {},
+        {"foo": 1},
+        {"foo": 1, "bar": "x", "max-length": 1},
+        {"foo": 1, "max-length": "b"},
+    )
 
 
 def definitions_with_wrong_lengths(broker: Broker) -> Record:
@@ -52,7 +58,13 @@ def definitions_with_wrong_times(broker: Broker) -> Record:
 
 
 def definitions_with_wrong_texts(broker: Broker) -> Record:
-    keys = ("overflow", "dead-letter-exchange", "dead-letter-routing-key", "queue-mode", "alternate-exchange")
+    keys = (
+        "overflow",
+        "dead-letter-exchange",
+        "dead-letter-routing-key",
+        "queue-mode",
+        "alternate-exchange",
+    )
     return _refused(broker, *({key: value} for key in keys for value in (1, "nonsense", [])))
 
 
@@ -100,7 +112,9 @@ def patterns_that_are_no_expressions(broker: Broker) -> Record:
 
 
 def priorities_that_are_no_numbers(broker: Broker) -> Record:
-    return [broker.policy("p", "^x", {"max-length": 1}, priority=each) for each in ("1", 1.5, True, -5)]
+    return [
+        broker.policy("p", "^x", {"max-length": 1}, priority=each) for each in ("1", 1.5, True, -5)
+    ]
 
 
 def bodies_without_the_needed_keys(broker: Broker) -> Record:
@@ -164,7 +178,9 @@ def an_operator_policy_takes_the_lower_value(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q")
     broker.policy("p", "^q$", {"max-length": 5, "message-ttl": 1000, "overflow": "reject-publish"})
-    broker.policy("o", "^q$", {"max-length": 2, "message-ttl": 60000, "expires": 60000}, operator=True)
+    broker.policy(
+        "o", "^q$", {"max-length": 2, "message-ttl": 60000, "expires": 60000}, operator=True
+    )
     both = broker.fields("queues/%2F/q", *SHOWN)
     broker.clear_policy("p")
     return [both, broker.fields("queues/%2F/q", *SHOWN)]
@@ -280,6 +296,8 @@ def predeclared_exchanges_take_policies(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q")
     peer.bind("q", "amq.fanout")
-    broker.policy("ae", "^amq\\.direct$", {"alternate-exchange": "amq.fanout"}, apply_to="exchanges")
+    broker.policy(
+        "ae", "^amq\\.direct$", {"alternate-exchange": "amq.fanout"}, apply_to="exchanges"
+    )
     peer.publish("amq.direct", "none", b"1")
     return [peer.wait_ready("q", 1), broker.fields("exchanges/%2F/amq.direct", "policy")]

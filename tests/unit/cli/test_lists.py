@@ -103,3 +103,13 @@ def test_unknown_columns(served: Served) -> None:
     output = served.ctl("list_queues", "name,foo", "bar")
     assert output.code == 64
     assert "Info key(s) foo,bar are not supported" in output.err
+
+
+def test_a_running_node_has_no_offline_queues(served: Served) -> None:
+    assert served.ctl("-q", "list_queues", "--offline").out == ""
+    assert "lazy" in served.ctl("-q", "list_queues", "--online").out
+
+
+def test_the_state_of_a_vhost_reads_as_in_rabbitmq(served: Served) -> None:
+    output = served.ctl("-s", "list_vhosts", "cluster_state")
+    assert output.out == "[{rabbit@test, running}]\n"

@@ -123,7 +123,7 @@ def test_vhost_limits(served: Served) -> None:
         'Error:\nValidation failed\n\nUnrecognised terms [{<<"foo">>,3}] in limits\n\n',
     )
     assert served.ctl("clear_vhost_limits").out == 'Clearing vhost "/" limits ...\n'
-    assert served.ctl("list_vhost_limits", "-q").out == ""
+    assert served.ctl("list_vhost_limits", "-q").out == "\n"
     assert served.ctl("list_vhost_limits", "-p", "nope").code == 65
     assert served.ctl("set_vhost_limits", "-p", "nope", "{}").code == 65
 

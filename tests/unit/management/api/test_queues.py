@@ -87,7 +87,10 @@ def test_get_checks_its_body(served: Served) -> None:
 
 def test_a_queue_in_a_vhost_that_is_not_there(served: Served) -> None:
     answer = served.api("PUT", "/api/queues/nope/q", {})
-    assert (answer.status, answer.body) == (404, {"error": "not_found", "reason": "vhost_not_found"})
+    assert (answer.status, answer.body) == (
+        404,
+        {"error": "not_found", "reason": "vhost_not_found"},
+    )
 
 
 def test_whole_numbers_in_arguments_are_longs(served: Served) -> None:
