@@ -2,7 +2,7 @@
 
 State: none between cycles but the node's data directory; every cycle drains the queues afterwards.
 Callers: test_kill_cycles (3 short cycles) and, for the release figures,
-`python -m tests.crash.kill_cycles --cycles 20 --messages 5000`.
+`python -m tests.crash.kill_cycles --cycles 20 --messages 5000`, with `--conversion` for version 1 and conversions.
 Oracle: confirmed and not acked => present, bodies whole, once, in the publisher's order, flagged as
 redelivered; declared => there; deleted => gone. What was neither confirmed nor refused may be either.
 """
@@ -15,13 +15,14 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pika import spec
 
 from tests.crash.journal import QueueLedger, Verdict, judge
-from tests.crash.load import Client, Consumer, Declarer, Publisher, drain, stop_all
+from tests.crash.load import Client, Consumer, Declarer, Flipper, Publisher, drain, stop_all
 from tests.support.broker_process import BrokerProcess
 from tests.support.wire_client import WireClient
 
@@ -38,12 +39,16 @@ class Scenario:
     mode: str
     fan_out: int
     sizes: tuple[int, ...]
-    disturbance: str  # steady | roll-over | compaction | declare
+    disturbance: str  # steady | roll-over | compaction | declare | conversion
+    version: int = (
+        2  # of the queues; under conversion the one that the first policy asks for is the other
+    )
 
     def __str__(self) -> str:
         return (
             f"confirm={self.confirm} mode={self.mode} fan-out={self.fan_out}"
             f" bodies={min(self.sizes)}..{max(self.sizes)} during={self.disturbance}"
+            f" version={self.version}"
         )
 
 
@@ -62,6 +67,16 @@ SCENARIOS = tuple(
         list(itertools.product(("fsync", "written"), ("lazy", "default"), (1, 5))) * 5,
         strict=False,
     )
+)
+
+
+# Killed while queues are on their way to version 1 and back, and in version 1 alone.
+CONVERSIONS = (
+    Scenario("fsync", "lazy", 2, MIXED, "conversion", version=2),
+    Scenario("fsync", "default", 2, SMALL, "conversion", version=1),
+    Scenario("written", "lazy", 1, MIXED, "compaction", version=1),
+    Scenario("written", "default", 2, MIXED, "conversion", version=1),
+    Scenario("fsync", "lazy", 1, SMALL, "steady", version=1),
 )
 
 
@@ -100,7 +115,10 @@ class Cycle:
         self.scenario = scenario
         self.messages = messages
         self.random = random.Random(seed)
-        settings = {"confirm": scenario.confirm}
+        settings = {
+            "confirm": scenario.confirm,
+            "classic_queue.default_version": str(scenario.version),
+        }
         self.node = BrokerProcess(directory / "data", settings)
         self.queues = [f"crash.{number}" for number in range(scenario.fan_out)]
         self.ledgers = {queue: QueueLedger() for queue in self.queues}
@@ -150,7 +168,9 @@ class Cycle:
             Publisher(port, number, "crash", self.scenario.sizes, window) for number in (1, 2)
         ]
         clients: list[Client] = list(self.publishers)
-        if self.scenario.disturbance in ("compaction", "declare"):
+        if self.scenario.disturbance == "conversion":
+            clients.append(Flipper(self.node.management_port, 0.02 + self.random.random() * 0.3))
+        if self.scenario.disturbance in ("compaction", "declare", "conversion"):
             clients.append(Consumer(port, self.queues[0], self.ledgers[self.queues[0]]))
         if self.scenario.disturbance == "declare":
             self.declarer = Declarer(port, "churn")
@@ -197,11 +217,17 @@ def _exists(client: WireClient, queue: str) -> bool:
     return False
 
 
-def run(cycles: int, messages: int, seed: int, directory: Path) -> Report:
+def run(
+    cycles: int,
+    messages: int,
+    seed: int,
+    directory: Path,
+    scenarios: Sequence[Scenario] = SCENARIOS,
+) -> Report:
     """Run that many cycles over the scenarios in turn."""
     report = Report()
     for number in range(cycles):
-        scenario = SCENARIOS[number % len(SCENARIOS)]
+        scenario = scenarios[number % len(scenarios)]
         large = max(scenario.sizes) > 100_000
         wanted = max(messages // 25, 100) if large else messages
         cycle = Cycle(directory / f"cycle{number}", scenario, wanted, seed + number)
@@ -217,9 +243,11 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=6500, help="confirmed before each kill")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--directory", type=Path, default=None)
+    parser.add_argument("--conversion", action="store_true", help="version 1, and conversions")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kill-", dir=options.directory) as place:
-        report = run(options.cycles, options.messages, options.seed, Path(place))
+        scenarios = CONVERSIONS if options.conversion else SCENARIOS
+        report = run(options.cycles, options.messages, options.seed, Path(place), scenarios)
     for problem in report.problems:
         sys.stdout.write(f"PROBLEM {problem}\n")
     sys.stdout.write(f"seed={options.seed} {report.summary()}\n")

@@ -7,6 +7,9 @@ has ended. Callers: kill_cycles. Invariants: a lost connection ends a client qui
 
 from __future__ import annotations
 
+import base64
+import http.client
+import json
 import random
 import struct
 import threading
@@ -166,6 +169,39 @@ class Declarer(Client):
                 client.send_method(1, spec.Queue.Delete(queue=queue))
                 client.expect(spec.Queue.DeleteOk)
                 self.deleted.append(queue)
+
+
+class Flipper(Client):
+    """Changes the version of all queues back and forth by policy, so that they are always being converted."""
+
+    def __init__(self, management_port: int, pause_s: float) -> None:
+        super().__init__(management_port)
+        self.pause_s = pause_s
+        self.flips = 0
+
+    def run(self) -> None:
+        try:
+            while not self.stopping.wait(self.pause_s):
+                set_version(self.port, 1 + self.flips % 2)
+                self.flips += 1
+        except (OSError, http.client.HTTPException):
+            return
+        except AssertionError as error:
+            self.problem = f"{type(self).__name__}: {error}"
+
+
+def set_version(management_port: int, version: int) -> None:
+    """Set the policy that gives every queue this version."""
+    connection = http.client.HTTPConnection("127.0.0.1", management_port, timeout=30)
+    token = base64.b64encode(b"guest:guest").decode()
+    body = json.dumps({"pattern": ".*", "definition": {"queue-version": version}, "priority": 0})
+    try:
+        headers = {"Authorization": f"Basic {token}", "Content-Type": "application/json"}
+        connection.request("PUT", "/api/policies/%2F/version", body, headers)
+        status = connection.getresponse().status
+    finally:
+        connection.close()
+    assert status in (201, 204), f"the policy was answered with {status}"
 
 
 def drain(client: WireClient, queue: str) -> list[tuple[tuple[int, int] | None, bool]]:

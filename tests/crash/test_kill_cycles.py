@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.journal import QueueLedger, judge, make_body, read_body
-from tests.crash.kill_cycles import SCENARIOS, Cycle, Report, run
+from tests.crash.kill_cycles import CONVERSIONS, SCENARIOS, Cycle, Report, run
 from tests.support.broker_process import external_target
 
 # Lazy with fan-out during compaction, mode default with declarations, large bodies.
@@ -23,6 +23,25 @@ def test_nothing_confirmed_is_lost_when_the_node_is_killed(tmp_path: Path, numbe
     Cycle(tmp_path, SCENARIOS[number], 100 if large else 1500, seed=number).run(report)
     assert report.is_clean, (report.summary(), report.problems)
     assert report.confirmed >= 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(external_target() is not None, reason="kills a process of its own")
+@pytest.mark.parametrize("number", [0, 1], ids=[str(CONVERSIONS[n]) for n in (0, 1)])
+def test_nothing_is_lost_when_the_node_is_killed_in_a_conversion(
+    tmp_path: Path, number: int
+) -> None:
+    report = Report()
+    Cycle(tmp_path, CONVERSIONS[number], 1500, seed=number).run(report)
+    assert report.is_clean, (report.summary(), report.problems)
+    assert report.confirmed >= 1500
+
+
+@pytest.mark.long
+@pytest.mark.skipif(external_target() is not None, reason="kills a process of its own")
+def test_twenty_kills_in_version_1_and_in_conversions(tmp_path: Path) -> None:
+    report = run(20, 3000, 1, tmp_path, CONVERSIONS)
+    assert report.is_clean, (report.summary(), report.problems)
 
 
 @pytest.mark.long
