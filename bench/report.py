@@ -12,6 +12,7 @@ from bench.peers import PEERS
 from bench.results import Results
 from bench.scenarios import FIGURES, SCENARIOS, Figure
 from bench.scenarios.base import DISTURBED_CORES
+from bench.scenarios.headline import modes_table
 
 OK, MISSED, NOT_RUN = "ok", "**MISSED**", "not run"
 _SCALES = {"MB": 1e-6, "KB": 1e-3, "ms": 1e3, "%": 100.0}
@@ -202,6 +203,11 @@ def markdown(results: Results) -> str:
         readings_table(results),
     ]
     parts.insert(2, disturbance(results))
+    for peer in results.versions:
+        found = {m.scenario: m.values for m in results.measures if m.peer == peer and m.values}
+        if any(key.startswith("headline_") for key in found):
+            parts.append(f"The headline's load by mode and version, {PEERS[peer].title}:")
+            parts.append(modes_table(found))
     broken = failures(results)
     if broken:
         parts.append(f"Failed runs:\n\n{broken}")

@@ -5,12 +5,15 @@ takes a fresh node, because memory of earlier rows would be counted.
 """
 
 import time
+from collections.abc import Mapping
 
 from bench import perftest, procfs
 from bench.peers import PEERS, Setting
 from bench.scenarios.base import Figure, Outcome, Scenario
 from bench.stage import Stage
 
+MODES = ("default", "lazy")
+VERSIONS = (1, 2)
 _COLUMNS = ("name", "memory", "messages", "messages_ram", "message_bytes_ram")
 
 
@@ -24,11 +27,14 @@ def queue_columns(output: str, queue: str) -> dict[str, float]:
 
 
 def _run(stage: Stage, peer: str) -> Outcome:
-    setting = Setting(
-        default_mode="bounded"
-    )  # an untouched node; the queue is lazy by its argument
+    # An untouched node; the queue is lazy by its argument.
+    return _fill(stage, peer, Setting(default_mode="bounded"), {"x-queue-mode": "lazy"})
+
+
+def _fill(stage: Stage, peer: str, setting: Setting, queue_arguments: Mapping[str, str]) -> Outcome:
     count = stage.scaled(1_000_000, 200_000)
-    arguments = f"-y 0 -s 1000 -f persistent -C {count} -u lazy -qa x-queue-mode=lazy -ad false"
+    given = ",".join(f"{name}={value}" for name, value in queue_arguments.items())
+    arguments = f"-y 0 -s 1000 -f persistent -C {count} -u lazy -qa {given} -ad false"
     with stage.fresh(peer, setting) as node:
         rss_before = procfs.rss_bytes(node.pid)
         procfs.reset_peak_rss(node.pid)
@@ -47,7 +53,45 @@ def _run(stage: Stage, peer: str) -> Outcome:
             queue = queue_columns(node.control("list_queues", *_COLUMNS), "lazy")
             values |= {f"queue_{name}": value for name, value in queue.items()}
             values["queue_lost"] = count - queue.get("messages", 0.0)
-    return Outcome(values, f"lazy, {PEERS[peer].durability(setting)}", "client")
+    mode = ", ".join(queue_arguments.values())
+    return Outcome(values, f"{mode}, {PEERS[peer].durability(setting)}", "client")
+
+
+def _variant(mode: str, version: int) -> Scenario:
+    """The same for a queue mode and a storage version; default mode keeps messages in RAM, as the guide's table does."""
+
+    def run(stage: Stage, peer: str) -> Outcome:
+        setting = Setting(default_mode="cached" if mode == "default" else "bounded")
+        return _fill(stage, peer, setting, {"x-queue-mode": mode, "x-queue-version": str(version)})
+
+    return Scenario(
+        key=f"headline_{mode}_v{version}",
+        title=f"the headline's load, {mode} mode, storage version {version}",
+        run=run,
+        peers=("burrowmq", "rabbitmq"),
+        max_rounds=1,
+        is_full_only=True,
+        is_perftest=True,
+    )
+
+
+def modes_table(values: Mapping[str, Mapping[str, float]]) -> str:
+    """Put the figures of all modes and versions, by scenario key, into one table."""
+    lines = [
+        "| mode | version | queue memory | messages in RAM | bytes in RAM | node RSS | disk |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for mode in MODES:
+        for version in VERSIONS:
+            found = values.get(f"headline_{mode}_v{version}")
+            if found is not None:
+                lines.append(
+                    f"| {mode} | {version} | {found['queue_memory'] / 1e3:,.0f} KB |"
+                    f" {found['queue_messages_ram']:,.0f} |"
+                    f" {found['queue_message_bytes_ram'] / 1e6:,.0f} MB |"
+                    f" {found['rss_after'] / 1e6:,.0f} MB | {found['disk_bytes'] / 1e9:.2f} GB |"
+                )
+    return "\n".join(lines)
 
 
 SCENARIOS = (
@@ -58,6 +102,7 @@ SCENARIOS = (
         max_rounds=1,
         is_perftest=True,
     ),
+    *(_variant(mode, version) for mode in MODES for version in VERSIONS),
 )
 
 _ROWS: tuple[tuple[str, str, float, float | None, str], ...] = (

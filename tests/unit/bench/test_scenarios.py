@@ -6,7 +6,7 @@ from bench.peers import PEERS
 from bench.scenarios import FIGURES, SCENARIOS
 from bench.scenarios.base import who_was_the_limit
 from bench.scenarios.footprint import stall_counts, stall_quantile_s
-from bench.scenarios.headline import queue_columns
+from bench.scenarios.headline import modes_table, queue_columns
 
 
 def test_every_figure_refers_to_a_scenario_and_to_peers_that_run_it() -> None:
@@ -20,6 +20,21 @@ def test_queue_columns_are_numbers_of_the_named_queue() -> None:
     output = "name\tmemory\tmessages\tmessages_ram\tmessage_bytes_ram\nlazy\t15000\t7\t0\t0\n"
     assert queue_columns(output, "lazy")["memory"] == 15000
     assert queue_columns(output, "other") == {}
+
+
+def test_modes_and_versions_are_one_table() -> None:
+    assert {
+        f"headline_{mode}_v{version}" for mode in ("lazy", "default") for version in (1, 2)
+    } <= {each.key for each in SCENARIOS}
+    row = {
+        "queue_memory": 159e3,
+        "queue_messages_ram": 0,
+        "queue_message_bytes_ram": 0,
+        "rss_after": 70e6,
+        "disk_bytes": 1.1e9,
+    }
+    table = modes_table({"headline_lazy_v1": row})
+    assert table.splitlines()[2:] == ["| lazy | 1 | 159 KB | 0 | 0 MB | 70 MB | 1.10 GB |"]
 
 
 def _page(counts: dict[str, int]) -> str:
