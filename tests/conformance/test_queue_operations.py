@@ -28,10 +28,10 @@ from tests.support.black_box import (
 Connect = Callable[..., BlockingConnection]
 Filled = Callable[[int], str]
 KINDS = {
-    "durable": (True, {}),
+    "durable, version 2": (True, {"x-queue-version": 2}),
     "transient": (False, {}),
     "lazy": (True, {"x-queue-mode": "lazy"}),
-    "version 2": (True, {"x-queue-version": 2}),
+    "version 1": (True, {"x-queue-version": 1}),
 }
 
 

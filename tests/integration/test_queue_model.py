@@ -56,7 +56,7 @@ class LiveQueue(RuleBasedStateMachine):
     """See the module; `node` outlives the examples, each of which has a queue of its own."""
 
     node: BrokerProcess
-    versions: tuple[int, ...] = (2,)
+    versions: tuple[int, ...] = (1, 2)
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class LiveQueue(RuleBasedStateMachine):
         self.policy: dict[str, object] = {}
         self.client = NodeClient(self.node)
 
-    @initialize(lazy=st.booleans(), version=st.sampled_from([None, 2]))
+    @initialize(lazy=st.booleans(), version=st.sampled_from([None, 1, 2]))
     def declare(self, lazy: bool, version: int | None) -> None:
         if lazy:
             self.set_policy("queue-mode", "lazy")
