@@ -19,7 +19,15 @@ from typing import Final, Protocol
 from pyspark_amqp.options.connection import Addresses
 from pyspark_amqp.source.patience import persist
 from pyspark_amqp.spool import Offset, Share, Spool, how_much
-from pyspark_amqp.wire import ChannelClosed, Connection, WireError, connect, queue_state
+from pyspark_amqp.wire import (
+    ChannelClosed,
+    Connection,
+    ConnectionClosed,
+    ConnectionLost,
+    StepTimeout,
+    connect,
+    queue_state,
+)
 
 _NOT_FOUND: Final = 404
 
@@ -131,17 +139,21 @@ class Counts:
         """Return a queue's ready messages, None when it does not exist and need not."""
         is_kept = self._connection is not None and self._connection.is_open
         try:
+            return self._count(queue)
+        except (ConnectionLost, ConnectionClosed, StepTimeout):
+            # A connection that was idle since the last batch may have broken without a sign.
+            self.close()
+            if not is_kept:
+                raise
+        return self._count(queue)
+
+    def _count(self, queue: str) -> int | None:
+        try:
             return queue_state(self._open(), queue).ready_count
         except ChannelClosed as error:
             if error.reply_code == _NOT_FOUND and not self._fails_on_missing_queue:
                 return None
             raise
-        except WireError:
-            # A connection that was idle since the last batch may have broken without a sign.
-            self.close()
-            if not is_kept:
-                raise
-        return queue_state(self._open(), queue).ready_count
 
     def _open(self) -> Connection:
         if self._connection is None or not self._connection.is_open:
