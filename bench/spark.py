@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import statistics
 import sys
 import tempfile
@@ -219,6 +220,16 @@ def table(results: dict[str, dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
+def keep(
+    path: Path, results: dict[str, dict[str, float]], peer: str, rates: dict[str, list[float]]
+) -> None:
+    """Write what there is so far: a run that is stopped loses one row."""
+    medians = {row: statistics.median(found) for row, found in rates.items()}
+    results[peer] = results.get(peer, {}) | medians
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="messages in a row")
@@ -227,6 +238,7 @@ def main() -> int:
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(ROWS))
     parser.add_argument("--out", type=Path, default=Path("bench-results") / "spark.json")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the brokers are stopped on the way out
     results = json.loads(asked.out.read_text()) if asked.out.exists() else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -241,12 +253,9 @@ def main() -> int:
                     for row in asked.only:
                         rates.setdefault(row, []).append(run.rate(row))
                         print(f"{peer} {row} {rates[row][-1]:,.0f}", file=sys.stderr, flush=True)
+                        keep(asked.out, results, peer, rates)
             finally:
                 node.stop()
-            medians = {row: statistics.median(found) for row, found in rates.items()}
-            results[peer] = results.get(peer, {}) | medians
-            asked.out.parent.mkdir(parents=True, exist_ok=True)
-            asked.out.write_text(json.dumps(results, indent=1))
         spark.stop()
     print(table(results))
     return 0
