@@ -11,6 +11,7 @@ from itertools import compress
 
 from offline.directory import StoreDirectory
 from offline.progress import Progress
+from offline.queue_check_v1 import check_version_1
 from offline.report import FileReport
 from storage import record
 from storage.errors import StoreRefused
@@ -68,6 +69,10 @@ def check_queue(
             report.notes.append("no index uses it")
             progress.add(report.size)
             found.reports.append(report)
+    version_1 = check_version_1(directory, path, names, tally, progress)
+    found.reports += version_1.reports
+    found.live += version_1.live
+    found.lost += version_1.lost
     found.reports.sort(key=lambda report: report.path)
     return found
 

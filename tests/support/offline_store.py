@@ -54,12 +54,17 @@ def read_all(engine: Engine, name: str) -> list[tuple[int, bytes, int]]:
     return found
 
 
-def make_store(path: Path, *, is_clean: bool = True, scale: int = 100) -> dict[str, list[bytes]]:
+def make_store(
+    path: Path, *, is_clean: bool = True, scale: int = 100, version: int = 2
+) -> dict[str, list[bytes]]:
     """Three queues: small messages, a mix, and a second queue that shares the mix's large ones. Gives the bodies."""
     engine = open_engine(path)
     small = [make_message(at, SMALL, True) for at in range(3 * scale)]
     mixed = [make_message(1000 + at, (SMALL, LARGE)[at % 2], True) for at in range(4 * scale)]
-    logs = {name: engine.open_queue("/", name, durable=True) for name in ("small", "mixed", "also")}
+    logs = {
+        name: engine.open_queue("/", name, durable=True, version=version)
+        for name in ("small", "mixed", "also")
+    }
     logs["small"].append(0, small, None, 3 * scale * SMALL)
     for first in range(0, 4 * scale, scale):
         run = mixed[first : first + scale]

@@ -1,7 +1,7 @@
 """`burrowmq-store check`: what it reports of whole and of damaged files, and that it writes nothing.
 
-Covers: offline/check.py, offline/queue_check.py, offline/segment_check.py, offline/report.py, offline/directory.py,
-    offline/__main__.py
+Covers: offline/check.py, offline/queue_check.py, offline/queue_check_v1.py, offline/segment_check.py,
+    offline/report.py, offline/directory.py, offline/__main__.py
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ def flip(path: Path, offset: int) -> None:
     path.write_bytes(bytes(data))
 
 
+@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_whole_store_is_fine_and_stays_as_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_clean: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_clean: bool, version: int
 ) -> None:
-    offline_store.make_store(tmp_path, is_clean=is_clean)
+    offline_store.make_store(tmp_path, is_clean=is_clean, version=version)
     before = contents(tmp_path)
     code, report = check(tmp_path, capsys)
     assert code == 0
@@ -47,6 +48,19 @@ def test_a_whole_store_is_fine_and_stays_as_it_is(
     assert "0 damaged files, 0 lost messages" in report
     assert "queue 'small' in vhost '/'" in report
     assert len(report.splitlines()) == len([name for name in before if "vhosts" in name]) + 4
+
+
+def test_damage_in_a_version_1_file_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offline_store.make_store(tmp_path, version=1)
+    files = list(tmp_path.glob("vhosts/*/queues/*/0.idx"))
+    small = next(file for file in files if b"00000255" in file.read_bytes())
+    flip(small, small.read_bytes().rindex(b"00000255"))
+    code, report = check(tmp_path, capsys)
+    assert code == 1
+    assert "bad record in place 255" in report
+    assert "1 damaged files, 1 lost messages" in report
 
 
 def test_live_and_garbage_are_told_apart(
