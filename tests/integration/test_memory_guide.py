@@ -70,6 +70,7 @@ def test_what_a_start_loads(own_broker: Starter, is_killed: bool) -> None:
         fill(channel, "default", [100] * 16_500)
         fill(channel, "mixed", [100] * 10_000 + [5_000] * 1_000, x_queue_mode="lazy")
         fill(channel, "interleaved", INTERLEAVED, x_queue_mode="lazy")
+        fill(channel, "version-1", INTERLEAVED, x_queue_mode="lazy", x_queue_version=1)
     restart(node, is_killed=is_killed)
     loaded = eventually(lambda: _when(figures(node), "lazy", BATCH))
     assert loaded["lazy"]["messages"] == 17_000
@@ -77,8 +78,9 @@ def test_what_a_start_loads(own_broker: Starter, is_killed: bool) -> None:
     assert loaded["lazy"]["memory"] - BATCH * 4_000 < 8_400_000
     assert loaded["default"]["messages_ram"] == BATCH
     assert loaded["mixed"]["messages_ram"] == 10_000
-    assert loaded["interleaved"]["messages_ram"] == 20
-    assert loaded["interleaved"]["message_bytes_ram"] == 21_000
+    for queue in ("interleaved", "version-1"):
+        assert loaded[queue]["messages_ram"] == 20
+        assert loaded[queue]["message_bytes_ram"] == 21_000
     assert loaded["interleaved"]["memory"] <= 53_000
     with channel_on(node) as channel:
         channel.basic_qos(prefetch_count=200)
