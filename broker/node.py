@@ -53,6 +53,7 @@ from storage.filesystem import OsFileSystem
 from storage.types import RecoveryReport, StoreOptions
 
 SWEEP_S = 1.0
+BALLAST_BYTES = 16 * 1024 * 1024
 STOP_GRACE_S = 3.0
 STORE_FAILED_TEXT = "the store has failed"
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
@@ -92,6 +93,7 @@ class Node:
                 store_index=store.index_module,
                 backlog_limit=store.backlog_limit_bytes,
                 open_files=resources.store_files_max(),
+                ballast_bytes=BALLAST_BYTES,
             ),
             observer,
             load_message,

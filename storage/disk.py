@@ -19,21 +19,16 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
-from storage import queue_convert
-from storage.backup import Cut, make_backup, take_cut
 from storage.batch import Batch, ReadRequest
 from storage.compaction import CompactionPlan
 from storage.errors import (
     DiskFull,
-    NoDescriptors,
-    ReadFailed,
     StorageError,
     StoreClosed,
-    SyncFailed,
 )
 from storage.message_store import MessageStore
-from storage.recovery import save_clean
 from storage.types import BackupJob, LoadedMessage, Post
+from storage.work import Ends, Work
 from storage.writer import Writer
 
 _SPACE_RETRY_S = 0.1
@@ -42,18 +37,9 @@ _COMPACTION_CHECK_S = 0.25
 # Between two slices of copying, so that a compaction takes a share of the disk and never all of it.
 _COPY_PAUSE_S = 0.005
 _INLINE_RETRIES = 1000
-# A journal is gone after two syncs; one that was on its way out before takes as many.
-_JOURNAL_SYNCS = 6
 # A busy store gives conversion a third of its time, and waits so long after one that came to nothing.
 _CONVERT_SHARE = 2.0
 _CONVERT_RETRY_S = 0.2
-
-Ends = dict[int, tuple[int, int]]
-
-
-def monotonic_ms() -> float:
-    """Milliseconds of a clock that only rises."""
-    return time.monotonic() * 1000
 
 
 class Client(Protocol):
@@ -85,225 +71,13 @@ class Backend(Protocol):
         """Apply a last batch and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
 
 
-class _Work:
-    """What both backends do with a writer."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.writer = writer
-        self.lock = threading.Lock()
-        options = writer.context.options
-        self._is_synced_first = options.confirm == "fsync"
-        self._unsynced_limit = options.unsynced_limit
-
-    def apply(self, batch: Batch, wait_for_space: Callable[[DiskFull], None]) -> None:
-        """Write a batch and sync it if somebody waits. Raises StorageError."""
-        writer = self.writer
-        with self.lock:
-            writer.begin(batch)
-        rescued = False
-        while True:
-            try:
-                with self.lock:
-                    writer.advance()
-                break
-            except NoDescriptors as error:
-                self._release_files(batch, error, wait_for_space)
-            except DiskFull as error:
-                wait_for_space(error)
-            except SyncFailed as error:  # a shared segment that was full could not be made durable
-                if rescued:
-                    raise
-                rescued = True
-                with self.lock:
-                    writer.rescue(batch, [], str(error))
-        is_waited_for = batch.sync and self._is_synced_first
-        if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
-            self.sync(batch, wait_for_space)
-
-    def _release_files(
-        self, batch: Batch, error: NoDescriptors, wait_for_space: Callable[[DiskFull], None]
-    ) -> None:
-        """Close what is open: files that were written have to be synced first. Waits when none was."""
-        cache = self.writer.context.cache
-        before = cache.open_count
-        if cache.dirty_count:
-            self.sync(batch, wait_for_space)
-        with self.lock:
-            cache.release_clean()
-            for vhost in self.writer.context.vhosts():
-                vhost.release_files()
-        if not before:
-            wait_for_space(error)
-
-    def sync(
-        self, batch: Batch | None, wait_for_space: Callable[[DiskFull], None] | None = None
-    ) -> None:
-        """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
-
-        NoDescriptors only when there is nobody to wait: everything is as before, and may be tried again.
-        """
-        writer = self.writer
-        failed, reason = self._sync_once(wait_for_space)
-        if not reason:
-            return
-        with self.lock:
-            writer.rescue(batch, failed, reason)
-        failed = writer.sync()
-        if failed:
-            raise SyncFailed(f"again after writing elsewhere: {failed[0]}")
-
-    def _sync_once(
-        self, wait_for_space: Callable[[DiskFull], None] | None
-    ) -> tuple[list[str], str]:
-        """Sync: (the per-queue files that failed, what failed), nothing of both when all went well."""
-        attempts = 0
-        while True:
-            try:
-                failed = self.writer.sync()
-            except NoDescriptors as error:
-                # All files are synced by now and can be closed: only directories are left.
-                attempts += 1
-                with self.lock:
-                    self.writer.context.cache.release_clean()
-                if attempts > 1 and wait_for_space is None:
-                    raise
-                if attempts > 1 and wait_for_space is not None:
-                    wait_for_space(error)
-            except SyncFailed as error:
-                return [], str(error)
-            else:
-                return failed, ", ".join(failed)
-
-    def idle(self) -> None:
-        """Acks into the files, empty segments away, everything durable."""
-        self.upkeep()
-        if self.writer.context.is_dirty():
-            with contextlib.suppress(NoDescriptors):  # the next idle moment tries again
-                self.sync(None)
-
-    def upkeep(self) -> None:
-        """What of the idle work a busy store must do too. Without room for it, it stays to be done."""
-        with self.lock, contextlib.suppress(DiskFull):
-            self.writer.upkeep()
-
-    def convert(self) -> bool:
-        """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
-        conversion = self.writer.conversion
-        filesystem = self.writer.context.filesystem
-        try:
-            for _ in range(_JOURNAL_SYNCS):
-                with self.lock:
-                    is_waiting = conversion.begin()
-                if not is_waiting:
-                    break
-                self.sync(None)
-            else:
-                return False
-            with self.lock:
-                prepared = conversion.prepare()
-            queue_convert.sync(filesystem, prepared)
-        except DiskFull:
-            return False
-        except (
-            ReadFailed,
-            SyncFailed,
-        ) as error:  # of new files: nothing is lost, the old ones go on
-            with self.lock:
-                conversion.abandon()
-                conversion.give_up_chosen()
-            self.writer.context.observer.sync_failed("conversion", str(error))
-            return False
-        with self.lock:
-            conversion.publish()
-        return bool(prepared)
-
-    def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
-        """Read; the lock is held for planning only."""
-        with self.lock:
-            planned = self.writer.plan_read(request)
-        if planned is None:
-            return [], request.first_seq
-        plan, store = planned
-        return self.writer.fetch(request.queue_id, plan, store), plan.next_seq
-
-    def next_plan(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
-        """Choose what to compact next in any vhost."""
-        with self.lock:
-            for vhost in self.writer.context.vhosts():
-                for store in (vhost.persistent, vhost.transient):
-                    if is_idle:
-                        store.release_idle()
-                    plan = store.plan(is_idle=is_idle)
-                    if plan is not None:
-                        return store, plan
-        return None
-
-    def publish(self, store: MessageStore, plan: CompactionPlan, is_copied: bool) -> None:
-        """Put a copied plan in place, or give it up. Raises SyncFailed."""
-        with self.lock:
-            if not is_copied:
-                store.abandon_plan()
-                return
-            with contextlib.suppress(DiskFull):
-                freed = store.publish()
-                self.writer.context.observer.compaction_finished(
-                    store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
-                )
-
-    def cut(self, job: BackupJob) -> Cut | None:
-        """Take a backup's cut; None, and the job has failed, when that is not possible."""
-        began = monotonic_ms()
-        try:
-            with self.lock:
-                return take_cut(self.writer.context, self.writer.durable_queues(), job)
-        except StorageError as error:
-            job.fail(str(error))
-            return None
-        finally:
-            job.cut_ms = monotonic_ms() - began
-
-    def back_up(self, cut: Cut, job: BackupJob, pause: Callable[[float], bool]) -> None:
-        """Build the backup of a cut; whatever goes wrong is the job's end and nobody else's."""
-        rescues = self.writer.counters.rescues
-        try:
-            make_backup(self.writer.context.filesystem, cut, job, pause)
-        except Exception as error:  # noqa: BLE001 - the thread's last line
-            is_known = isinstance(error, StorageError)
-            job.fail(str(error) if is_known else "".join(traceback.format_exception(error)))
-            return
-        if self.writer.counters.rescues != rescues:
-            job.fail("a sync failed meanwhile and entries were changed in place: make it again")
-            return
-        job.state = "done"
-
-    def close(self, ends: Ends) -> None:
-        """Stop cleanly. Raises StorageError."""
-        writer = self.writer
-        while True:
-            try:
-                with self.lock:
-                    writer.upkeep()
-                    queues = [
-                        (queue, *ends.get(queue_id, (0, 0)))
-                        for queue_id, queue in writer.queues().items()
-                    ]
-                    save_clean(writer.context, queues)
-                break
-            except NoDescriptors:
-                if not writer.context.cache.dirty_count:
-                    raise  # what is open is not ours
-                self.sync(None)
-                with self.lock:
-                    writer.context.cache.release_clean()
-        writer.context.definitions.close()
-
-
 class InlineBackend:
     """Everything at once, in the caller's thread."""
 
     def __init__(self, writer: Writer, client: Client) -> None:
-        self._work = _Work(writer)
+        self._work = Work(writer)
         self._client = client
+        self._space = self._work.space(client.space_changed)
 
     def submit(self, batch: Batch) -> None:
         """Apply a batch and report it, then go on with what is being converted."""
@@ -320,14 +94,12 @@ class InlineBackend:
         def wait_for_space(error: DiskFull) -> None:
             nonlocal failures
             failures += 1
-            if failures == 1:
-                self._client.space_changed(True)
+            self._space.ran_out(str(error))
             if failures > _INLINE_RETRIES:
                 raise error
 
         self._work.apply(batch, wait_for_space)
-        if failures:
-            self._client.space_changed(False)
+        self._space.look()
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Read now."""
@@ -336,6 +108,7 @@ class InlineBackend:
     def idle(self) -> None:
         """Idle work, all conversion, and every compaction that is worth it."""
         self._work.idle()
+        self._space.look()
         while self._work.writer.conversion.queue_count and self._work.convert():
             pass
         while (chosen := self._work.next_plan(is_idle=True)) is not None:
@@ -375,11 +148,13 @@ class ThreadedBackend:
     """The disk thread, the reader thread and the copying thread."""
 
     def __init__(self, writer: Writer, client: Client, post: Post) -> None:
-        self._work = _Work(writer)
+        self._work = Work(writer)
         self._client = client
         self._post_to_loop = post
         self._idle_s = writer.context.options.idle_s
-        self._inbox: queue.SimpleQueue[Batch | _Close | _Copied] = queue.SimpleQueue()
+        # None: look at _copied.
+        self._inbox: queue.SimpleQueue[Batch | _Close | None] = queue.SimpleQueue()
+        self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._failure: str | None = None
@@ -388,6 +163,7 @@ class ThreadedBackend:
         self._next_conversion = 0.0
         self._copier: threading.Thread | None = None
         self._backup: threading.Thread | None = None
+        self._space = self._work.space(self._tell_space)
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
         self._reader = threading.Thread(target=self._run_reader, name="reader", daemon=True)
         self._disk.start()
@@ -444,13 +220,16 @@ class ThreadedBackend:
 
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
-        is_waiting = self._failure is None and self._work.writer.is_dirty()
+        is_waiting = self._failure is None and (
+            self._work.writer.is_dirty() or self._space.is_short
+        )
         try:
             item = self._inbox.get(timeout=self._patience_s() if is_waiting else None)
         except queue.Empty:
             if self._convert():
                 return True
             self._work.idle()
+            self._space.look()
             self._start_compaction(is_idle=True)
             return True
         if isinstance(item, _Close):
@@ -461,10 +240,8 @@ class ThreadedBackend:
             return False
         if self._failure is not None:
             return True
-        if isinstance(item, _Copied):
-            self._copier = None
-            self._work.publish(item.store, item.plan, item.is_done)
-            if item.is_done:
+        if item is None:
+            if self._publish_copied():
                 self._start_compaction(is_idle=self._inbox.empty())
             return True
         self._apply(item)
@@ -494,23 +271,26 @@ class ThreadedBackend:
             self._work.upkeep()
         return is_done
 
+    def _tell_space(self, is_exhausted: bool) -> None:
+        self._post(lambda: self._client.space_changed(is_exhausted))
+
     def _apply(self, batch: Batch) -> None:
         waited_s = 0.0
 
         def wait_for_space(error: DiskFull) -> None:
             nonlocal waited_s
-            if not waited_s:
-                self._work.writer.context.observer.space_exhausted(str(error), True)
-                self._post(lambda: self._client.space_changed(True))
+            self._space.ran_out(str(error))
             pause = min(_SPACE_RETRY_S + waited_s / 2, _SPACE_RETRY_MAX_S)
             waited_s += pause
             if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
                 raise error
+            # What gives space back does not wait for the batch.
+            self._work.upkeep()
+            self._publish_copied()
+            self._start_compaction(is_idle=True)
 
         self._work.apply(batch, wait_for_space)
-        if waited_s:
-            self._work.writer.context.observer.space_exhausted("", False)
-            self._post(lambda: self._client.space_changed(False))
+        self._space.look()
         self._post(lambda: self._client.batch_finished(batch))
         if batch.backup is not None:
             self._start_backup(batch.backup)
@@ -549,6 +329,16 @@ class ThreadedBackend:
         )
         self._copier.start()
 
+    def _publish_copied(self) -> bool:
+        """Put what the copying thread has made in place; True when there was something."""
+        try:
+            copied = self._copied.get_nowait()
+        except queue.Empty:
+            return False
+        self._copier = None
+        self._work.publish(copied.store, copied.plan, copied.is_done)
+        return copied.is_done
+
     def _copy(self, store: MessageStore, plan: CompactionPlan) -> None:
         is_done = False
         try:
@@ -559,7 +349,8 @@ class ThreadedBackend:
         except StorageError:
             is_done = False
         finally:
-            self._inbox.put(_Copied(store, plan, is_done))
+            self._copied.put(_Copied(store, plan, is_done))
+            self._inbox.put(None)
 
     # -- backups --------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from storage.backup import BackupRefused, refuse_directory
 from storage.batch import Batch, Command, DeleteVhost, DropUnclaimed, Open, ReadRequest
 from storage.definition_store import DefinitionStore
-from storage.disk import Backend, InlineBackend, ThreadedBackend, monotonic_ms
+from storage.disk import Backend, InlineBackend, ThreadedBackend
 from storage.errors import StoreClosed
 from storage.filesystem import FileSystem
 from storage.queue_log import QueueLog
@@ -32,6 +32,7 @@ from storage.types import (
     StoreObserver,
     StoreOptions,
 )
+from storage.work import monotonic_ms
 from storage.writer import Writer
 
 DefinitionsAt = Callable[[str], DefinitionStore]

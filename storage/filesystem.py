@@ -77,6 +77,9 @@ class FileSystem(Protocol):
     def create(self, path: str) -> File:
         """Create a new empty file. Raises FileExistsError."""
 
+    def reserve(self, path: str, size: int) -> None:
+        """Create a file whose size bytes are taken from the free space. Raises OSError, and may leave a file."""
+
     def read_file(self, path: str) -> bytes:
         """Read a whole file."""
 
@@ -229,6 +232,14 @@ class OsFileSystem:
         """Create a new file; it must not exist."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         return OsFile(path, os.open(path, flags, 0o640))
+
+    def reserve(self, path: str, size: int) -> None:
+        """Create a file with its blocks."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            os.posix_fallocate(fd, 0, size)
+        finally:
+            os.close(fd)
 
     def read_file(self, path: str) -> bytes:
         """Read a whole file."""

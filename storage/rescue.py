@@ -88,10 +88,16 @@ def append_again(
 ) -> None:
     """Append what given-up handles hold once more and let the entries name the new ones.
 
-    Raises WriteFailed or SyncFailed. A message that is neither in memory nor readable keeps its old handle.
+    A batch may be half applied: messages in memory whose entries are still to be written count too. Raises WriteFailed
+    or SyncFailed. A message that is neither in memory nor readable keeps its old handle.
     """
     places = _places(queues, ranges)
-    messages = {message.handle: message for message in in_memory if message.handle in places}
+    messages = {
+        message.handle: message
+        for message in in_memory
+        if message.handle in places
+        or (_is_in(message.handle, ranges) and store.contains(message.handle))
+    }
     for handle in places.keys() - messages.keys():
         entry = store.read([handle])[0]
         if entry is not None:
@@ -100,17 +106,17 @@ def append_again(
     again = [messages[handle] for handle in old_handles]
     if not again:
         return
+    refs = [store.store_of(handle).refs_of(handle) for handle in old_handles]
     forget_handles(again)
     store.append(again)
-    for old, message in zip(old_handles, again, strict=True):
-        found = places[old]
-        for place in found:
+    for old, message, count in zip(old_handles, again, refs, strict=True):
+        for place in places.get(old, ()):
             queue = place.queue
             entry_columns = queue.load(place.segment.number, place.slot, place.slot)
             new = entry_columns._replace(locations=array("Q", [message.handle]))
             queue.relocate(place.segment, place.slot, new)
-        store.add_refs([message] * (len(found) - 1))
-        store.drop_refs([old] * len(found))
+        store.add_refs([message] * (count - 1))
+        store.drop_refs([old] * count)
 
 
 def _places(
@@ -125,6 +131,10 @@ def _places(
             columns = queue.columns_of(segment)
             for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
                 handle = columns.locations[slot]
-                if any(first <= handle <= last for first, last in ranges):
+                if _is_in(handle, ranges):
                     places.setdefault(handle, []).append(_Place(queue, segment, slot))
     return places
+
+
+def _is_in(handle: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= handle <= last for first, last in ranges)

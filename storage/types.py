@@ -50,6 +50,7 @@ class StoreOptions:
     `segment_size_limit` and `segment_entry_count` are recorded on disk and a change is refused. `embed_below`: a
     message whose body, or body and properties, reach it goes to the shared store. `backlog_limit` bounds the bytes
     that are staged or in flight. `unsynced_limit` bounds what a power cut can take when nobody waits for a confirm.
+    `ballast_bytes`: space that is reserved and given up when the disk is full.
     `cache_size`: a queue's own store is written in pieces of at most this and read in pieces of twice that.
     `is_checked`: what is read from it to be delivered has its checksum verified (at a start it always has).
     `journal_entries` is how many a version 1 queue's journal holds before it is flushed, `convert_slice` how many
@@ -66,6 +67,7 @@ class StoreOptions:
     backlog_limit: int = 8 * 1024 * 1024
     unsynced_limit: int = 32 * 1024 * 1024
     open_files: int = 256
+    ballast_bytes: int = 0
     rewrite_above: int = 4 * 1024 * 1024
     journal_entries: int = 32_768
     convert_slice: int = 32

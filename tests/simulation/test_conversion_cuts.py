@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import disk, queue_convert
+from storage import queue_convert, work
 from storage.errors import StorageError
 from storage.queue_index_v1 import QueueIndexV1
 from tests.simulation.store_world import Violation, World, read_all, run_to_cut
@@ -181,7 +181,7 @@ def test_a_full_disk_delays_a_conversion() -> None:
 def publish_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """New files that count before they are durable."""
     monkeypatch.setattr(queue_convert, "sync", lambda filesystem, prepared: None)
-    assert disk.queue_convert is queue_convert
+    assert work.queue_convert is queue_convert
 
 
 def unlink_before_the_name_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,15 @@ def test_what_was_handed_over_survives_the_process() -> None:
 
 def sync_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A confirm without fsync."""
-    monkeypatch.setattr(FileCache, "sync", lambda self: [])
-    monkeypatch.setattr(MessageStore, "sync", lambda self: None)
+
+    def forget(self: FileCache) -> list[str]:
+        self._dirty_stores.clear()
+        self._dirty_indexes.clear()
+        self._dirty_dirs.clear()
+        return []
+
+    monkeypatch.setattr(FileCache, "sync", forget)
+    monkeypatch.setattr(MessageStore, "sync", MessageStore.mark_synced)
 
 
 def compact_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,6 +344,11 @@ class SimFileSystem:
         self._change(_Link(directory, name, inode))
         return SimFile(self, path, inode)
 
+    def reserve(self, path: str, size: int) -> None:
+        """Create a file of zeros; what is free gets less, and more again when it is removed."""
+        file = self.create(path)
+        file.pwrite(bytes(size), 0)
+
     def read_file(self, path: str) -> bytes:
         """Read a whole file."""
         inode = self._find(path)

@@ -1,4 +1,7 @@
-"""The threads: order, confirms, reads, waiting for space, failing, closing."""
+"""The threads: order, confirms, reads, waiting for space, failing, closing.
+
+Covers: storage/disk.py, storage/work.py
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,273 @@
+"""What both backends of `storage.disk` do with a writer: batches and their syncs, idle work, reads, backups, the end.
+
+State: the lock between applying and planning. Called on the disk thread; `read` on the reader thread, `back_up` on a
+thread of its own. Invariants: the lock is never held while waiting for a sync of a commit or for free space; a sync
+that failed is answered by writing elsewhere once, and ends the store the second time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+from storage import queue_convert
+from storage.backup import Cut, make_backup, take_cut
+from storage.batch import Batch, ReadRequest
+from storage.compaction import CompactionPlan
+from storage.errors import (
+    DiskFull,
+    NoDescriptors,
+    ReadFailed,
+    StorageError,
+    SyncFailed,
+)
+from storage.message_store import MessageStore
+from storage.recovery import save_clean
+from storage.space import Space
+from storage.types import BackupJob, LoadedMessage
+from storage.writer import Writer
+
+# A journal is gone after two syncs; one that was on its way out before takes as many.
+_JOURNAL_SYNCS = 6
+
+Ends = dict[int, tuple[int, int]]
+
+
+def monotonic_ms() -> float:
+    """Milliseconds of a clock that only rises."""
+    return time.monotonic() * 1000
+
+
+class Work:
+    """What both backends do with a writer."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.lock = threading.Lock()
+        options = writer.context.options
+        self._is_synced_first = options.confirm == "fsync"
+        self._unsynced_limit = options.unsynced_limit
+
+    def space(self, tell: Callable[[bool], None]) -> Space:
+        """Give the watch on the disk's room."""
+        context = self.writer.context
+        size = context.options.ballast_bytes
+        return Space(context.filesystem, context.data_dir, size, context.observer, tell)
+
+    def apply(self, batch: Batch, wait_for_space: Callable[[DiskFull], None]) -> None:
+        """Write a batch and sync it if somebody waits. Raises StorageError."""
+        writer = self.writer
+        with self.lock:
+            writer.begin(batch)
+        rescued = False
+        while True:
+            try:
+                with self.lock:
+                    writer.advance()
+                break
+            except NoDescriptors as error:
+                self._release_files(batch, error, wait_for_space)
+            except DiskFull as error:
+                wait_for_space(error)
+            except SyncFailed as error:  # a shared segment that was full could not be made durable
+                if rescued:
+                    raise
+                rescued = True
+                with self.lock:
+                    writer.rescue(batch, [], str(error))
+        is_waited_for = batch.sync and self._is_synced_first
+        if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
+            self.sync(batch, wait_for_space)
+
+    def _release_files(
+        self, batch: Batch, error: NoDescriptors, wait_for_space: Callable[[DiskFull], None]
+    ) -> None:
+        """Close what is open: files that were written have to be synced first. Waits when none was."""
+        cache = self.writer.context.cache
+        before = cache.open_count
+        if cache.dirty_count:
+            self.sync(batch, wait_for_space)
+        with self.lock:
+            cache.release_clean()
+            for vhost in self.writer.context.vhosts():
+                vhost.release_files()
+        if not before:
+            wait_for_space(error)
+
+    def sync(
+        self, batch: Batch | None, wait_for_space: Callable[[DiskFull], None] | None = None
+    ) -> None:
+        """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
+
+        NoDescriptors only when there is nobody to wait: everything is as before, and may be tried again.
+        """
+        writer = self.writer
+        failed, reason = self._sync_once(wait_for_space)
+        if not reason:
+            return
+        with self.lock:
+            writer.rescue(batch, failed, reason)
+        failed = writer.sync()
+        if failed:
+            raise SyncFailed(f"again after writing elsewhere: {failed[0]}")
+
+    def _sync_once(
+        self, wait_for_space: Callable[[DiskFull], None] | None
+    ) -> tuple[list[str], str]:
+        """Sync: (the per-queue files that failed, what failed), nothing of both when all went well."""
+        attempts = 0
+        while True:
+            try:
+                failed = self.writer.sync()
+            except NoDescriptors as error:
+                # All files are synced by now and can be closed: only directories are left.
+                attempts += 1
+                with self.lock:
+                    self.writer.context.cache.release_clean()
+                if attempts > 1 and wait_for_space is None:
+                    raise
+                if attempts > 1 and wait_for_space is not None:
+                    wait_for_space(error)
+            except SyncFailed as error:
+                return [], str(error)
+            else:
+                return failed, ", ".join(failed)
+
+    def idle(self) -> None:
+        """Acks into the files, empty segments away, everything durable."""
+        is_done = False
+        while not is_done:
+            is_done = self.upkeep()
+            if self.writer.context.is_dirty():
+                try:
+                    self.sync(None)
+                except NoDescriptors:  # the next idle moment tries again
+                    return
+
+    def upkeep(self) -> bool:
+        """What of the idle work a busy store must do too; False when more can be done after a sync.
+
+        Without room for it, it stays to be done.
+        """
+        try:
+            with self.lock:
+                self.writer.upkeep()
+        except NoDescriptors:
+            return not self.writer.context.cache.dirty_count
+        except DiskFull:
+            return True
+        return True
+
+    def convert(self) -> bool:
+        """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
+        conversion = self.writer.conversion
+        filesystem = self.writer.context.filesystem
+        try:
+            for _ in range(_JOURNAL_SYNCS):
+                with self.lock:
+                    is_waiting = conversion.begin()
+                if not is_waiting:
+                    break
+                self.sync(None)
+            else:
+                return False
+            with self.lock:
+                prepared = conversion.prepare()
+            queue_convert.sync(filesystem, prepared)
+        except DiskFull:
+            return False
+        except (
+            ReadFailed,
+            SyncFailed,
+        ) as error:  # of new files: nothing is lost, the old ones go on
+            with self.lock:
+                conversion.abandon()
+                conversion.give_up_chosen()
+            self.writer.context.observer.sync_failed("conversion", str(error))
+            return False
+        with self.lock:
+            conversion.publish()
+        return bool(prepared)
+
+    def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
+        """Read; the lock is held for planning only."""
+        with self.lock:
+            planned = self.writer.plan_read(request)
+        if planned is None:
+            return [], request.first_seq
+        plan, store = planned
+        return self.writer.fetch(request.queue_id, plan, store), plan.next_seq
+
+    def next_plan(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
+        """Choose what to compact next in any vhost."""
+        with self.lock:
+            for vhost in self.writer.context.vhosts():
+                for store in (vhost.persistent, vhost.transient):
+                    if is_idle:
+                        store.release_idle()
+                    plan = store.plan(is_idle=is_idle)
+                    if plan is not None:
+                        return store, plan
+        return None
+
+    def publish(self, store: MessageStore, plan: CompactionPlan, is_copied: bool) -> None:
+        """Put a copied plan in place, or give it up. Raises SyncFailed."""
+        with self.lock:
+            if not is_copied:
+                store.abandon_plan()
+                return
+            with contextlib.suppress(DiskFull):
+                freed = store.publish()
+                self.writer.context.observer.compaction_finished(
+                    store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
+                )
+
+    def cut(self, job: BackupJob) -> Cut | None:
+        """Take a backup's cut; None, and the job has failed, when that is not possible."""
+        began = monotonic_ms()
+        try:
+            with self.lock:
+                return take_cut(self.writer.context, self.writer.durable_queues(), job)
+        except StorageError as error:
+            job.fail(str(error))
+            return None
+        finally:
+            job.cut_ms = monotonic_ms() - began
+
+    def back_up(self, cut: Cut, job: BackupJob, pause: Callable[[float], bool]) -> None:
+        """Build the backup of a cut; whatever goes wrong is the job's end and nobody else's."""
+        rescues = self.writer.counters.rescues
+        try:
+            make_backup(self.writer.context.filesystem, cut, job, pause)
+        except Exception as error:  # noqa: BLE001 - the thread's last line
+            is_known = isinstance(error, StorageError)
+            job.fail(str(error) if is_known else "".join(traceback.format_exception(error)))
+            return
+        if self.writer.counters.rescues != rescues:
+            job.fail("a sync failed meanwhile and entries were changed in place: make it again")
+            return
+        job.state = "done"
+
+    def close(self, ends: Ends) -> None:
+        """Stop cleanly. Raises StorageError."""
+        writer = self.writer
+        while True:
+            try:
+                with self.lock:
+                    writer.upkeep()
+                    queues = [
+                        (queue, *ends.get(queue_id, (0, 0)))
+                        for queue_id, queue in writer.queues().items()
+                    ]
+                    save_clean(writer.context, queues)
+                break
+            except NoDescriptors:
+                if not writer.context.cache.dirty_count:
+                    raise  # what is open is not ours
+                self.sync(None)
+                with self.lock:
+                    writer.context.cache.release_clean()
+        writer.context.definitions.close()
