@@ -69,8 +69,7 @@ class NodeClient:
             self.process.amqp_port,
             vhost,
             pika.PlainCredentials(user, user),
-            heartbeat=0,
-            **options,
+            **({"heartbeat": 0} | options),
         )
         self._opened.append(BlockingConnection(parameters))
         return self._opened[-1]
