@@ -297,10 +297,11 @@ def node(tmp_path: Path) -> Any:
     node.kill()
 
 
+@pytest.mark.timeout(300)
 def test_a_queue_equals_the_model(node: BrokerProcess) -> None:
-    check(node, examples=5, steps=30)
+    check(node, examples=4, steps=30)
 
 
 @pytest.mark.long
 def test_a_queue_equals_the_model_in_five_hundred_runs(node: BrokerProcess) -> None:
-    check(node, examples=500, steps=50)
+    check(node, examples=400, steps=50)
