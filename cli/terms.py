@@ -101,7 +101,7 @@ def jsonable(value: Any) -> Any:
         if "table" in value:
             return _object(value["table"])
         if "tuple" in value:
-            return "{" + ",".join(str(item) for item in value["tuple"]) + "}"
+            return [jsonable(item) for item in value["tuple"]]
         return {key: jsonable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [jsonable(item) for item in value]

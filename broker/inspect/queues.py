@@ -139,9 +139,9 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "synchronised_mirror_pids": lambda n, v, q: None,
     "state": lambda n, v, q: str(getattr(q, "state", "running")),
     "type": lambda n, v, q: "classic",
-    "leader": lambda n, v, q: n.name,
-    "members": lambda n, v, q: [n.name],
-    "online": lambda n, v, q: [n.name],
+    "leader": lambda n, v, q: None,  # RabbitMQ: of classic queues it says nothing
+    "members": lambda n, v, q: None,
+    "online": lambda n, v, q: None,
     "node": lambda n, v, q: n.name,
     "message_stats": lambda n, v, q: message_stats(q.metrics),
     "storage_version": lambda n, v, q: q.settings.version,
