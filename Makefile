@@ -155,7 +155,7 @@ conformance: $(DEV_STAMP) ## wire scripts, one per rule of the protocol
 
 .PHONY: differential
 differential: $(DEV_STAMP) ## the same scripts against an installed RabbitMQ and against us
-	$(PYTEST) -m differential --timeout 3600 tests $(ARGS)
+	$(PYTEST) -m differential --timeout 3600 tests/differential $(ARGS)
 	@$(PY) -m scripts.spark_tests --if-possible -m differential --timeout 3600 $(ARGS)
 
 # ---- figures ----------------------------------------------------------------------------------------

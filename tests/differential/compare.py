@@ -57,13 +57,14 @@ class Accepted:
 
     def covers(self, found: Difference) -> bool:
         """Say whether this is the difference that was agreed on."""
-        mine, its = (
-            (self.at, self.rabbitmq, self.burrowmq),
-            (found.at, found.rabbitmq, found.burrowmq),
-        )
-        if self.is_pattern:
-            return all(re.fullmatch(*each) for each in zip(mine, its, strict=True))
-        return mine == its
+        if not self.is_pattern:
+            return found == Difference(self.at, self.rabbitmq, self.burrowmq)
+        said = re.fullmatch(self.rabbitmq, found.rabbitmq)
+        if said is None or not re.fullmatch(self.at, found.at):
+            return False
+        # \1 in our pattern is what RabbitMQ's first group was.
+        ours = re.sub(r"\\(\d)", lambda number: re.escape(said[int(number[1])]), self.burrowmq)
+        return re.fullmatch(ours, found.burrowmq) is not None
 
 
 def read_accepted(path: Path) -> list[Accepted]:

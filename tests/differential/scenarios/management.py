@@ -22,6 +22,7 @@ def queue_objects(broker: Broker) -> Record:
     arguments = {"x-max-length": 10, "x-message-ttl": 60000, "x-foo": "x"}
     peer.queue("q", arguments, durable=True, auto_delete=True)
     names = ("name", "vhost", "durable", "auto_delete", "exclusive", "arguments", "type", "policy")
+    broker.wait_http("queues/%2F/q", lambda row: "policy" in row)
     return broker.fields("queues/%2F/q", *names)
 
 
@@ -50,7 +51,7 @@ def queue_with_consumers(broker: Broker) -> Record:
 def queue_of_an_exclusive_owner(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q", exclusive=True)
-    row = broker.wait_http("queues/%2F/q", lambda found: "owner_pid_details" in found)
+    row = broker.wait_http("queues/%2F/q", lambda found: bool(found.get("owner_pid_details")))
     return [row["exclusive"], sorted(row.get("owner_pid_details", {}))]
 
 
@@ -353,6 +354,7 @@ def definitions_imported_into_a_vhost(broker: Broker) -> Record:
     posted = broker.http("POST", "definitions/v", document)[0]
     again = broker.http("POST", "definitions/v", document)[0]
     names = ("name", "durable", "arguments", "policy")
+    broker.wait_http("queues/v/q", lambda row: "policy" in row)
     return [
         posted,
         again,
@@ -402,7 +404,7 @@ def parameters(broker: Broker) -> Record:
 def documents_keep_the_order_of_their_keys(broker: Broker) -> Record:
     """The answer to a declaration is empty, and what was stored can be read back as it was."""
     broker.forget("queue", "q")
-    arguments = {"x-max-priority": 5, "x-b": "2", "x-a": {"z": 1, "y": [True, None]}}
+    arguments = {"x-max-priority": 5, "x-b": "2", "x-a": {"z": 1, "y": [True, "x"]}}
     made = broker.http("PUT", "queues/%2F/q", {"durable": True, "arguments": arguments})
     found = broker.http("GET", "queues/%2F/q")[1]["arguments"]
     return [made, json.dumps(found, sort_keys=True)]

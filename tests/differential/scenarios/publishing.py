@@ -156,7 +156,7 @@ def expirations_that_are_no_numbers(broker: Broker) -> Record:
 
 def expirations_at_the_limits(broker: Broker) -> Record:
     peer = broker.peer()
-    texts = ("0", "+5", "007", "315360000000", "315360000001", "99999999999999999999999")
+    texts = ("0", "+5", "007", "315360000000", "315360000001", "9" * 18, "9" * 19, "9" * 23)
     return {text: _refused(peer, "", "q", expiration=text) for text in texts}
 
 
