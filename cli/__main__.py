@@ -64,7 +64,7 @@ def _run(words: list[str]) -> int:
 
         sys.stdout.write(command_usage(_program(), name) + "\n")
         return OK
-    _check(name, command, args, parsed, " ".join(words))
+    _check(name, command, args, parsed, _shown(words))
     return _execute(name, command, args, parsed)
 
 
@@ -76,6 +76,16 @@ def _without_command(parsed: Parsed) -> int:
         return OK
     sys.stdout.write(overview(_program()) + "\n")
     return OK if "help" in parsed.flags else USAGE
+
+
+def _shown(words: list[str]) -> str:
+    """The words as they were given, without those that only say which node."""
+    shown = list(words)
+    for option in ("--data-dir", "--url"):
+        if option in shown[:-1]:
+            at = shown.index(option)
+            del shown[at : at + 2]
+    return " ".join(shown)
 
 
 def _check(name: str, command: Command, args: list[str], parsed: Parsed, given_words: str) -> None:

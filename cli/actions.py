@@ -47,7 +47,7 @@ def delete_queue(invocation: Invocation) -> int:
     try:
         answer = invocation.node.request("POST", "/api/burrowmq/delete-queue", body)
     except Refused as refused:
-        text = "Queue not found" if refused.status == 404 else refused.reason
+        text = "Error:\nQueue not found" if refused.status == 404 else refused.reason
         raise CliError(USAGE, text) from refused
     invocation.say(f"Queue was successfully deleted with {answer['messages']} ready messages")
     return OK

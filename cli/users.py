@@ -240,12 +240,13 @@ def list_user_topic_permissions(invocation: Invocation) -> int:
 
 
 def add_vhost(invocation: Invocation) -> int:
-    """add_vhost NAME: idempotent."""
+    """add_vhost NAME; one that is there stays as it is."""
     name = invocation.args[0]
     if not name:
         raise bad_argument("Bad argument: vhost cannot be an empty string")
     invocation.banner(f'Adding vhost "{name}" ...')
-    _put_vhost(invocation, name, {"description": "", "tags": ""} | _metadata(invocation))
+    if not _has_vhost(invocation, name):
+        _put_vhost(invocation, name, {"description": "", "tags": ""} | _metadata(invocation))
     return OK
 
 

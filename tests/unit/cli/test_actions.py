@@ -20,7 +20,7 @@ def test_purge_and_delete(served: Served) -> None:
     output = served.ctl("delete_queue", "q")
     assert output.out.endswith("Queue was successfully deleted with 2 ready messages\n")
     output = served.ctl("delete_queue", "q")
-    assert (output.code, output.err) == (64, "Queue not found\n")
+    assert (output.code, output.err) == (64, "Error:\nQueue not found\n")
 
 
 def test_close_connections(served: Served) -> None:
