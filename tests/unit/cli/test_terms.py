@@ -12,7 +12,7 @@ def test_in_tables() -> None:
     assert terms.text(TABLE) == '[{"x-ttl",5},{"t",[{"b",true}]},{"l",["x",[{"k",undefined}]]}]'
     assert terms.text({"table": []}) == "[]"
     assert terms.text({"max-length": 2}) == '[{"max-length",2}]'
-    assert terms.text({"tuple": [0, 9, 1]}) == [0, 9, 1]
+    assert terms.text({"tuple": [0, 9, 1]}) == "{0,9,1}"
     assert terms.text(["a", "b"]) == "[a, b]"
     assert (terms.text(None), terms.text(True), terms.text(1.5)) == ("", "true", "1.5")
     assert terms.text("esc\x1b[31m") == "esc\\033[31m"
