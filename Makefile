@@ -15,7 +15,7 @@ SPARK_STAMP := $(VENV)/.stamp-spark
 PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx)
 
 # Directories that are checked; a directory that does not exist yet is left out.
-PACKAGES := $(wildcard protocol storage config broker management offline cli pyspark_amqp pyspark_amqp_store)
+PACKAGES := $(wildcard protocol storage config broker management offline cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
 LINTED := $(PACKAGES) $(wildcard bench tests scripts) setup.py
 
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --no-input

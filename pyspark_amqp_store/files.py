@@ -44,6 +44,8 @@ class QueueFiles:
     indexes: tuple[int, ...]
     """Numbers of the index segments, in order."""
     size_bytes: int
+    has_version_1: bool = False
+    """It has journals or index files of version 1, which are not read here."""
 
 
 class SharedFile(NamedTuple):
@@ -148,7 +150,10 @@ def _queue(vhost_directory: str, directory: str) -> QueueFiles | None:
         # A damaged name costs nothing else: the queue is shown by its directory.
         names = (os.path.basename(vhost_directory), os.path.basename(directory))
     size_bytes = sum(size for _, size in entries)
-    return QueueFiles(*names, vhost_directory, directory, tuple(sorted(indexes)), size_bytes)
+    has_version_1 = any(name.endswith((".jif", ".idx")) for name, _ in entries)
+    return QueueFiles(
+        *names, vhost_directory, directory, tuple(sorted(indexes)), size_bytes, has_version_1
+    )
 
 
 class OpenFiles:

@@ -67,7 +67,10 @@ class _Rows:
 
 
 def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Part]:
-    """Cut the queues that are wanted into parts of about that many bytes."""
+    """Cut the queues that are wanted into parts of about that many bytes.
+
+    Raises: BadStore for a queue that has files of index version 1.
+    """
     entry_count = int(store.limits.get("queue_index_segment_entry_count", 0))
     parts: list[Part] = []
     for queue in store.queues():
@@ -75,6 +78,11 @@ def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Par
             continue
         if wanted.queues is not None and queue.name not in wanted.queues:
             continue
+        if queue.has_version_1:
+            raise f.BadStore(
+                f"queue '{queue.name}' has an index of version 1, which this reader does not read: "
+                "convert it (queue-version 2), or name other queues with the option queues"
+            )
         numbers = [number for number in queue.indexes if _overlaps(number, entry_count, wanted)]
         if not numbers:
             continue

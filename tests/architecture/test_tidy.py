@@ -24,6 +24,7 @@ PACKAGES = (
     "offline",
     "cli",
     "pyspark_amqp",
+    "pyspark_amqp_jobs",
     "pyspark_amqp_store",
 )
 
@@ -263,6 +264,7 @@ def test_no_dead_module() -> None:
     started = {
         "broker.__main__",
         "cli.__main__",
+        "pyspark_amqp_jobs.__main__",
         "config.example",
         "offline.__main__",
         "protocol._codec_py",

@@ -26,6 +26,7 @@ collect_ignore = (
         "test_format.py",
         "test_crash.py",
         "test_broker_crash.py",
+        "test_jobs.py",
         "test_notebook.py",
         "test_zip.py",
     ]

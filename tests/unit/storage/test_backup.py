@@ -84,12 +84,13 @@ def test_the_engine_makes_a_backup(version: int) -> None:
 class Workload:
     """Random publishing, acking and upkeep on a few queues, with what each of them holds."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, version: int = 2) -> None:
         self.random = random.Random(seed)
         self.filesystem = SimFileSystem()
         self.engine = engine_on(self.filesystem, {}, **OPTIONS)
         self.logs = {
-            name: self.engine.open_queue("/", name, durable=True) for name in ("a", "b", "c")
+            name: self.engine.open_queue("/", name, durable=True, version=version)
+            for name in ("a", "b", "c")
         }
         self.next_seq = dict.fromkeys(self.logs, 0)
         self.held: dict[str, dict[int, bytes]] = {name: {} for name in self.logs}
@@ -123,9 +124,10 @@ class Workload:
             self.engine.idle()  # compactions and rewrites too
 
 
+@pytest.mark.parametrize("version", [2, 1])
 @pytest.mark.parametrize("seed", range(12))
-def test_what_comes_after_the_cut_is_not_in_the_backup(seed: int) -> None:
-    load = Workload(seed)
+def test_what_comes_after_the_cut_is_not_in_the_backup(seed: int, version: int) -> None:
+    load = Workload(seed, version)
     for _ in range(load.random.randint(5, 80)):
         load.step()
     expected = {name: sorted(held.items()) for name, held in load.held.items()}

@@ -1,0 +1,29 @@
+"""Messages for a report: from an archive, by looking at queues, or out of a store.
+
+Owns no state. Only the columns that a job asks for are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark_amqp_jobs.arguments import broker_options
+
+
+def messages(spark: Any, arguments: argparse.Namespace, columns: Sequence[str]) -> Any:
+    """Return a frame with these columns of every message."""
+    if arguments.archive:
+        return spark.read.parquet(arguments.archive).select(*columns)
+    if getattr(arguments, "store", None):
+        from pyspark_amqp_store.columns import MESSAGES, columns_of
+        from pyspark_amqp_store.datasource import struct_of
+
+        reader = spark.read.format("amqp-store").schema(struct_of(columns_of(MESSAGES, columns)))
+        if arguments.queues:
+            reader = reader.option("queues", arguments.queues)
+        return reader.load(arguments.store)
+    options = {"limit": str(arguments.limit), **broker_options(arguments), "queue": arguments.queue}
+    reader = spark.read.format("amqp").options(**options).option("includeHeadersRaw", "true")
+    return reader.load().select(*columns)

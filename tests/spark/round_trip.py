@@ -1,0 +1,157 @@
+"""A queue to Parquet and back into a queue, every message compared: `python -m tests.spark.round_trip --messages 1000000`.
+
+Run it with the Python of `.venv/spark`. State: none but a scratch folder. Message n is made from n alone, with headers of
+every type, so what comes out is compared with what must be, octet by octet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from pyspark_amqp.wire import Consumer, Publisher, connect, declare_queue, message_octets
+from pyspark_amqp.wire.properties import PropertyValue, encode
+from pyspark_amqp.wire.table import Timestamp
+
+_PIECE = 5000
+
+
+def session_free_name(url: str) -> str:
+    """Declare a durable queue of its own."""
+    name = f"trip.{uuid.uuid4().hex[:10]}"
+    with connect(url) as connection:
+        declare_queue(connection, name)
+    return name
+
+
+def properties_of(n: int) -> bytes:
+    """The property block of message n."""
+    found: dict[str, PropertyValue] = {
+        "content_type": "application/json",
+        "headers": {
+            "n": n,
+            "text": f"größe {n % 100}",
+            "flag": n % 2 == 0,
+            "real": n / 4,
+            "at": Timestamp(1_700_000_000 + n),
+            "raw": bytes([n % 256, 0, 255]),
+            "price": Decimal(n).scaleb(-2),
+            "list": [n % 10, "x", None],
+            "table": {"inner": n % 3},
+        },
+        "delivery_mode": 2,
+        "priority": n % 10,
+        "message_id": f"m{n}",
+        "timestamp": Timestamp(1_700_000_000 + n),
+    }
+    if n % 3 == 0:
+        found |= {"correlation_id": f"c{n % 50}", "reply_to": "answers", "type": "t"}
+    if n % 5 == 0:
+        found |= {
+            "content_encoding": "identity",
+            "app_id": "trip",
+            "user_id": "guest",
+            "expiration": "86400000",
+        }
+    return encode(found)
+
+
+def body_of(n: int) -> bytes:
+    """The body of message n: mostly small, some empty, some in several frames."""
+    if n % 997 == 0:
+        return b""
+    if n % 1499 == 0:
+        return b"%09d" % n * 20_000
+    return b"message %d " % n * (1 + n % 16)
+
+
+def fill(url: str, queue: str, count: int) -> None:
+    """Publish messages 0.. with confirms."""
+    with connect(url) as connection:
+        publisher = Publisher(connection)
+        for first in range(0, count, _PIECE):
+            publisher.send(
+                [
+                    message_octets("", queue, body_of(n), properties=properties_of(n))
+                    for n in range(first, min(first + _PIECE, count))
+                ]
+            )
+        publisher.flush()
+
+
+def differences(url: str, queue: str, count: int) -> list[str]:
+    """Take the queue's messages and compare each with what it must be; the first few that differ."""
+    wrong: list[str] = []
+    seen: set[int] = set()
+    with connect(url) as connection:
+        while len(seen) < count:
+            consumer = Consumer(connection, queue, min(_PIECE, count - len(seen)))
+            found = consumer.read(min(_PIECE, count - len(seen)), idle_timeout_s=5.0)
+            if not len(found):
+                break
+            for one in found:
+                n = number_of(one.properties)
+                if n in seen or not 0 <= n < count:
+                    wrong.append(f"{n} came twice or never was")
+                elif one.properties != properties_of(n) or one.body != body_of(n):
+                    wrong.append(f"{n} differs: {one.properties!r} is not {properties_of(n)!r}")
+                seen.add(n)
+            consumer.settle(found)
+            if len(wrong) > 5:
+                return wrong
+    if len(seen) != count:
+        wrong.append(f"{len(seen)} of {count} messages came")
+    return wrong
+
+
+def number_of(properties: bytes) -> int:
+    """The number in a message's id, -1 when there is none."""
+    at = properties.find(b"\x01nl")  # a header "n" of 64 bits, or of 32
+    if at >= 0:
+        return int.from_bytes(properties[at + 3 : at + 11], "big", signed=True)
+    at = properties.find(b"\x01nI")
+    return int.from_bytes(properties[at + 3 : at + 7], "big", signed=True) if at >= 0 else -1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fill, archive, replay, compare; figures of each step."""
+    from pyspark_amqp_jobs import __main__ as command
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--uri", default="amqp://127.0.0.1")
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    options = parser.parse_args(argv)
+    source, target = session_free_name(options.uri), session_free_name(options.uri)
+    began = time.monotonic()
+
+    def step(what: str) -> None:
+        nonlocal began
+        now = time.monotonic()
+        rate = options.messages / (now - began)
+        sys.stdout.write(f"{what}: {now - began:.1f} s, {rate:,.0f} messages/s\n")
+        sys.stdout.flush()
+        began = time.monotonic()
+
+    with tempfile.TemporaryDirectory(prefix="trip-") as folder:
+        fill(options.uri, source, options.messages)
+        step("published with confirms")
+        where = str(Path(folder) / "archive")
+        words = ["--uri", options.uri]
+        assert command.main(["archive", "--queue", source, "--to", where, *words]) == 0
+        step("archived, Spark's start included")
+        assert command.main(["replay", "--from", where, "--to-queue", target, *words]) == 0
+        step("replayed, Spark's start included")
+    wrong = differences(options.uri, target, options.messages)
+    step("compared")
+    sys.stdout.write("\n".join(wrong or [f"all {options.messages:,} messages are equal"]) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

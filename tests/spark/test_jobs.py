@@ -1,0 +1,185 @@
+"""The jobs in a session, on a real broker and on stores that the real engine wrote."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pika
+import pytest
+
+from pyspark_amqp.wire import connect, queue_state
+from pyspark_amqp_jobs import archive, audit, dead_letters, replay, traffic
+from tests.spark.conftest import ready_count
+from tests.spark.round_trip import differences, fill, session_free_name
+from tests.support.store_on_disk import StoreOnDisk, message
+
+pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
+
+
+def run(spark: Any, job: ModuleType, *words: str) -> tuple[int, str]:
+    parser = argparse.ArgumentParser()
+    job.add_arguments(parser)
+    out = io.StringIO()
+    return job.run(spark, parser.parse_args(list(words)), out), out.getvalue()
+
+
+def test_a_round_trip_keeps_everything(spark: Any, url: str, tmp_path: Path) -> None:
+    source, target = session_free_name(url), session_free_name(url)
+    fill(url, source, 3000)
+    code, said = run(
+        spark,
+        archive,
+        "--queue",
+        source,
+        "--to",
+        str(tmp_path / "a"),
+        "--uri",
+        url,
+        "--batch-rows",
+        "1000",
+    )
+    assert (code, said.startswith("archived 3,000 messages")) == (0, True)
+    assert ready_count(url, source) == 0
+    code, said = run(
+        spark, replay, "--from", str(tmp_path / "a"), "--to-queue", target, "--uri", url
+    )
+    assert (code, said.startswith("replayed 3,000 messages")) == (0, True)
+    assert differences(url, target, 3000) == []
+
+
+def test_a_part_of_an_archive_with_other_headers(spark: Any, url: str, tmp_path: Path) -> None:
+    source, target = session_free_name(url), session_free_name(url)
+    fill(url, source, 50)
+    run(spark, archive, "--queue", source, "--to", str(tmp_path / "a"), "--uri", url)
+    words = ["--from", str(tmp_path / "a"), "--to-queue", target, "--uri", url, "--rate", "1000"]
+    run(
+        spark,
+        replay,
+        *words,
+        "--where",
+        "priority = 3",
+        "--mark",
+        "test",
+        "--drop",
+        "expiration,message_id",
+    )
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        seen = []
+        while (got := channel.basic_get(target, auto_ack=True))[0] is not None:
+            seen.append(got[1])
+    assert len(seen) == 5
+    assert {(one.priority, one.message_id, one.expiration) for one in seen} == {(3, None, None)}
+    assert {one.headers["x-replayed-from"] for one in seen} == {"test"}
+
+
+def test_dead_letters_of_three_kinds(spark: Any, url: str, tmp_path: Path) -> None:
+    dead = session_free_name(url)
+    names = [f"{dead}.{kind}" for kind in ("ttl", "max", "rej")]
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare(dead, durable=True)
+        route = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+        for name, more in zip(names, ({"x-message-ttl": 1}, {"x-max-length": 2}, {}), strict=True):
+            channel.queue_declare(name, arguments={**route, **more})
+            for _ in range(10):
+                channel.basic_publish("", name, b"x")
+        for _ in range(4):
+            method = None
+            while method is None:
+                method, _, _ = channel.basic_get(names[2])
+            channel.basic_reject(method.delivery_tag, requeue=False)
+        while channel.queue_declare(dead, passive=True).method.message_count < 22:
+            connection.sleep(0.02)
+    page = tmp_path / "dead.html"
+    code, said = run(spark, dead_letters, "--queue", dead, "--uri", url, "--html", str(page))
+    found = {tuple(line.split()[:2]): int(line.split()[-2]) for line in said.splitlines()[2:5]}
+    assert found == {(names[0], "expired"): 10, (names[1], "maxlen"): 8, (names[2], "rejected"): 4}
+    assert (code, "22 messages" in said) == (0, True)
+    assert names[0] in page.read_text()
+    with connect(url) as connection:
+        assert queue_state(connection, dead).ready_count == 22
+
+
+def test_an_audit_of_a_store(spark: Any, tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path / "store")
+    small = [message(b"s%d" % at) for at in range(100)]
+    large = [message(b"L" * 5000) for _ in range(30)]
+    disk.publish("a", [*small, *large])
+    disk.publish("b", large)  # the same: a record has two owners
+    disk.commit()
+    disk.log("a").ack(0, 49, None)
+    disk.log("a").ack(100, 129, None)
+    disk.log("b").ack(0, 9, None)
+    disk.commit()
+    disk.engine.close()
+    found = audit.audit(spark, str(tmp_path / "store"))
+    assert found.is_sound
+    assert [(row.queue, row.messages, row.shared) for row in found.queues] == [
+        ("a", 50, 0),
+        ("b", 20, 20),
+    ]
+    for row in found.files:
+        assert row.size == (tmp_path / "store" / row.file).stat().st_size
+    shared = [row for row in found.files if row.file.endswith(".seg")]
+    assert sum(row.live_records for row in shared) == 20
+    (path,) = [tmp_path / "store" / row.file for row in shared if row.live_records][:1]
+    data = bytearray(path.read_bytes())
+    data[64 + 100] ^= 1
+    path.write_bytes(data)
+    page = tmp_path / "audit.html"
+    code, said = run(
+        spark, audit, "--store", str(tmp_path / "store"), "--html", str(page), "--problems"
+    )
+    assert code == 1
+    assert path.name in said
+    assert '<tr class="bad">' in page.read_text()
+
+
+def test_filters_are_pushed_to_the_store_source(spark: Any, tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    for name in ("a", "b"):
+        disk.publish(name, [message(b"x") for _ in range(10)])
+    disk.commit()
+    name = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(name, "true")
+    try:
+        frame = spark.read.format("amqp-store").option("pushFilters", "true").load(str(tmp_path))
+        rows = frame.where("queue = 'b' and seq >= 7").select("queue", "seq").collect()
+    finally:
+        spark.conf.unset(name)
+    assert [tuple(row) for row in rows] == [("b", 7), ("b", 8), ("b", 9)]
+
+
+def test_traffic_out_of_the_firehose(spark: Any, url: str) -> None:
+    trace = session_free_name(url)
+    copies = [
+        (
+            "publish.",
+            {"exchange_name": "", "routing_keys": ["k"], "user": "guest", "routed_queues": ["k"]},
+        ),
+        (
+            "publish.ex",
+            {"exchange_name": "ex", "routing_keys": ["k"], "user": "guest", "routed_queues": []},
+        ),
+        (
+            "deliver.k",
+            {"exchange_name": "", "routing_keys": ["k"], "user": "bob", "redelivered": 0},
+        ),
+    ]
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        channel.exchange_declare(f"{trace}.x", "topic", auto_delete=True)
+        channel.queue_bind(trace, f"{trace}.x", "#")
+        for key, headers in copies * 3:
+            channel.basic_publish(f"{trace}.x", key, b"body", pika.BasicProperties(headers=headers))
+    _, said = run(spark, traffic, "--queue", trace, "--uri", url)
+    lines = [line.split() for line in said.splitlines()[2:]]
+    assert ["publish", "ex", "3", "12"] in lines
+    _, said = run(spark, traffic, "--queue", trace, "--uri", url, "--by", "user")
+    lines = [line.split() for line in said.splitlines()[2:]]
+    assert lines == [["deliver", "bob", "3", "12"], ["publish", "guest", "6", "24"]]

@@ -1,0 +1,33 @@
+"""The report's text and page; counting is tested with Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark_amqp_jobs.dead_letters import NEVER, Row, html, text
+
+HOUR = datetime(2026, 1, 2, 3)
+ROWS = [
+    Row("", NEVER, None, 2, 0),
+    Row("a", "expired", HOUR, 10, 12),
+    Row("b<", "rejected", HOUR.replace(hour=4), 5, 5),
+    Row("b<", "strange", HOUR, 1, 1),
+]
+
+
+def test_text() -> None:
+    lines = text(ROWS).splitlines()
+    assert lines[0].split("  ")[0] == "queue"
+    assert lines[3] == "a      expired     2026-01-02 03:00        10      12"
+    assert lines[-1] == "18 messages"
+    assert text([]) == "no messages"
+
+
+def test_page() -> None:
+    made = html(ROWS, "dlq")
+    assert "By hour and reason" in made
+    assert "<b>16</b><span>dead messages</span>" in made
+    assert "b&lt;" in made
+    assert "b<" not in made.replace("<b>", "").replace("<br", "").replace("<body", "")
+    assert "01-02 04:00: rejected 5" in made
+    assert "By hour" not in html([], "dlq")
