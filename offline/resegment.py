@@ -154,8 +154,9 @@ class _Copy:
 
     def queue(self, vhost: str, name: str) -> None:
         """Copy one queue."""
-        source = self.old.open_queue(vhost, name, durable=True)
-        target = self.new.open_queue(vhost, name, durable=True)
+        version = self.old.recovered_version(vhost, name)
+        source = self.old.open_queue(vhost, name, durable=True, version=version)
+        target = self.new.open_queue(vhost, name, durable=True, version=version)
         delivered = source.next_deliver_seq
         next_seq = deliver_seq = 0
         for loaded in _batches(source):

@@ -276,6 +276,14 @@ class Engine:
         """Bytes of a queue's objects on the disk side."""
         return self._writer.index_bytes(queue_id) if self._writer is not None else 0
 
+    def recovered_version(self, vhost: str, name: str) -> int:
+        """The version of the newest files of a recovered queue that nobody opened yet; 2 when it has none."""
+        recovered = self._writer.context.recovered if self._writer is not None else {}
+        for queue, _ in recovered.values():
+            if (queue.vhost, queue.name) == (vhost, name) and queue.index.numbers:
+                return queue.index.segments[queue.index.numbers[-1]].version
+        return 2
+
     @property
     def unclaimed_count(self) -> int:
         """Recovered queues that nobody opened yet, those whose name cannot be read included."""

@@ -56,6 +56,23 @@ def test_a_shared_message_is_stored_once(tmp_path: Path) -> None:
     assert before == after["shared_live_messages"] == 200
 
 
+def test_a_queue_of_version_1_stays_one(tmp_path: Path) -> None:
+    engine = offline_store.open_engine(tmp_path)
+    log = engine.open_queue("/", "q", durable=True, version=1)
+    messages = [offline_store.make_message(at, 40, True) for at in range(600)]
+    log.append(0, list(messages), None, 600 * 40)
+    offline_store.commit(engine)
+    engine.close()
+    assert run(tmp_path, "--entries", "512") == 0
+    assert not list(tmp_path.rglob("*.qi"))
+    engine = offline_store.open_engine(
+        tmp_path, replace(offline_store.OPTIONS, segment_entry_count=512)
+    )
+    found = offline_store.read_all(engine, "q")
+    assert [raw for _, raw, _ in found] == [message.raw for message in messages]
+    engine.close()
+
+
 def test_a_node_with_other_limits_is_refused_until_then(tmp_path: Path) -> None:
     bodies = offline_store.make_store(tmp_path)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
