@@ -239,7 +239,7 @@ def permissions(broker: Broker) -> Record:
     here = ("-p", "granted")
     return [
         broker.ctl("set_permissions", *here, "granted", "^a", ".*", ""),
-        broker.ctl("list_permissions", *here, "-s"),
+        sorted(broker.ctl("list_permissions", *here, "-s")["output"].splitlines()),
         broker.ctl("list_user_permissions", "granted"),
         broker.ctl("set_permissions", *here, "nobody", "", "", ""),
         broker.ctl("set_permissions", *here, "granted", "(", "", ""),
