@@ -8,10 +8,14 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import pika_sockets
+
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("default")
+
+pika_sockets.close_when_collected()
 
 CHOOSERS = {"codec": "protocol.codec", "record packer": "storage.record"}
 

@@ -47,8 +47,8 @@ class Figures:
     drain_s: float = 0.0
     drained: int = 0
 
-    def misses(self) -> list[str]:
-        """Return the promises that do not hold, each with its figure."""
+    def misses(self, *, timed: bool = True) -> list[str]:
+        """Return the promises that do not hold, each with its figure; without the times on a machine with other work."""
         row = self.row or {}
         share = max(self.count / 1_000_000, 0.01)
         checks = {
@@ -63,10 +63,13 @@ class Figures:
             f"queue memory={row.get('memory')}": int(row.get("memory", 1 << 40)) <= 159_000,
             f"rss={self.rss_bytes}": self.rss_bytes <= 90_000_000,
             f"disk={self.disk_bytes}": self.disk_bytes <= 1_200_000_000 * share + (16 << 20),
-            f"clean start={self.clean_start_s:.2f}": self.clean_start_s <= 1.5,
-            f"crash start={self.crash_start_s:.2f}": self.crash_start_s <= 5,
             f"drained={self.drained}": self.drained == self.count,
         }
+        timely = {
+            f"clean start={self.clean_start_s:.2f}": self.clean_start_s <= 1.5,
+            f"crash start={self.crash_start_s:.2f}": self.crash_start_s <= 5,
+        }
+        checks |= timely if timed else {}
         return [text for text, holds in checks.items() if not holds]
 
 

@@ -72,14 +72,12 @@ def test_what_a_start_loads(own_broker: Starter, is_killed: bool) -> None:
         fill(channel, "interleaved", INTERLEAVED, x_queue_mode="lazy")
         fill(channel, "version-1", INTERLEAVED, x_queue_mode="lazy", x_queue_version=1)
     restart(node, is_killed=is_killed)
-    loaded = eventually(lambda: _when(figures(node), "lazy", BATCH))
+    batches = {"lazy": BATCH, "default": BATCH, "mixed": 10_000, "interleaved": 20, "version-1": 20}
+    loaded = eventually(lambda: _when(figures(node), batches))
     assert loaded["lazy"]["messages"] == 17_000
     assert loaded["lazy"]["message_bytes_ram"] == BATCH * 4_000  # the guide's 63 MB
     assert loaded["lazy"]["memory"] - BATCH * 4_000 < 8_400_000
-    assert loaded["default"]["messages_ram"] == BATCH
-    assert loaded["mixed"]["messages_ram"] == 10_000
     for queue in ("interleaved", "version-1"):
-        assert loaded[queue]["messages_ram"] == 20
         assert loaded[queue]["message_bytes_ram"] == 21_000
     assert loaded["interleaved"]["memory"] <= 53_000
     with channel_on(node) as channel:
@@ -93,8 +91,8 @@ def test_what_a_start_loads(own_broker: Starter, is_killed: bool) -> None:
     assert bodies == list(range(80))
 
 
-def _when(found: dict[str, dict[str, int]], queue: str, count: int) -> Any:
-    return found if found[queue]["messages_ram"] == count else None
+def _when(found: dict[str, dict[str, int]], in_ram: dict[str, int]) -> Any:
+    return found if {name: found[name]["messages_ram"] for name in in_ram} == in_ram else None
 
 
 def test_without_embedding_a_start_loads_no_payloads(own_broker: Starter) -> None:
