@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark_amqp_store import formats as f
+from pyspark_amqp_store import index_v1 as v1
 
 TABLES_MAX: Final = 128
 FILES_MAX: Final = 32
@@ -42,10 +43,10 @@ class QueueFiles:
     vhost_directory: str
     directory: str
     indexes: tuple[int, ...]
-    """Numbers of the index segments, in order."""
+    """Numbers of the index segments that have files, in order; journals may name more."""
     size_bytes: int
     has_version_1: bool = False
-    """It has journals or index files of version 1, which are not read here."""
+    """It has journals or index files of version 1."""
 
 
 class SharedFile(NamedTuple):
@@ -106,14 +107,55 @@ class Store:
             found.append((directory, name))
         return found
 
-    def index(self, queue: QueueFiles, number: int) -> f.IndexFile | None:
-        """Return an index segment; None when it is gone or its header is damaged. Raises: BadStore."""
-        path = f"{queue.directory}/{number}.qi"
-        try:
-            data = Path(path).read_bytes()
-        except FileNotFoundError:
-            return None
-        return f.parse_index(data, path, self.identity, self.queue_seed(queue), number)
+    def index(
+        self, queue: QueueFiles, number: int, journals: v1.Journals | None = None
+    ) -> f.IndexFile | None:
+        """Return an index segment; None when it is gone or its header is damaged.
+
+        Of two files for one segment the higher generation counts. `journals` were read before. Raises: BadStore.
+        """
+        path, old_path = f"{queue.directory}/{number}.qi", v1.segment_path(queue.directory, number)
+        old_data, data = _read(old_path), _read(path)
+        found = None
+        if data is not None:
+            found = f.parse_index(data, path, self.identity, self.queue_seed(queue), number)
+            if old_data is None:
+                return found
+        if journals is None:
+            journals = self.journals(queue)
+        entry_count = int(self.limits.get("queue_index_segment_entry_count", 16384))
+        old = journals.index(number, entry_count, old_data or b"", old_path, self.identity)
+        if found is None or old is None:
+            return old
+        is_newer = found.generation >= old.generation
+        return found if is_newer and self._has_store(queue, found) else old
+
+    def _has_store(self, queue: QueueFiles, index: f.IndexFile) -> bool:
+        """Whether the store that an index names is there, or is not needed."""
+        path = self.store_path(queue, index.number, index.generation)
+        return all(
+            index.kinds[place] == f.KIND_SHARED for place in index.places(is_acked_too=False)
+        ) or os.path.exists(path)
+
+    def journals(self, queue: QueueFiles) -> v1.Journals:
+        """Return what a queue's journals say now. Raises: BadStore, OSError."""
+        seed = self.queue_seed(queue)
+        return v1.Journals(queue.directory, self.identity, seed, is_complete=self.is_backup)
+
+    def segment_numbers(self, queue: QueueFiles) -> list[int]:
+        """Return the index segments of a queue, those that only a journal names too. Raises: BadStore, OSError."""
+        if not queue.has_version_1:
+            return list(queue.indexes)
+        return sorted({*queue.indexes, *self.journals(queue).segments()})
+
+    def body_path(self, queue: QueueFiles, index: f.IndexFile, place: int) -> str:
+        """Return the path of the file that a message's own body is in."""
+        if index.journals is None:
+            return self.store_path(queue, index.number, index.generation)
+        journal = index.journals[place]
+        if journal:
+            return v1.journal_path(queue.directory, journal)
+        return v1.segment_path(queue.directory, index.number)
 
     def queue_seed(self, queue: QueueFiles) -> int:
         """Return what the checksums of a queue's own files start from."""
@@ -127,6 +169,13 @@ class Store:
     def relative(self, path: str) -> str:
         """Return a path as it is shown."""
         return os.path.relpath(path, self.root)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _directories(path: str) -> list[str]:
@@ -143,9 +192,11 @@ def _queue(vhost_directory: str, directory: str) -> QueueFiles | None:
         entries = [(entry.name, entry.stat().st_size) for entry in os.scandir(directory)]
     except FileNotFoundError:
         return None
-    indexes = [
-        int(name[:-3]) for name, _ in entries if name.endswith(".qi") and name[:-3].isdecimal()
-    ]
+    indexes = {
+        int(stem)
+        for stem, _, suffix in (name.partition(".") for name, _ in entries)
+        if suffix in ("qi", "idx") and stem.isdecimal()
+    }
     if names is None:
         # A damaged name costs nothing else: the queue is shown by its directory.
         names = (os.path.basename(vhost_directory), os.path.basename(directory))

@@ -1,7 +1,7 @@
 """The bytes of BurrowMQ's store files, as a reader needs them.
 
-Owns no state; the standard library only. Mirrors docs/formats (segment, record, queue_store, index_v2, backup); written
-anew here because nothing of the server is imported. All numbers are little endian.
+Owns no state; the standard library only. Mirrors docs/formats (segment, record, queue_store, index_v2, backup; for
+index_v1 see there); written anew here because nothing of the server is imported. All numbers are little endian.
 
 Invariants: nothing that fails its check is ever returned as good; damage is a value (`None`, a bad row), only a file of
 an unknown format is an error.
@@ -224,6 +224,8 @@ class IndexFile:
     sizes: array[int]
     payload_sizes: array[int]
     expiries: array[int]
+    journals: array[int] | None = None
+    """Version 1: the number of the journal that a place's body is in, 0 for the segment file. None in version 2."""
 
     def places(self, *, is_acked_too: bool) -> list[int]:
         """Return the places that hold a good entry, in order."""
@@ -252,7 +254,7 @@ def parse_index(
     magic, version, check, _, entry_count, generation, found = _INDEX_HEADER.unpack_from(data)
     _refuse(path, (magic, version, check) == (b"BQI2", 1, 1), found == identity)
     start = HEADER_SIZE + 2 * (BLOCK_SIZE + entry_count // 8)
-    columns = _entries(memoryview(data)[start:], seed)
+    columns = unpack_entries(memoryview(data)[start:], seed)
     return IndexFile(number, entry_count, generation, _acked(data, entry_count), *columns)
 
 
@@ -271,9 +273,10 @@ def _acked(data: bytes, entry_count: int) -> int:
     return acked
 
 
-def _entries(
+def unpack_entries(
     view: memoryview, seed: int
 ) -> tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]:
+    """Return the columns of index entries; the status of one that fails its check is 255."""
     view = view[: len(view) // ENTRY_SIZE * ENTRY_SIZE]
     statuses, flags, kinds = bytearray(), bytearray(), bytearray()
     locations, expiries = array("Q"), array("Q")
@@ -296,6 +299,26 @@ def _entries(
         payload_sizes.append(payload)
         expiries.append(expiry)
     return bytes(statuses), bytes(flags), bytes(kinds), locations, sizes, payload_sizes, expiries
+
+
+class HeaderV1(NamedTuple):
+    """A header of version 1's files."""
+
+    is_journal: bool
+    generation: int
+
+
+def parse_header_v1(data: bytes, path: str, identity: bytes) -> HeaderV1 | None:
+    """Return what the header of a journal or segment file of version 1 says, None when it is damaged.
+
+    Raises: BadStore.
+    """
+    if not _is_whole(data):
+        return None
+    magic, version, check, _, _, generation, found = _INDEX_HEADER.unpack_from(data)
+    is_known = magic in (b"BQJ1", b"BQI1") and (version, check) == (1, 1)
+    _refuse(path, is_known, found == identity)
+    return HeaderV1(magic == b"BQJ1", generation)
 
 
 def check_store_header(data: bytes, path: str, identity: bytes) -> bool:

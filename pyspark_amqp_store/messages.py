@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from pyspark_amqp.wire.deliveries import Deliveries
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store.columns import CONTENT_NAMES
 from pyspark_amqp_store.files import Gone, OpenFiles, QueueFiles, SharedStore, Store
+from pyspark_amqp_store.index_v1 import Journals
 
 BATCH_ROWS: Final = 8192
 BATCH_BYTES: Final = 64 << 20
@@ -67,10 +69,7 @@ class _Rows:
 
 
 def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Part]:
-    """Cut the queues that are wanted into parts of about that many bytes.
-
-    Raises: BadStore for a queue that has files of index version 1.
-    """
+    """Cut the queues that are wanted into parts of about that many bytes. Raises: BadStore."""
     entry_count = int(store.limits.get("queue_index_segment_entry_count", 0))
     parts: list[Part] = []
     for queue in store.queues():
@@ -78,15 +77,11 @@ def plan(store: Store, wanted: Wanted, part_bytes: int = PART_BYTES) -> list[Par
             continue
         if wanted.queues is not None and queue.name not in wanted.queues:
             continue
-        if queue.has_version_1:
-            raise f.BadStore(
-                f"queue '{queue.name}' has an index of version 1, which this reader does not read: "
-                "convert it (queue-version 2), or name other queues with the option queues"
-            )
-        numbers = [number for number in queue.indexes if _overlaps(number, entry_count, wanted)]
+        known = store.segment_numbers(queue)
+        numbers = [number for number in known if _overlaps(number, entry_count, wanted)]
         if not numbers:
             continue
-        each = max(1, queue.size_bytes // len(queue.indexes))
+        each = max(1, queue.size_bytes // len(known))
         count = max(1, part_bytes // each)
         parts += [
             Part(queue, tuple(numbers[at : at + count])) for at in range(0, len(numbers), count)
@@ -126,6 +121,7 @@ class MessageReader:
         content = [name for name in schema.names if name in CONTENT_NAMES]
         self._content = Reader(schema_of(content)) if content else None
         self._has_body = "body" in content
+        self._journals: Journals | None = None  # of the queue of the part that is read
 
     def close(self) -> None:
         """Close the files."""
@@ -133,22 +129,25 @@ class MessageReader:
 
     def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a part. Raises: StoreLoss, BadStore, OSError."""
+        self._journals = None
         for number in part.numbers:
             yield from self._segment(part.queue, number)
 
     def _segment(self, queue: QueueFiles, number: int) -> Iterator[pa.RecordBatch]:
         done_to = -1
         for attempt in range(_ATTEMPTS):
-            index = self.store.index(queue, number)
+            index = self._index(queue, number, is_again=attempt > 0)
             if index is None:
-                self._miss(
-                    queue, f"{number}.qi cannot be read", is_gone=not self._exists(queue, number)
-                )
+                if attempt + 1 < _ATTEMPTS:
+                    continue  # perhaps it was just converted: then it is there under its other name
+                is_gone = not self._exists(queue, number)
+                self._miss(queue, f"index segment {number} cannot be read", is_gone=is_gone)
                 return
             if index.bad_count and not attempt:
-                self._lose(
-                    f"{queue.directory}/{number}.qi: {index.bad_count} bad entries", index.bad_count
+                text = (
+                    f"{queue.directory}: index segment {number} has {index.bad_count} bad entries"
                 )
+                self._lose(text, index.bad_count)
             try:
                 for rows in self._cut(index, done_to):
                     if self._content is not None:
@@ -158,13 +157,16 @@ class MessageReader:
             except Gone:
                 continue  # written anew meanwhile: the index names another store now
             return
-        self._miss(queue, f"the store of {number}.qi is gone", is_gone=True)
+        self._miss(queue, f"the store of index segment {number} is gone", is_gone=True)
+
+    def _index(self, queue: QueueFiles, number: int, *, is_again: bool) -> f.IndexFile | None:
+        """Return an index segment; a queue's journals are looked at once, and again when a file went."""
+        if is_again or (queue.has_version_1 and self._journals is None):
+            self._journals = self.store.journals(queue)
+        return self.store.index(queue, number, self._journals)
 
     def _exists(self, queue: QueueFiles, number: int) -> bool:
-        try:
-            return self._files.size(f"{queue.directory}/{number}.qi") >= 0
-        except FileNotFoundError:
-            return False
+        return any(Path(queue.directory, f"{number}.{end}").exists() for end in ("qi", "idx"))
 
     def _cut(self, index: f.IndexFile, done_to: int) -> Iterator[_Rows]:
         wanted = self._wanted
@@ -190,8 +192,10 @@ class MessageReader:
         index = rows.index
         contents: list[tuple[bytes, bytes, bytes] | None] = [None] * len(rows.places)
         own = [at for at, place in enumerate(rows.places) if index.kinds[place] != f.KIND_SHARED]
-        if own:
-            self._read_own(queue, rows, own, contents)
+        for path, places in groupby(
+            own, key=lambda at: self.store.body_path(queue, index, rows.places[at])
+        ):
+            self._read_own(queue, rows, path, list(places), contents)
         shared = [at for at, place in enumerate(rows.places) if index.kinds[place] == f.KIND_SHARED]
         for segment, group in groupby(
             shared, key=lambda at: index.locations[rows.places[at]] >> 32
@@ -203,11 +207,11 @@ class MessageReader:
         self,
         queue: QueueFiles,
         rows: _Rows,
+        path: str,
         chosen: list[int],
         contents: list[tuple[bytes, bytes, bytes] | None],
     ) -> None:
         index = rows.index
-        path = self.store.store_path(queue, index.number, index.generation)
         seed = self.store.queue_seed(queue)
         places = [rows.places[at] for at in chosen]
         ranges = [

@@ -2,7 +2,8 @@
 
 State: none but the open file. Called by the data source's tasks. A row's `state`: `good`, `damaged` (bytes between
 records that are none), `torn` (such bytes at the end of a file without a seal, left by a crash: nothing there was
-confirmed), `seal`, `header`. All sizes of a file's rows together are the file's length.
+confirmed), `seal`, `header` (in files of version 1 the heads and tables of blocks, too).
+All sizes of a file's rows together are the file's length.
 
 Invariant: damage is a row, never an error; a file that went meanwhile has no rows.
 """
@@ -18,9 +19,11 @@ import pyarrow as pa
 
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store.files import OpenFiles, SharedStore, Store
+from pyspark_amqp_store.index_v1 import blocks_of
 from pyspark_amqp_store.messages import Wanted
 
 _BATCH_ROWS: Final = 8192
+_QUEUE_SUFFIXES: Final = (".qs", ".idx", ".jif")
 Row = tuple[int | None, int | None, int, int, str]
 
 
@@ -49,7 +52,9 @@ def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
             continue
         if wanted.queues is None or queue.name in wanted.queues:
             name = Path(queue.directory).name
-            paths = sorted(Path(queue.directory).glob("*.qs"))
+            paths = sorted(
+                path for path in Path(queue.directory).iterdir() if path.suffix in _QUEUE_SUFFIXES
+            )
             found += [StoreFile(str(path), queue.vhost, queue.name, name) for path in paths]
     return found
 
@@ -78,6 +83,9 @@ def batches(store: Store, file: StoreFile, schema: pa.Schema) -> Iterator[pa.Rec
 
 
 def _rows(data: bytes, file: StoreFile, identity: bytes, seed: int) -> Iterator[Row]:
+    if file.path.endswith((".idx", ".jif")):
+        yield from _rows_v1(data, file, identity, seed)
+        return
     check = f.check_segment_header if file.queue is None else f.check_store_header
     is_whole = check(data, file.path, identity)
     header = min(f.HEADER_SIZE, len(data))
@@ -94,6 +102,28 @@ def _rows(data: bytes, file: StoreFile, identity: bytes, seed: int) -> Iterator[
             yield None, None, at, past - at, "torn" if is_torn else "damaged"
     if sealed is not None:
         yield None, None, end, len(data) - end, "seal"
+
+
+def _rows_v1(data: bytes, file: StoreFile, identity: bytes, seed: int) -> Iterator[Row]:
+    is_whole = f.parse_header_v1(data, file.path, identity) is not None
+    size = len(data)
+    at = min(f.HEADER_SIZE, size)
+    yield None, None, 0, at, "header" if is_whole else "damaged"
+    view = memoryview(data)
+    for block in blocks_of(data, seed):
+        if block.at > at:
+            yield None, None, at, block.at - at, "damaged"
+        at = min(block.body_at, size)
+        yield block.segment, None, block.at, at - block.at, "header" if block.is_good else "damaged"
+        for start, found, past in f.walk(view, at, min(block.end, size), seed):
+            if found is not None:
+                yield found.segment, found.slot, start, past - start, "good"
+            else:
+                is_torn = past == size and block.end > size
+                yield None, None, start, past - start, "torn" if is_torn else "damaged"
+            at = past
+    if at < size:
+        yield None, None, at, size - at, "torn"
 
 
 def _batch(rows: list[Row], known: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

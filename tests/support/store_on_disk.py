@@ -59,11 +59,12 @@ class StoreOnDisk:
         self.engine.start_inline()
         self.logs: dict[tuple[str, str], QueueLog] = {}
 
-    def log(self, name: str, vhost: str = "/") -> QueueLog:
-        """A queue's log, opened once."""
+    def log(self, name: str, vhost: str = "/", version: int = 2) -> QueueLog:
+        """A queue's log, opened once; the version counts then."""
         found = self.logs.get((vhost, name))
         if found is None:
-            found = self.logs[vhost, name] = self.engine.open_queue(vhost, name, durable=True)
+            found = self.engine.open_queue(vhost, name, durable=True, version=version)
+            self.logs[vhost, name] = found
         return found
 
     def publish(

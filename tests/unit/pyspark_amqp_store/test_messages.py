@@ -242,14 +242,3 @@ def test_files_of_another_store_are_refused(tmp_path: Path) -> None:
 def test_columns_that_there_are_not(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="messages have no column colour; known: vhost, queue"):
         columns_of(MESSAGES, ["queue", "colour"])
-
-
-def test_a_queue_of_version_1_is_refused_and_not_left_out(tmp_path: Path) -> None:
-    disk = StoreOnDisk(tmp_path)
-    disk.publish("new", [message(b"x")])
-    disk.logs["/", "old"] = disk.engine.open_queue("/", "old", durable=True, version=1)
-    disk.publish("old", [message(b"y")])
-    disk.commit()
-    with pytest.raises(BadStore, match="queue 'old' has an index of version 1"):
-        rows(tmp_path, ["body"])
-    assert rows(tmp_path, ["body"], Wanted(queues=frozenset({"new"}))) == [(b"x",)]
