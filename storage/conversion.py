@@ -36,6 +36,11 @@ class Conversion:
         self.segments = 0  # written anew since the start
 
     @property
+    def queues(self) -> list[QueueDisk]:
+        """Those that are not done."""
+        return list(self._queues)
+
+    @property
     def queue_count(self) -> int:
         """Queues that are not done."""
         return len(self._queues)

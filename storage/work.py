@@ -168,7 +168,7 @@ class Work:
         try:
             for _ in range(_JOURNAL_SYNCS):
                 with self.lock:
-                    is_waiting = conversion.begin()
+                    is_waiting = self.writer.begin_conversion()
                 if not is_waiting:
                     break
                 self.sync(None)

@@ -303,6 +303,13 @@ class Writer:
         """Tell whether anything waits for a sync or for idle work."""
         return bool(self._unsettled or self.context.is_dirty() or self.conversion.queue_count)
 
+    def begin_conversion(self) -> bool:
+        """Choose what is converted next; True when syncs have to let journals go first. Raises StorageError."""
+        is_waiting = self.conversion.begin()
+        for queue in self.conversion.queues if is_waiting else ():
+            self._note_journal(queue)  # else no sync would let go of what was just given up
+        return is_waiting
+
     def sync(self) -> list[str]:
         """Make everything that was applied durable. Gives the per-queue files whose sync failed. Raises SyncFailed."""
         self.counters.syncs += 1

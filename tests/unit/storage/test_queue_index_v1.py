@@ -264,6 +264,17 @@ def test_a_queue_is_converted_while_it_is_used(version: int) -> None:
     assert store.log.recovered.persistent_count == 250 - len(gone)
 
 
+def test_a_queue_that_is_never_quiet_is_converted() -> None:
+    store = Store(1, replace(OPTIONS, convert_slice=1))
+    store.publish(200)
+    store.log.set_version(2)
+    for _ in range(10):  # every slice finds something in the journal
+        store.publish(3)
+    assert store.engine.stats()["converting_queues"] == 0
+    assert {name.rpartition(".")[2] for name in store.files()} == {"qi", "qs"}
+    assert store.seqs() == list(range(230))
+
+
 def test_a_start_with_another_version_converts(version: int) -> None:
     store = Store(version)
     store.publish(150)
