@@ -58,10 +58,18 @@ def set_policy(broker: Target) -> Iterator[SetPolicy]:
 
 
 def run_printed(broker: Target, line: str) -> str:
-    """Run a command line of the guide, as the shell would split it."""
+    """Run a command line of the guide, as the shell would split it; the text as a terminal shows it."""
     words = shlex.split(line.replace("\\\n", " "))
     assert words[0] == "rabbitmqctl"
-    return broker.ctl(*words[1:])
+    return as_shown(broker.ctl(*words[1:]))
+
+
+def as_shown(printed: str) -> str:
+    """Draw the lines of boxes that are asked of the terminal (RabbitMQ 3.10), and drop bold print."""
+    drawn = re.sub(
+        r"\x1b\(0(.*?)\x1b\(B", lambda line: line[1].translate(LINES_OF_A_TERMINAL), printed
+    )
+    return re.sub(r"\x1b\[\d*m", "", drawn)
 
 
 def confirmed(channel: BlockingChannel, queue: str, body: bytes) -> bool:
@@ -73,8 +81,19 @@ def confirmed(channel: BlockingChannel, queue: str, body: bytes) -> bool:
     return True
 
 
+COLUMNS_SINCE_3_11 = {
+    "operator_policy": "rabbit_policy:name_op(Q)",
+    "effective_policy_definition": "maps:from_list(rabbit_policy:effective_definition(Q))",
+}
+LINES_OF_A_TERMINAL = str.maketrans("lqwkxtnumvj", "┌─┬┐│├┼┤└┴┘")
+
+
 def column(broker: Target, queue: str, name: str) -> Any:
-    """One column of one queue."""
+    """One column of one queue; RabbitMQ 3.10 has no column for two of them, but knows the value."""
+    if broker.is_rabbitmq_3_10 and (known := COLUMNS_SINCE_3_11.get(name)) is not None:
+        found = f'{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"{queue}">>))'
+        printed = broker.ctl("eval", f"{found}, rabbit_json:encode([{known}]).").strip()
+        return json.loads(json.loads(printed.removeprefix("<<").removesuffix(">>")))[0]
     rows = json.loads(broker.ctl("list_queues", "name", name, "--formatter", "json"))
     return next(row[name] for row in rows if row["name"] == queue)
 

@@ -21,7 +21,8 @@ def declare_every_type(broker: Broker) -> Record:
 
 
 def declare_an_unknown_type(broker: Broker) -> Record:
-    return broker.peer().exchange("x", "nonsense")
+    """A word of no other scenario: the Erlang node must not have met it."""
+    return broker.peer().exchange("x", "unheard-of")
 
 
 def declare_a_name_that_is_no_exchange_type(broker: Broker) -> Record:
