@@ -9,6 +9,7 @@ Owns no state. These parts stand on their own and need no JVM:
 These are Spark's (4.2 and newer):
 
     options   what a query may say
+    columns   messages' columns as Spark's types, and those that a query asks for
     source    streams, `mode=peek`, `mode=drain`
     sink      batch and streaming writes
     datasource  `format("amqp")`

@@ -22,6 +22,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_amqp.columns import struct_of
+from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import (
     BadOptions,
     PeekOptions,
@@ -31,7 +33,6 @@ from pyspark_amqp.options import (
 )
 from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
 from pyspark_amqp.source.batch import DrainReader, PeekReader
-from pyspark_amqp.source.columns import struct_of
 from pyspark_amqp.source.stream import AmqpStreamReader
 
 FORMAT: Final = "amqp"
@@ -52,7 +53,7 @@ class AmqpDataSource(DataSource):
         """Return a message's columns."""
         self._refuse_what_no_read_takes()
         wants_raw = str(self.options.get("includeHeadersRaw", "false")).strip().lower() == "true"
-        return struct_of(has_headers_raw=wants_raw)
+        return struct_of(schema_of(has_headers_raw=wants_raw))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch."""

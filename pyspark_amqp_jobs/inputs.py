@@ -17,8 +17,8 @@ def messages(spark: Any, arguments: argparse.Namespace, columns: Sequence[str]) 
     if arguments.archive:
         return spark.read.parquet(arguments.archive).select(*columns)
     if getattr(arguments, "store", None):
+        from pyspark_amqp.columns import struct_of
         from pyspark_amqp_store.columns import MESSAGES, columns_of
-        from pyspark_amqp_store.datasource import struct_of
 
         reader = spark.read.format("amqp-store").schema(struct_of(columns_of(MESSAGES, columns)))
         if arguments.queues:

@@ -16,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from pyspark_amqp.convert import selected
 from pyspark_amqp.convert.schema import HEADERS_RAW, MESSAGE, TIMESTAMP
 
 MESSAGES: Final = "messages"
@@ -62,8 +63,4 @@ def view_schema(view: str, *, has_headers_raw: bool = False) -> pa.Schema:
 
 def columns_of(view: str, names: Sequence[str]) -> pa.Schema:
     """Return the schema of these columns. Raises: ValueError for one that the view does not have."""
-    known = {field.name: field for field in view_schema(view, has_headers_raw=True)}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"{view} have no column {', '.join(unknown)}; known: {', '.join(known)}")
-    return pa.schema([known[name] for name in names])
+    return selected(names, view_schema(view, has_headers_raw=True), view)

@@ -30,23 +30,11 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
-from pyspark_amqp.convert.schema import DEATHS, HEADERS, TIMESTAMP
+from pyspark_amqp.columns import arrow_schema, struct_of
 from pyspark_amqp_store import messages, records
-from pyspark_amqp_store.columns import MESSAGES, columns_of, view_schema
+from pyspark_amqp_store.columns import MESSAGES, view_schema
 from pyspark_amqp_store.files import Store
 from pyspark_amqp_store.messages import MessageReader, Part, Wanted
 from pyspark_amqp_store.options import StoreOptions, read_store_options
@@ -148,14 +136,10 @@ class StoreDataSource(DataSource):
         return struct_of(view_schema(options.view, has_headers_raw=options.has_headers_raw))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the view, with the columns of this schema. Raises: ValueError for columns it has not."""
+        """Return what reads the view, with the columns of this schema. Raises: BadColumns."""
         options = read_store_options(self.options)
-        wanted = columns_of(options.view, [field.name for field in schema])
-        if struct_of(wanted) != StructType([StructField(one.name, one.dataType) for one in schema]):
-            known = ", ".join(
-                f"{one.name} {one.dataType.simpleString()}" for one in struct_of(wanted)
-            )
-            raise ValueError(f"the columns' types are: {known}")
+        known = view_schema(options.view, has_headers_raw=True)
+        wanted = arrow_schema(schema, known, options.view)
         if options.view != MESSAGES:
             return RecordsReader(options, wanted)
         if options.pushes_filters:
@@ -210,34 +194,6 @@ def _narrow_seq(wanted: Wanted, one: Filter, value: int) -> Wanted | None:
             return None
     ends = [end for end in (high, last) if end is not None]
     return replace(wanted, seq_from=max(low, first), seq_to=min(ends) if ends else None)
-
-
-_DEATH_TYPE: Final = StructType(
-    [
-        StructField("queue", StringType()),
-        StructField("reason", StringType()),
-        StructField("count", LongType()),
-        StructField("exchange", StringType()),
-        StructField("routing_keys", ArrayType(StringType())),
-        StructField("time", TimestampType()),
-        StructField("original_expiration", StringType()),
-    ]
-)
-_TYPES: Final[dict[pa.DataType, DataType]] = {
-    pa.binary(): BinaryType(),
-    pa.string(): StringType(),
-    pa.bool_(): BooleanType(),
-    pa.int32(): IntegerType(),
-    pa.int64(): LongType(),
-    TIMESTAMP: TimestampType(),
-    HEADERS: MapType(StringType(), StringType()),
-    DEATHS: ArrayType(_DEATH_TYPE),
-}
-
-
-def struct_of(schema: pa.Schema) -> StructType:
-    """Return Arrow columns as Spark's type; built in code, Spark parses no DDL in its workers."""
-    return StructType([StructField(field.name, _TYPES[field.type]) for field in schema])
 
 
 def register(spark: SparkSession) -> None:

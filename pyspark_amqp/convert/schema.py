@@ -74,8 +74,16 @@ def schema_of(columns: Sequence[str] | None = None, *, has_headers_raw: bool = F
     """
     if columns is None:
         return MESSAGE.append(HEADERS_RAW) if has_headers_raw else MESSAGE
-    known = {field.name: field for field in [*MESSAGE, HEADERS_RAW]}
-    unknown = [name for name in columns if name not in known]
+    return selected(columns, MESSAGE.append(HEADERS_RAW), "messages")
+
+
+def selected(names: Sequence[str], known: pa.Schema, what: str) -> pa.Schema:
+    """Return these of the columns that `what` have, in this order.
+
+    Raises: ValueError for one that they do not have.
+    """
+    fields = {field.name: field for field in known}
+    unknown = [name for name in names if name not in fields]
     if unknown:
-        raise ValueError(f"messages have no column {', '.join(unknown)}; known: {', '.join(known)}")
-    return pa.schema([known[name] for name in columns])
+        raise ValueError(f"{what} have no column {', '.join(unknown)}; known: {', '.join(fields)}")
+    return pa.schema([fields[name] for name in names])

@@ -2,7 +2,6 @@
 
 Owns no state. Called by the data source (datasource.py).
 
-    columns   the columns as Spark's types
     patience  trying again while a broker is away
     planning  which pieces the next batch has
     tasks     a piece's rows, on an executor

@@ -20,9 +20,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pyspark_amqp.columns import arrow_schema
 from pyspark_amqp.convert import Reader
 from pyspark_amqp.options import DrainOptions, PeekOptions
-from pyspark_amqp.source.columns import arrow_schema
 from pyspark_amqp.source.planning import Counts, Planner
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
 from pyspark_amqp.spool import Offset, Spool

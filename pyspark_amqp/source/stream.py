@@ -31,8 +31,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_amqp.columns import arrow_schema
 from pyspark_amqp.options import StreamOptions, read_stream_options
-from pyspark_amqp.source.columns import arrow_schema
 from pyspark_amqp.source.planning import Counts, Planner
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
 from pyspark_amqp.spool import Offset, Spool, SpoolError, keep_ids

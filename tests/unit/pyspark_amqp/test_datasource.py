@@ -12,11 +12,12 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource
 
 import pyspark_amqp
+from pyspark_amqp.columns import struct_of
+from pyspark_amqp.convert import schema_of
 from pyspark_amqp.datasource import AmqpDataSource
 from pyspark_amqp.options import BadOptions
 from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
 from pyspark_amqp.source.batch import DrainReader, PeekReader
-from pyspark_amqp.source.columns import struct_of
 from pyspark_amqp.source.stream import AmqpStreamReader
 
 
@@ -52,7 +53,7 @@ def test_options_choose_the_reader() -> None:
 def test_the_schema_has_raw_headers_on_request() -> None:
     assert source(queue="q").schema() == struct_of()
     wanted = source(queue="q", includeHeadersRaw="TRUE").schema()
-    assert wanted == struct_of(has_headers_raw=True)
+    assert wanted == struct_of(schema_of(has_headers_raw=True))
 
 
 def test_loading_tells_what_no_read_takes() -> None:

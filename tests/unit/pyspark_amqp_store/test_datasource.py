@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 import pyspark_amqp_store
+from pyspark_amqp.columns import struct_of
 from pyspark_amqp_store.columns import RECORDS, view_schema
 from pyspark_amqp_store.datasource import (
     MessagesReader,
@@ -29,7 +30,6 @@ from pyspark_amqp_store.datasource import (
     RecordsReader,
     StoreDataSource,
     narrow,
-    struct_of,
 )
 from pyspark_amqp_store.messages import Wanted
 from tests.support.store_on_disk import StoreOnDisk, message
@@ -107,7 +107,7 @@ def test_columns_that_cannot_be(path: str) -> None:
     source = StoreDataSource({"path": path})
     with pytest.raises(ValueError, match="messages have no column colour"):
         source.reader(StructType([StructField("colour", StringType())]))
-    with pytest.raises(ValueError, match="the columns' types are: seq bigint"):
+    with pytest.raises(ValueError, match="column seq is bigint, not int"):
         source.reader(StructType([StructField("seq", IntegerType())]))
 
 

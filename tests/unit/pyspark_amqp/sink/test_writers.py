@@ -13,9 +13,10 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyspark_amqp.columns import struct_of
+from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import BadOptions, read_sink_options
 from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
-from pyspark_amqp.source.columns import struct_of
 from pyspark_amqp.wire import connect, peek
 from pyspark_amqp.wire.properties import message_id
 
@@ -50,7 +51,7 @@ def test_what_cannot_be_published_is_refused_before_a_task_runs(
 
 
 def test_rows_of_the_source_can_be_written_as_they_are() -> None:
-    BatchWriter(read_sink_options({}), struct_of(has_headers_raw=True), overwrite=False)
+    BatchWriter(read_sink_options({}), struct_of(schema_of(has_headers_raw=True)), overwrite=False)
 
 
 def test_a_task_that_runs_again_gives_the_same_ids(broker_url: str, queue: str) -> None:

@@ -11,9 +11,9 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 
 from pyspark.sql.datasource import InputPartition
 
+from pyspark_amqp.columns import struct_of
 from pyspark_amqp.options import read_batch_options
 from pyspark_amqp.source.batch import DrainReader, PeekReader, forget
-from pyspark_amqp.source.columns import struct_of
 from pyspark_amqp.wire import (
     ChannelClosed,
     Publisher,

@@ -18,8 +18,8 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from pyspark_amqp.columns import struct_of
 from pyspark_amqp.options import BadOptions
-from pyspark_amqp.source.columns import struct_of
 from pyspark_amqp.source.stream import AmqpStreamReader
 from pyspark_amqp.spool import Spool, SpoolError
 from pyspark_amqp.wire import Publisher, connect, message_octets, queue_state

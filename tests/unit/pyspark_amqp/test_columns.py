@@ -9,13 +9,13 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from pyspark_amqp.columns import BadColumns, arrow_schema, struct_of
 from pyspark_amqp.convert import schema_of
-from pyspark_amqp.source.columns import BadColumns, arrow_schema, struct_of
 
 
 @pytest.mark.parametrize("has_headers_raw", [False, True])
 def test_spark_makes_the_same_arrow_types(has_headers_raw: bool) -> None:
-    struct = struct_of(has_headers_raw=has_headers_raw)
+    struct = struct_of(schema_of(has_headers_raw=has_headers_raw))
     expected = schema_of(has_headers_raw=has_headers_raw)
     assert to_arrow_schema(struct, timezone="UTC").equals(expected)
     assert arrow_schema(struct).equals(expected)

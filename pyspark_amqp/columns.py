@@ -1,12 +1,12 @@
-"""The columns of a message as Spark's types, and which of them a query asked for.
+"""Arrow columns as Spark's types, and which of them a query asked for; of messages and of stores.
 
-Owns no state. Called where a query is planned.
+Owns no state. Called where a query is planned, by both sources and by jobs.
 
 Spark does not tell a Python source which columns a query uses. But a schema that the query gives
 (`spark.read.schema("queue string, body binary")`) comes here, and then only its columns are made.
 
-Invariants: the types are built in code (Spark parses no DDL in its workers), in the order of
-convert/schema.py, whose Arrow types are exactly what Spark makes of these.
+Invariant: the types are built in code (Spark parses no DDL in its workers), so that Spark makes of them
+exactly the Arrow types that they came from.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_amqp.convert import schema_of
+from pyspark_amqp.convert import selected
 from pyspark_amqp.convert.schema import DEATHS, HEADERS, HEADERS_RAW, MESSAGE, TIMESTAMP
 
 _DEATH: Final = StructType(
@@ -47,35 +47,36 @@ _TYPES: Final[dict[pa.DataType, DataType]] = {
     pa.string(): StringType(),
     pa.bool_(): BooleanType(),
     pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
     TIMESTAMP: TimestampType(),
     HEADERS: MapType(StringType(), StringType()),
     DEATHS: ArrayType(_DEATH),
 }
+_ALL: Final = MESSAGE.append(HEADERS_RAW)
 
 
 class BadColumns(ValueError):
-    """A query's schema asks for what messages do not have."""
+    """A query's schema asks for what its rows do not have."""
 
 
-def struct_of(*, has_headers_raw: bool = False) -> StructType:
-    """Return all columns as Spark's type."""
-    fields = [*MESSAGE, HEADERS_RAW] if has_headers_raw else list(MESSAGE)
-    return StructType([StructField(field.name, _TYPES[field.type]) for field in fields])
+def struct_of(schema: pa.Schema = MESSAGE) -> StructType:
+    """Return Arrow columns as Spark's type."""
+    return StructType([StructField(field.name, _TYPES[field.type]) for field in schema])
 
 
-def arrow_schema(wanted: StructType) -> pa.Schema:
-    """Return the Arrow schema of a query's columns.
+def arrow_schema(wanted: StructType, known: pa.Schema = _ALL, what: str = "messages") -> pa.Schema:
+    """Return the Arrow schema of a query's columns, in its order; `what` has the columns `known`.
 
     Raises: BadColumns, with everything that is wrong.
     """
-    known = {field.name: field.dataType for field in struct_of(has_headers_raw=True)}
+    types = {field.name: _TYPES[field.type] for field in known}
     problems = []
     for field in wanted:
-        if field.name not in known:
-            problems.append(f"messages have no column {field.name}")
-        elif field.dataType != known[field.name]:
-            right = known[field.name].simpleString()
+        if field.name not in types:
+            problems.append(f"{what} have no column {field.name}")
+        elif field.dataType != types[field.name]:
+            right = types[field.name].simpleString()
             problems.append(f"column {field.name} is {right}, not {field.dataType.simpleString()}")
     if problems:
-        raise BadColumns(f"{'; '.join(problems)}; known columns: {', '.join(known)}")
-    return schema_of([field.name for field in wanted])
+        raise BadColumns(f"{'; '.join(problems)}; known columns: {', '.join(types)}")
+    return selected([field.name for field in wanted], known, what)
