@@ -27,6 +27,7 @@ FILE_COLUMNS = (
 )
 QUEUE_COLUMNS = ("vhost", "queue", "messages", "bytes", "in shared store", "on disk")
 _CHART_FILES = 400
+_PLACE = ["store", "home", "segment", "slot"]
 OK, DAMAGED = 0, 1
 
 
@@ -95,18 +96,17 @@ def audit(spark: Any, store: str) -> Audit:
     records = spark.read.format("amqp-store").option("view", "records").load(store)
     entries = (
         spark.read.format("amqp-store")
-        .schema("vhost string, queue string, body_size long, store string, segment long, slot long")
+        .schema(
+            "vhost string, queue string, body_size long, store string, segment long, slot long, "
+            "file string"
+        )
         .load(store)
     )
-    good = records.where("state = 'good'")
-    # A queue's own records are told apart by the queue, shared ones only by vhost and place.
-    owner = sql.when(sql.col("store") == "queue", sql.col("queue")).otherwise(sql.lit(""))
-    place = ["vhost", "store", "owner", "segment", "slot"]
-    wanted = (
-        entries.withColumn("owner", owner).groupBy(*place).agg(sql.count(sql.lit(1)).alias("refs"))
-    )
-    held = good.withColumn("owner", owner).join(wanted, place, "left")
-    is_live = sql.col("refs").isNotNull()
+    entries = entries.withColumn("home", sql.coalesce("file", "vhost")).drop("file")
+    good = _at_home(records)
+    wanted = entries.groupBy(*_PLACE).agg(sql.count(sql.lit(1)).alias("refs"))
+    held = good.join(wanted, _PLACE, "left")
+    is_live = sql.col("refs").isNotNull() & sql.col("counts")
     live = held.groupBy("file").agg(
         sql.count(sql.lit(1)).alias("records"),
         sql.sum(is_live.cast("long")).alias("live_records"),
@@ -124,9 +124,7 @@ def audit(spark: Any, store: str) -> Audit:
         .na.fill(0)
         .select("file", "size", "records", "live_records", "live_bytes", "garbage_bytes", "damaged")
     )
-    located = entries.withColumn("owner", owner).join(
-        good.withColumn("owner", owner).select(*place, "size"), place, "left"
-    )
+    located = entries.join(good.where("counts").select(*_PLACE, "size"), _PLACE, "left")
     queues = located.groupBy("vhost", "queue").agg(
         sql.count(sql.lit(1)).alias("messages"),
         sql.sum("body_size").alias("bytes"),
@@ -140,6 +138,35 @@ def audit(spark: Any, store: str) -> Audit:
         [QueueRow(*row[:6]) for row in rows],
         sum(row.unreadable for row in rows),
     )
+
+
+def _at_home(records: Any) -> Any:
+    """Return the good records, each with its `home`, and whether this copy `counts`.
+
+    A queue's record is at home in the one file that the queue's index names: a flush or a conversion that a crash cut
+    short leaves a second copy in another file, which nobody wants. A shared record is at home in its vhost; of several
+    copies the one counts that the store would read.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    is_own = sql.col("store") == "queue"
+    home = sql.when(is_own, sql.col("file")).otherwise(sql.col("vhost"))
+    number, generation = (
+        sql.regexp_extract("file", r"(\d+)\.g(\d+)\.seg$", group).try_cast("long")
+        for group in (1, 2)
+    )
+    # What a compaction wrote counts once it is sealed.
+    is_whole = (generation == 0) | sql.col("is_sealed").isNotNull()
+    best = Window.partitionBy(*_PLACE).orderBy(
+        is_whole.desc(), (number == sql.col("segment")).desc(), generation.desc()
+    )
+    sealed = records.where("state = 'seal'").select("file", sql.lit(1).alias("is_sealed"))
+    good = records.where("state = 'good'").withColumn("home", home)
+    shared = good.where(~is_own).join(sql.broadcast(sealed), ["file"], "left")
+    counted = shared.withColumn("counts", is_whole & (sql.row_number().over(best) == 1))
+    own = good.where(is_own).withColumn("counts", sql.lit(True))
+    return own.unionByName(counted.select(*own.columns))
 
 
 def file_order(row: FileRow) -> tuple[str, int, str]:

@@ -35,6 +35,7 @@ _STORED: Final = [
     pa.field("store", pa.string()),
     pa.field("segment", pa.int64()),
     pa.field("slot", pa.int64()),
+    pa.field("file", pa.string()),
 ]
 CONTENT: Final = [field for field in MESSAGE if field.name not in ("queue", "redelivered")]
 MESSAGES_SCHEMA: Final = pa.schema([*_PLACE, *CONTENT, *_STORED])

@@ -300,11 +300,31 @@ class MessageReader:
             batch = self._content.batch(deliveries)
             made = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in self.schema.names:
-            if name not in made:
+            if name == "file":
+                made[name] = self._file_names(queue, rows.index, places)
+            elif name not in made:
                 made[name] = _column(name, queue, rows.index, places, self.schema.field(name).type)
         return pa.RecordBatch.from_arrays(
             [made[name] for name in self.schema.names], schema=self.schema
         )
+
+    def _file_names(self, queue: QueueFiles, index: f.IndexFile, places: Sequence[int]) -> pa.Array:
+        """Return the files of the queue's own records; a shared one's is for the store to know."""
+        journals = index.journals or bytes(index.entry_count)
+        is_own = [index.kinds[place] != f.KIND_SHARED for place in places]
+        first: dict[int, int] = {}  # a place for each journal; 0: the segment's own file
+        for place, own in zip(places, is_own, strict=True):
+            if own:
+                first.setdefault(journals[place], place)
+        known = {
+            journal: self.store.relative(self.store.body_path(queue, index, place))
+            for journal, place in first.items()
+        }
+        names = [
+            known[journals[place]] if own else None
+            for place, own in zip(places, is_own, strict=True)
+        ]
+        return pa.array(names, pa.string())
 
 
 def _column(

@@ -140,6 +140,30 @@ def test_an_audit_of_a_store(spark: Any, tmp_path: Path) -> None:
     assert '<tr class="bad">' in page.read_text()
 
 
+def test_an_audit_counts_copies_that_a_crash_left_once(spark: Any, tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path / "store")
+    disk.log("old", version=1)
+    disk.publish("old", [message(b"x" * size) for size in (20, 30, 5000)])
+    disk.commit()
+    (journal,) = (tmp_path / "store").rglob("*.jif")
+    kept = journal.read_bytes()
+    for _ in range(4):
+        disk.upkeep()
+    segments = [path for path in (tmp_path / "store").rglob("*.seg") if path.stat().st_size > 5000]
+    (segment,) = segments
+    cut_short = segment.read_bytes()
+    disk.engine.close()
+    assert not journal.exists()
+    journal.write_bytes(kept)  # the flush was durable, the journal's going was not
+    segment.with_name("0.g1.seg").write_bytes(cut_short)  # a compaction without its seal
+    found = audit.audit(spark, str(tmp_path / "store"))
+    assert [tuple(row)[1:5] for row in found.queues] == [("old", 3, 5050, 1)]
+    assert found.unreadable == 0
+    live = {row.file.rpartition("/")[2]: row.live_records for row in found.files}
+    assert live == {journal.name: 2, "0.idx": 0, segment.name: 1, "0.g1.seg": 0}
+    assert found.queues[0].stored_bytes == sum(row.live_bytes for row in found.files)
+
+
 def test_filters_are_pushed_to_the_store_source(spark: Any, tmp_path: Path) -> None:
     disk = StoreOnDisk(tmp_path)
     for name in ("a", "b"):

@@ -174,6 +174,31 @@ def test_a_journal_that_was_flushed_after_the_look_at_it(tmp_path: Path) -> None
     assert found == list(enumerate(sent))
 
 
+def test_each_message_names_the_one_file_that_its_record_is_in(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    disk.log("q", version=1)
+    sizes = (20, 30, 5000)
+    disk.publish("q", [message(b"x" * size) for size in sizes])
+    for _ in range(4):
+        disk.upkeep()
+    disk.publish("q", [message(b"y" * size) for size in sizes])
+    disk.commit()
+    (journal,) = tmp_path.rglob("*.jif")
+    segment = journal.with_name("0.idx")
+    expected = [segment, segment, None, journal, journal, None]
+
+    def files() -> list[Path | None]:
+        return [file and tmp_path / file for (file,) in rows(tmp_path, ["file"])]
+
+    assert files() == expected
+    kept = journal.read_bytes()
+    for _ in range(4):
+        disk.upkeep()
+    assert files() == [segment, segment, None] * 2
+    journal.write_bytes(kept)  # a crash: the flush was durable, the journal's going was not
+    assert files() == expected
+
+
 def test_the_records_of_a_file_make_up_its_length(tmp_path: Path) -> None:
     store_of(tmp_path, 100)
     store = Store(str(tmp_path))
