@@ -1,4 +1,4 @@
-"""Values by key -> NodeConfig: plain keys go to their fields, the composed ones are put together here.
+"""Values by key -> NodeConfig: plain keys go to their fields, the composed ones are declared and put together here.
 
 Called by `load` with the values that were read without error, so a key that was refused counts as not set and
 a partial result is never used. No state.
@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from config import tls, units
+from config.option import Option
 from config.schema import PARTS, NodeConfig, plain_options
-from config.tls import KEYS, TlsConfig
+from config.tls import TlsConfig
 from config.units import Endpoint
 
 LOOPBACK = ("127.0.0.1", "::1")
@@ -22,6 +25,51 @@ EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - what the operator's bare por
 DEFAULT_NODE = "rabbit"
 
 Values = Mapping[str, Any]
+
+
+_BIND = "a bare port binds every interface, `address:port` one"
+
+
+def _tls_options(prefix: str) -> tuple[Option, ...]:
+    return tuple(replace(key, name=f"{prefix}.{key.name}") for key in tls.KEYS)
+
+
+COMPOSED = (
+    Option("listeners.tcp.$name", units.endpoint, "5672", f"AMQP listener: {_BIND}."),
+    Option("listeners.tcp", units.choice("none"), None, "`none`: no plain TCP listener."),
+    Option("listeners.ssl.$name", units.endpoint, None, f"AMQP listener with TLS, 5671 by custom: {_BIND}."),
+    Option("listeners.ssl", units.choice("none"), None, "`none`: no TLS listener."),
+    *_tls_options("ssl_options"),
+    Option("auth_mechanisms.$n", units.choice("PLAIN", "AMQPLAIN", "EXTERNAL"), None,
+           "How clients may log in (PLAIN and AMQPLAIN, if none is named); EXTERNAL: by a client's certificate."),
+    Option("management.ssl.port", units.port, None,
+           "Port of the HTTP API and UI with TLS, 15671 by custom; alone, it replaces the plain one."),
+    Option("management.ssl.ip", units.host, None, "Address that it binds."),
+    *_tls_options("management.ssl"),
+    Option("prometheus.ssl.port", units.port, None,
+           "Port of the metrics with TLS, 15691 by custom; alone, it replaces the plain one."),
+    Option("prometheus.ssl.ip", units.host, None, "Address that it binds."),
+    *_tls_options("prometheus.ssl"),
+    Option("management.tcp.port", units.port, "15672", "Port of the HTTP API and UI."),
+    Option("management.tcp.ip", units.host, None, "Address that it binds."),
+    Option("prometheus.tcp.port", units.port, "15692", "Port of the metrics."),
+    Option("prometheus.tcp.ip", units.host, None, "Address that it binds."),
+    Option("default_pass", units.text, "guest", "Password of the user made at first start."),
+    Option("default_user_tags.$tag", units.flag, None, "Tags of that user (`administrator` if none)."),
+    Option("loopback_users.$user", units.flag, None,
+           "`true`: this user may only connect from this machine; `loopback_users.guest = false` frees guest."),
+    Option("loopback_users", units.choice("none"), None, "`none`: every user may connect."),
+    Option("definitions.import_backend", units.choice("local_filesystem"), None,
+           "Where definitions come from: `local_filesystem`."),
+    Option("definitions.local.path", units.text, None, "The same as `load_definitions`."),
+    Option("management.load_definitions", units.text, None, "The same as `load_definitions`, its old name."),
+    Option("log.dir", units.text, None,
+           "Directory of the log file; setting it, or turning the console off, makes one."),
+    Option("log.file", units.text, None, "Name of the log file, or `false` for none."),
+    Option("nodename", units.text, None, "`name@host`; `rabbit@` this host if unset.", ours=True),
+    Option("data_dir", units.text, "data", "Directory that holds all data.", ours=True),
+)  # fmt: skip
+"""The keys of which several make one value, as the functions below put them together."""
 
 
 def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
@@ -106,7 +154,7 @@ def _named_listeners(values: Values, prefix: str) -> tuple[Endpoint, ...]:
 
 def _tls(values: Values, prefix: str) -> TlsConfig:
     given: dict[str, Any] = {}
-    for key in KEYS:
+    for key in tls.KEYS:
         name = f"{prefix}.{key.name}"
         if key.name.endswith(".$n"):
             several = _numbered(values, name.removesuffix("$n"))

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from config.compose import COMPOSED
 from config.known import NOT_HONOURED, NOT_YET
-from config.schema import COMPOSED, Option, plain_options
+from config.option import Option
+from config.schema import plain_options
 
 EXAMPLE_PATH = "rabbitmq.conf.example"
 PAGE_PATH = "docs/configuration.md"
@@ -80,7 +82,7 @@ def _idle(values: tuple[str, ...]) -> str:
 
 _HEAD = """# Configuration
 
-<!-- Written by `make docs` from config/schema.py; do not edit. -->
+<!-- Written by `make docs` from the declarations in config/; do not edit. -->
 
 `burrowmq-server --config FILE` reads RabbitMQ's `rabbitmq.conf` format: `key = value` lines, `#` comments, no sections,
 the last of two equal keys wins. `.conf` may be left out of the file's name, and `conf.d/*.conf` beside the file is read

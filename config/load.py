@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from config import compose, sysctl, tls
+from config.compose import COMPOSED
 from config.errors import ConfigError, Problem
 from config.known import has_effect, is_known
-from config.schema import COMPOSED, NodeConfig, Option, plain_options
+from config.option import Option
+from config.schema import NodeConfig, plain_options
 from config.sysctl import Setting
 
 # Variables of RabbitMQ's launcher that stand for one key each.

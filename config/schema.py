@@ -1,11 +1,10 @@
-"""Every key that the broker honours, declared once: name, reader, default, meaning, and the field it fills.
+"""What a node is configured with: `NodeConfig` and its parts, and the key that fills each plain field.
 
-`NodeConfig` and its parts are the typed, frozen result that the node is built from; each plain field carries
-its `Option` as metadata, keys that only together make a value (listeners, user lists) stand in `COMPOSED`.
-`load` reads by these declarations; `example` prints rabbitmq.conf.example and docs/configuration.md from them.
+Each plain field carries its `Option` as metadata; keys of which several make one value (listeners, user lists)
+are declared in `compose`. `load` reads by these declarations; `example` prints rabbitmq.conf.example and
+docs/configuration.md from them.
 
-Invariants: units stand at the end of a field's name; a default is written in the file's own syntax and goes
-through the same reader as a value from a file. Source: RabbitMQ 3.13's rabbit.schema, with our own keys marked.
+Invariant: units stand at the end of a field's name. Source: RabbitMQ 3.13's rabbit.schema, with our own keys marked.
 """
 
 from __future__ import annotations
@@ -13,34 +12,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
 
-from config import tls, units
+from config import units
+from config.option import Option, option
+from config.store import AS_INSTALLED, StoreConfig
 from config.tls import NO_TLS, TlsConfig
-from config.units import Endpoint, Reader
-
-T = TypeVar("T")
+from config.units import Endpoint
 
 MAX_MESSAGE_SIZE = 512 * 1024 * 1024
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """One key: `default` in the file's syntax (None: unset); `ours` when RabbitMQ has no such key in this file."""
-
-    name: str
-    read: Reader[Any]
-    default: str | None
-    doc: str
-    ours: bool = False
-
-
-def option(name: str, read: Reader[T], default: str | None, doc: str, *, ours: bool = False) -> T:
-    """Declare the field that the key `name` fills; the declared type is the reader's."""
-    value = None if default is None else read(default)
-    declared = Option(name=name, read=read, default=default, doc=doc, ours=ours)
-    return cast("T", dataclasses.field(default=value, metadata={"option": declared}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,89 +78,6 @@ class FirstUserConfig:
         "default_permissions.read", units.pattern, ".*", "What that user may read from."
     )
     tags: tuple[str, ...] = ("administrator",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreConfig:
-    """Where messages live and what a publisher confirm means."""
-
-    confirm: str = option(
-        "confirm",
-        units.choice("fsync", "written"),
-        "fsync",
-        "What a publisher confirm promises: `fsync` on disk, `written` handed to the operating system (RabbitMQ's).",
-        ours=True,
-    )
-    default_mode: str = option(
-        "classic_queue.default_mode",
-        units.choice("bounded", "cached"),
-        "bounded",
-        "Queues in default mode: `bounded` keeps at most 2,048 messages in RAM, `cached` keeps them until paging.",
-        ours=True,
-    )
-    default_version: int = option(
-        "classic_queue.default_version",
-        units.integer(1, 2),
-        "2",
-        "Storage version of queues that do not ask for one (RabbitMQ 3.13: 1, RabbitMQ 4: 2).",
-    )
-    embed_below_bytes: int = option(
-        "queue_index_embed_msgs_below",
-        units.binary_size(0),
-        "4096",
-        "Smaller messages are kept per queue; larger ones once in the shared message store.",
-    )
-    segment_size_limit_bytes: int = option(
-        "msg_store_file_size_limit",
-        units.binary_size(64 * 1024, 2**31),
-        "16777216",
-        "Segment file size of the message store; never change it for existing data.",
-    )
-    index_module: str = option(
-        "msg_store_index_module",
-        units.choice_of(
-            {
-                "array": "array",
-                "paged": "paged",
-                "sqlite": "sqlite",
-                "rabbit_msg_store_ets_index": "array",
-            }
-        ),
-        "array",
-        "Index of the message store: `array` (5 bytes of RAM a message; RabbitMQ's `rabbit_msg_store_ets_index` is"
-        " taken for it), `paged` or `sqlite` (bounded RAM). May be changed at any start.",
-    )
-    segment_entry_count: int = option(
-        "queue_index_segment_entry_count",
-        units.integer(256, 65536),
-        "16384",
-        "Messages in one segment of a queue's index, for data directories made from now on.",
-    )
-    journal_entry_max: int = option(
-        "queue_index_max_journal_entries",
-        units.integer(1, 2**31),
-        "32768",
-        "Entries in the journal of a version 1 queue above which it is moved to the segment files.",
-    )
-    cache_size_bytes: int = option(
-        "classic_queue_store_v2_max_cache_size",
-        units.binary_size(0),
-        "524288",
-        "Write buffer of one queue's store; reads take twice as much at once.",
-    )
-    check_crc32: bool = option(
-        "classic_queue_store_v2_check_crc32",
-        units.flag,
-        "true",
-        "Verify the checksum of messages read from a queue's store on their way to a consumer.",
-    )
-    backlog_limit_bytes: int = option(
-        "store_backlog_limit",
-        units.binary_size(64 * 1024),
-        "8MiB",
-        "Bytes waiting for the disk above which publishing connections are paused.",
-        ours=True,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,150 +328,12 @@ class NodeConfig:
     )
     loopback_users: frozenset[str] = frozenset({"guest"})
     first_user: FirstUserConfig = FirstUserConfig()
-    store: StoreConfig = StoreConfig()
+    store: StoreConfig = AS_INSTALLED
     resources: ResourceConfig = ResourceConfig()
     management: ManagementConfig = ManagementConfig()
     prometheus: PrometheusConfig = PrometheusConfig()
     log: LogConfig = LogConfig()
 
-
-_ANY = "a bare port binds every interface, `address:port` one"
-
-
-def _tls_options(prefix: str) -> Iterator[Option]:
-    for key in tls.KEYS:
-        yield Option(name=f"{prefix}.{key.name}", read=key.read, default=key.default, doc=key.doc)
-
-
-# Keys of which several make one value; `load` puts them together.
-COMPOSED = (
-    Option(
-        name="listeners.tcp.$name",
-        read=units.endpoint,
-        default="5672",
-        doc=f"AMQP listener: {_ANY}.",
-    ),
-    Option(
-        name="listeners.tcp",
-        read=units.choice("none"),
-        default=None,
-        doc="`none`: no plain TCP listener.",
-    ),
-    Option(
-        name="listeners.ssl.$name",
-        read=units.endpoint,
-        default=None,
-        doc=f"AMQP listener with TLS, 5671 by custom: {_ANY}.",
-    ),
-    Option(
-        name="listeners.ssl",
-        read=units.choice("none"),
-        default=None,
-        doc="`none`: no TLS listener.",
-    ),
-    *_tls_options("ssl_options"),
-    Option(
-        name="auth_mechanisms.$n",
-        read=units.choice("PLAIN", "AMQPLAIN", "EXTERNAL"),
-        default=None,
-        doc="How clients may log in (PLAIN and AMQPLAIN, if none is named); EXTERNAL: by a client's certificate.",
-    ),
-    Option(
-        name="management.ssl.port",
-        read=units.port,
-        default=None,
-        doc="Port of the HTTP API and UI with TLS, 15671 by custom; alone, it replaces the plain one.",
-    ),
-    Option(name="management.ssl.ip", read=units.host, default=None, doc="Address that it binds."),
-    *_tls_options("management.ssl"),
-    Option(
-        name="prometheus.ssl.port",
-        read=units.port,
-        default=None,
-        doc="Port of the metrics with TLS, 15691 by custom; alone, it replaces the plain one.",
-    ),
-    Option(name="prometheus.ssl.ip", read=units.host, default=None, doc="Address that it binds."),
-    *_tls_options("prometheus.ssl"),
-    Option(
-        name="management.tcp.port",
-        read=units.port,
-        default="15672",
-        doc="Port of the HTTP API and UI.",
-    ),
-    Option(name="management.tcp.ip", read=units.host, default=None, doc="Address that it binds."),
-    Option(
-        name="prometheus.tcp.port", read=units.port, default="15692", doc="Port of the metrics."
-    ),
-    Option(name="prometheus.tcp.ip", read=units.host, default=None, doc="Address that it binds."),
-    Option(
-        name="default_pass",
-        read=units.text,
-        default="guest",
-        doc="Password of the user made at first start.",
-    ),
-    Option(
-        name="default_user_tags.$tag",
-        read=units.flag,
-        default=None,
-        doc="Tags of that user (`administrator` if none).",
-    ),
-    Option(
-        name="loopback_users.$user",
-        read=units.flag,
-        default=None,
-        doc="`true`: this user may only connect from this machine; `loopback_users.guest = false` frees guest.",
-    ),
-    Option(
-        name="loopback_users",
-        read=units.choice("none"),
-        default=None,
-        doc="`none`: every user may connect.",
-    ),
-    Option(
-        name="definitions.import_backend",
-        read=units.choice("local_filesystem"),
-        default=None,
-        doc="Where definitions come from: `local_filesystem`.",
-    ),
-    Option(
-        name="definitions.local.path",
-        read=units.text,
-        default=None,
-        doc="The same as `load_definitions`.",
-    ),
-    Option(
-        name="management.load_definitions",
-        read=units.text,
-        default=None,
-        doc="The same as `load_definitions`, its old name.",
-    ),
-    Option(
-        name="log.dir",
-        read=units.text,
-        default=None,
-        doc="Directory of the log file; setting it, or turning the console off, makes one.",
-    ),
-    Option(
-        name="log.file",
-        read=units.text,
-        default=None,
-        doc="Name of the log file, or `false` for none.",
-    ),
-    Option(
-        name="nodename",
-        read=units.text,
-        default=None,
-        doc="`name@host`; `rabbit@` this host if unset.",
-        ours=True,
-    ),
-    Option(
-        name="data_dir",
-        read=units.text,
-        default="data",
-        doc="Directory that holds all data.",
-        ours=True,
-    ),
-)
 
 PARTS = ("tcp", "login", "first_user", "store", "resources", "management", "prometheus", "log")
 

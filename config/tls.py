@@ -1,7 +1,7 @@
 """The TLS options of a listener: which keys there are, what they make, and the context that they make it into.
 
-Three prefixes take the same keys: `ssl_options` (AMQP), `management.ssl` and `prometheus.ssl`. `schema` declares them
-from `KEYS`, `compose` fills a `TlsConfig`, `load` tries `make_context` so that a wrong file is an error with its line,
+Three prefixes take the same keys: `ssl_options` (AMQP), `management.ssl` and `prometheus.ssl`. `compose` declares
+them from `KEYS` and fills a `TlsConfig`, `load` tries `make_context` so that a wrong file is an error with its line,
 and the node makes the contexts that its listeners use. Owns no state; reads the named files.
 
 Invariants: nothing older than TLS 1.2 is offered and a client cannot renegotiate; a passphrase is never asked for at a
@@ -15,10 +15,9 @@ import re
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from config import units
-from config.units import Reader
+from config.option import Option
 
 OLD_VERSIONS = ("tlsv1.1", "tlsv1", "sslv3")
 """Names that RabbitMQ still takes; OpenSSL 3 does not offer them either."""
@@ -45,15 +44,6 @@ class TlsConfig:
 NO_TLS = TlsConfig()
 
 
-class TlsKey(NamedTuple):
-    """One key below a prefix; a name that ends in `.$n` stands for as many as are given."""
-
-    name: str
-    read: Reader[Any]
-    default: str | None
-    doc: str
-
-
 def readable_file(value: str) -> str:
     """Return the path of a file that can be read."""
     if not os.path.isfile(value) or not os.access(value, os.R_OK):
@@ -64,19 +54,19 @@ def readable_file(value: str) -> str:
 
 
 KEYS = (
-    TlsKey("cacertfile", readable_file, None, "Certificates of the authorities that vouch for clients, PEM."),
-    TlsKey("certfile", readable_file, None, "The listener's certificate and those between it and its authority, PEM."),
-    TlsKey("keyfile", readable_file, None, "The certificate's private key, PEM."),
-    TlsKey("password", units.text, None, "Passphrase of an encrypted private key."),
-    TlsKey("verify", units.choice("verify_peer", "verify_none"), "verify_none",
+    Option("cacertfile", readable_file, None, "Certificates of the authorities that vouch for clients, PEM."),
+    Option("certfile", readable_file, None, "The listener's certificate and those between it and its authority, PEM."),
+    Option("keyfile", readable_file, None, "The certificate's private key, PEM."),
+    Option("password", units.text, None, "Passphrase of an encrypted private key."),
+    Option("verify", units.choice("verify_peer", "verify_none"), "verify_none",
            "`verify_peer`: ask clients for a certificate and check it."),
-    TlsKey("fail_if_no_peer_cert", units.flag, "false", "With `verify_peer`: refuse clients that have none."),
-    TlsKey("depth", units.integer(0, 100), "10",
+    Option("fail_if_no_peer_cert", units.flag, "false", "With `verify_peer`: refuse clients that have none."),
+    Option("depth", units.integer(0, 100), "10",
            "How many certificates may stand between a client's and its authority's."),
-    TlsKey("honor_cipher_order", units.flag, "true", "The listener's order of ciphers decides, not the client's."),
-    TlsKey("versions.$n", units.choice("tlsv1.3", "tlsv1.2", *OLD_VERSIONS), None,
+    Option("honor_cipher_order", units.flag, "true", "The listener's order of ciphers decides, not the client's."),
+    Option("versions.$n", units.choice("tlsv1.3", "tlsv1.2", *OLD_VERSIONS), None,
            "Versions to offer: `tlsv1.2`, `tlsv1.3` (both, if none is named); older ones are never offered."),
-    TlsKey("ciphers.$n", units.text, None,
+    Option("ciphers.$n", units.text, None,
            "Cipher suites of TLS 1.2 to offer, OpenSSL's names; with TLS 1.3 names only, TLS 1.2 is not offered."),
 )  # fmt: skip
 

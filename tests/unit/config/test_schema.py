@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from config.schema import COMPOSED, PARTS, NodeConfig, plain_options
+from config.compose import COMPOSED
+from config.schema import PARTS, NodeConfig, plain_options
 
 OPTIONS = [*COMPOSED, *(option for _, _, option in plain_options())]
 
