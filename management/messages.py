@@ -76,7 +76,7 @@ async def get(
     node: Any, vhost: str, name: str, count: int, ack_mode: str
 ) -> list[tuple[Any, bool, int]]:
     """Up to `count` (message, redelivered, messages left) of a queue, settled as asked."""
-    queue = commands.queue_of(node, vhost, name)
+    queue = commands.topology.queue_of(node, vhost, name)
     if queue.exclusive_owner is not None:
         raise bad_request(
             f"cannot obtain exclusive access to locked queue '{name}' in vhost '{vhost}'."
@@ -168,7 +168,7 @@ def _text(body: bytes, encoding: str) -> tuple[str, str]:
 
 async def probe(node: Any, vhost: str) -> None:
     """Declare, publish and get in a vhost. Raises: whatever goes wrong."""
-    commands.declare_queue(node, vhost, PROBE, False, False, {})
+    commands.topology.declare_queue(node, vhost, PROBE, False, False, {})
     publish(node, vhost, "", PROBE, {}, b"test_message")
     if not await get(node, vhost, PROBE, 1, "ack_requeue_false"):
         raise ApiError(503, "failed", "the test message did not come back")

@@ -98,6 +98,11 @@ class Call:
         """The vhost of the path, or None for a path without one."""
         return self.vhost() if "vhost" in self.request.match_info else None
 
+    def check_node(self) -> None:
+        """The node of the path must be this one. Raises: ApiError 404."""
+        if self.path("node") != self.node.name:
+            raise not_found()
+
     async def body(self, *, is_empty_ok: bool = True) -> dict[str, Any]:
         """The JSON object of the body; an empty body is an empty object where that is allowed."""
         raw = await self.request.read()

@@ -22,9 +22,9 @@ from broker.auth import LoginRefused
 from management import access, commands, prometheus, settings, ui
 from management.aio import web
 from management.api import ROUTES
-from management.commands import refusal_of
 from management.doors import Doors
 from management.rates import Rates
+from management.refusals import refusal_of
 from management.reply import ApiError, Call, LoginRequired, Route, dump, reply, unauthorised
 
 LOGGER = logging.getLogger("management")
@@ -61,7 +61,7 @@ def _endpoint(route: Route) -> Handler:
         call = Call(request, request.app[NODE], caller, request.app[RATES])
         response: web.StreamResponse = await route.handler(call)
         if route.method != "GET":
-            await commands.durable(call.node)
+            await commands.commit.durable(call.node)
         return response
 
     return endpoint
@@ -91,7 +91,7 @@ def _caller(request: web.Request) -> access.Caller:
 def _authenticate(request: web.Request, name: str, password: str) -> Any:
     """The user object, or None when the broker refuses."""
     try:
-        return commands.authenticate(
+        return commands.users.authenticate(
             request.app[NODE], name, password, is_loopback=access.peer_is_loopback(request)
         )
     except LoginRefused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from management.api import (
+    auth,
     backup,
     bindings,
     burrowmq,
@@ -31,6 +32,7 @@ ROUTES: tuple[Route, ...] = (
     *connections.ROUTES,
     *vhosts.ROUTES,
     *users.ROUTES,
+    *auth.ROUTES,
     *topic_permissions.ROUTES,
     *policies.ROUTES,
     *parameters.ROUTES,

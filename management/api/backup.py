@@ -36,10 +36,10 @@ async def start(call: Call) -> web.Response:
     if not isinstance(directory, str) or "\0" in directory:
         raise bad_request("directory is missing")
     # The directory may be on a file system that does not answer: no business of the loop.
-    refusal = await asyncio.to_thread(commands.backup_refusal, call.node, directory)
+    refusal = await asyncio.to_thread(commands.node.backup_refusal, call.node, directory)
     if refusal:
         raise bad_request(refusal)
-    return reply(_document(commands.start_backup(call.node, directory)), 202)
+    return reply(_document(commands.node.start_backup(call.node, directory)), 202)
 
 
 async def look(call: Call) -> web.Response:

@@ -56,10 +56,10 @@ async def add(call: Call) -> web.Response:
         raise ApiError(404, "not_found", f"no {kind} '{destination}' in vhost '{vhost}'")
     if source not in owner.exchanges:
         raise ApiError(404, "not_found", f"no exchange '{source}' in vhost '{vhost}'")
-    commands.require(call, vhost, "write", kind, destination)
-    commands.require(call, vhost, "read", "exchange", source)
+    commands.users.require(call, vhost, "write", kind, destination)
+    commands.users.require(call, vhost, "read", "exchange", source)
     key = str(body.get("routing_key", ""))
-    commands.bind(call.node, vhost, source, (kind, destination), key, arguments)
+    commands.topology.bind(call.node, vhost, source, (kind, destination), key, arguments)
     address = inspect.properties_key(key, arguments)
     location = f"{quote(destination, safe='')}/{quote(address, safe='')}"
     return web.Response(status=201, headers={"Location": location})
@@ -83,8 +83,8 @@ async def delete(call: Call) -> web.Response:
     found = inspect.find_binding(call.node, row)
     if found is None:
         raise bad_request("the default exchange's bindings cannot be removed")
-    commands.require(call, row["vhost"], "write", row["destination_type"], row["destination"])
-    commands.unbind(call.node, row["vhost"], found)
+    commands.users.require(call, row["vhost"], "write", row["destination_type"], row["destination"])
+    commands.topology.unbind(call.node, row["vhost"], found)
     return no_content()
 
 

@@ -192,7 +192,7 @@ def _settings(config: Any) -> Any:
 
 async def shutdown(call: Call) -> web.Response:
     """Stop the node as SIGTERM does, after this reply has left."""
-    asyncio.get_running_loop().call_later(0.05, commands.stop_node, call.node)
+    asyncio.get_running_loop().call_later(0.05, commands.node.stop_node, call.node)
     return reply({"node": call.node.name, "pid": os.getpid()}, 202)
 
 
@@ -201,19 +201,21 @@ async def close_connections(call: Call) -> web.Response:
     body = await call.body()
     reason, limit = str(body.get("reason", "")), int(body.get("limit", 0))
     if "pid" in body:
-        chosen = commands.sessions_with_pid(call.node, str(body["pid"]))
+        chosen = commands.sessions.sessions_with_pid(call.node, str(body["pid"]))
     else:
         chosen = inspect.each_session(call.node, body.get("vhost"))
         if "user" in body:
             chosen = [session for session in chosen if inspect.user_name(session) == body["user"]]
     chosen = list(itertools.islice(chosen, limit or None))
-    return reply({"closed": commands.close_sessions(chosen, reason)})
+    return reply({"closed": commands.sessions.close_sessions(chosen, reason)})
 
 
 async def authenticate(call: Call) -> web.Response:
     """Whether a user name and password are right."""
     body = await call.body()
-    commands.authenticate(call.node, str(body.get("username", "")), str(body.get("password", "")))
+    commands.users.authenticate(
+        call.node, str(body.get("username", "")), str(body.get("password", ""))
+    )
     return reply({"status": "ok"})
 
 
@@ -223,20 +225,20 @@ async def delete_queue(call: Call) -> web.Response:
     vhost, name = str(body.get("vhost", "/")), str(body.get("name", ""))
     if vhost not in call.node.vhosts:
         raise not_found()
-    found = commands.queue_of(call.node, vhost, name)
+    found = commands.topology.queue_of(call.node, vhost, name)
     if body.get("if_unused") and len(found.consumers):
         raise bad_request("Queue is in use")
     if body.get("if_empty") and found.ready_count:
         raise bad_request("Queue is not empty")
     ready_count = int(found.ready_count)
-    commands.delete_queue(call.node, vhost, name)
+    commands.topology.delete_queue(call.node, vhost, name)
     return reply({"messages": ready_count})
 
 
 async def set_vhost_limits(call: Call) -> web.Response:
     """Replace all limits of a vhost."""
     vhost, body = call.target_vhost(), await call.body()
-    commands.set_vhost_limits(call.node, vhost, body.get("value"))
+    commands.parameters.set_vhost_limits(call.node, vhost, body.get("value"))
     return no_content()
 
 
@@ -252,7 +254,7 @@ async def set_user_limits(call: Call) -> web.Response:
         limits.pop(str(cleared), None)
     value = body.get("value", {})
     given = {**limits, **value} if isinstance(value, dict) else value
-    commands.set_user_limits(call.node, user, given)
+    commands.users.set_user_limits(call.node, user, given)
     return no_content()
 
 

@@ -50,12 +50,12 @@ async def close_connections_of_user(call: Call) -> web.Response:
     if not call.caller.may("monitoring") and call.caller.name != call.path("user"):
         raise unauthorised("User not authorised to access object")
     sessions = [s for s in call.node.sessions if inspect.user_name(s) == call.path("user")]
-    commands.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
+    commands.sessions.close_sessions(sessions, call.request.headers.get("X-Reason", REASON))
     return no_content()
 
 
 def _sessions(call: Call) -> list[Any]:
-    sessions = commands.sessions_named(call.node, call.path("name"))
+    sessions = commands.sessions.sessions_named(call.node, call.path("name"))
     if not sessions:
         raise not_found()
     if not call.caller.may("monitoring") and any(
@@ -72,7 +72,7 @@ async def connection(call: Call) -> web.Response:
 
 async def close_connection(call: Call) -> web.Response:
     """Close it, with the reason of the X-Reason header."""
-    commands.close_sessions(_sessions(call), call.request.headers.get("X-Reason", REASON))
+    commands.sessions.close_sessions(_sessions(call), call.request.headers.get("X-Reason", REASON))
     return no_content()
 
 

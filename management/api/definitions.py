@@ -109,7 +109,7 @@ async def take_over(call: Call) -> web.Response:
         raise bad_request("failed_to_parse_json") from error
     if not isinstance(document, dict):
         raise bad_request("failed_to_parse_json")
-    await commands.import_definitions(call.node, document, vhost)
+    await commands.parameters.import_definitions(call.node, document, vhost)
     return no_content()
 
 

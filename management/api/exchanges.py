@@ -63,8 +63,8 @@ async def declare(call: Call) -> web.Response:
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
-    commands.require(call, vhost, "configure", "exchange", name)
-    is_new = commands.declare_exchange(
+    commands.users.require(call, vhost, "configure", "exchange", name)
+    is_new = commands.topology.declare_exchange(
         call.node,
         vhost,
         name,
@@ -83,8 +83,8 @@ async def delete(call: Call) -> web.Response:
     """DELETE, with if-unused."""
     vhost, name = call.vhost(), _name(call)
     _row(call)
-    commands.require(call, vhost, "configure", "exchange", name)
-    commands.delete_exchange(call.node, vhost, name, call.flag("if-unused"))
+    commands.users.require(call, vhost, "configure", "exchange", name)
+    commands.topology.delete_exchange(call.node, vhost, name, call.flag("if-unused"))
     return no_content()
 
 
@@ -113,7 +113,7 @@ async def publish(call: Call) -> web.Response:
     properties = body["properties"] or {}
     if not isinstance(properties, dict):
         raise bad_request("properties must be an object")
-    commands.require(call, vhost, "write", "exchange", name)
+    commands.users.require(call, vhost, "write", "exchange", name)
     routed = messages.publish(
         call.node, vhost, name, str(body["routing_key"]), properties, _payload(body)
     )

@@ -12,7 +12,7 @@ from typing import Any
 from broker import inspect
 from management import messages, status
 from management.aio import web
-from management.reply import Call, Route, bad_request, not_found, reply
+from management.reply import Call, Route, bad_request, reply
 
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 DAYS_MAX = 365 * 1000
@@ -91,8 +91,8 @@ async def critical(call: Call) -> web.Response:
 
 async def node_health(call: Call) -> web.Response:
     """The deprecated check."""
-    if "node" in call.request.match_info and call.path("node") != call.node.name:
-        raise not_found()
+    if "node" in call.request.match_info:
+        call.check_node()
     found = inspect.alarms(call.node)
     if found:
         names = ",".join(row["resource"] for row in found)

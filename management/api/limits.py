@@ -31,7 +31,7 @@ async def put_vhost_limit(call: Call) -> web.Response:
     """PUT {"value": number}."""
     vhost, value = call.target_vhost(), await _value(call)
     before = dict(call.node.vhosts[vhost].limits)
-    commands.set_vhost_limits(call.node, vhost, {**before, call.path("name"): value})
+    commands.parameters.set_vhost_limits(call.node, vhost, {**before, call.path("name"): value})
     return no_content()
 
 
@@ -40,7 +40,7 @@ async def delete_vhost_limit(call: Call) -> web.Response:
     vhost, name = call.vhost(), call.path("name")
     before = call.node.vhosts[vhost].limits
     left = {key: value for key, value in before.items() if key != name}
-    commands.set_vhost_limits(call.node, vhost, left)
+    commands.parameters.set_vhost_limits(call.node, vhost, left)
     return no_content()
 
 
@@ -58,7 +58,7 @@ async def put_user_limit(call: Call) -> web.Response:
     if user not in call.node.auth.users:
         raise bad_request(["no_such_user", user])
     before = dict(call.node.auth.users[user].limits)
-    commands.set_user_limits(call.node, user, {**before, call.path("name"): value})
+    commands.users.set_user_limits(call.node, user, {**before, call.path("name"): value})
     return no_content()
 
 
@@ -69,7 +69,7 @@ async def delete_user_limit(call: Call) -> web.Response:
         raise not_found()
     before = call.node.auth.users[user].limits
     left = {key: value for key, value in before.items() if key != name}
-    commands.set_user_limits(call.node, user, left)
+    commands.users.set_user_limits(call.node, user, left)
     return no_content()
 
 

@@ -1,16 +1,24 @@
-"""What an operator changes while the node runs: watermarks, the log's level; and hashes of passwords.
+"""What an operator does to a running node, and looks up on it: alarms' limits, listeners, the log, certificates.
 
-Owns no state. The paths below /api/burrowmq are burrowctl's; `auth/hash_password` is RabbitMQ's. Nothing here is kept
-over a restart, as in RabbitMQ: the configuration file is where it stays.
+Owns no state. The paths are burrowctl's; RabbitMQ has these only in rabbitmqctl. Nothing here is kept over a restart,
+as in RabbitMQ: the configuration file is where it stays.
 """
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
 from typing import Any
 
-from management import commands
+from broker import certificate
+from management import commands, status
 from management.aio import web
 from management.reply import Call, Route, bad_request, no_content, reply
+
+PREFIXES = ("RABBITMQ_", "BURROWMQ_")
+LOG_TAIL_BYTES = 1 << 20
+LOG_TAIL_LINES = 10_000
 
 
 def _number(body: dict[str, Any], name: str) -> float | None:
@@ -31,7 +39,7 @@ async def memory_watermark(call: Call) -> web.Response:
         raise bad_request("give relative or absolute")
     if relative is not None and relative > 1:
         raise bad_request("The threshold should be a fraction between 0.0 and 1.0")
-    commands.set_memory_watermark(call.node, relative, int(absolute or 0))
+    commands.node.set_memory_watermark(call.node, relative, int(absolute or 0))
     return no_content()
 
 
@@ -41,34 +49,88 @@ async def disk_free_limit(call: Call) -> web.Response:
     relative, absolute = _number(body, "mem_relative"), _number(body, "absolute")
     if (relative is None) == (absolute is None):
         raise bad_request("give absolute or mem_relative")
-    commands.set_disk_free_limit(call.node, relative, int(absolute or 0))
+    commands.node.set_disk_free_limit(call.node, relative, int(absolute or 0))
     return no_content()
 
 
 async def log_level(call: Call) -> web.Response:
     """`{"level": "debug"}`: the least severe level that is logged from now on."""
     level = str((await call.body()).get("level", ""))
-    if not commands.set_log_level(call.node, level):
-        known = ", ".join(commands.LOG_LEVELS)
+    if not commands.node.set_log_level(call.node, level):
+        known = ", ".join(commands.node.LOG_LEVELS)
         raise bad_request(f"level {level} is not supported. Try one of {known}")
     return no_content()
 
 
-async def hash_password(call: Call) -> web.Response:
-    """The hash that a definitions file would hold, with a salt of its own."""
-    return reply({"ok": commands.hash_of(call.node, call.path("password"))})
+async def listeners(call: Call) -> web.Response:
+    """`{"accept": false}`: no new AMQP connections; true: again."""
+    accept = (await call.body()).get("accept")
+    if not isinstance(accept, bool):
+        raise bad_request(["not_boolean", accept])
+    await commands.node.accept_connections(call.node, accept)
+    return no_content()
 
 
-async def post_hash_password(call: Call) -> web.Response:
-    """The same for burrowctl: a password does not belong into a path."""
-    password = str((await call.body()).get("password", ""))
-    return reply({"ok": commands.hash_of(call.node, password)})
+async def collect_garbage(call: Call) -> web.Response:
+    """Have Python look for cycles in everything."""
+    gc.collect()
+    return no_content()
+
+
+async def os_environment(call: Call) -> web.Response:
+    """The process's variables with RabbitMQ's and our names; the value of a secret is left out."""
+    found = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+    return reply({name: "(hidden)" if _is_secret(name) else found[name] for name in found})
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name for word in ("PASS", "COOKIE", "SECRET"))
+
+
+async def certificates(call: Call) -> web.Response:
+    """The listeners with TLS, the names of their files replaced by the certificates in them; never a key."""
+    return reply(await asyncio.to_thread(_certificates, call.node))
+
+
+def _certificates(node: Any) -> list[dict[str, Any]]:
+    rows = []
+    for row in status.certificates(node):
+        for name in ("certfile", "cacertfile"):
+            if name in row:
+                row[name] = certificate.pem_blocks(row[name])
+        rows.append(row)
+    return rows
+
+
+async def log(call: Call) -> web.Response:
+    """The end of the log file; 400 when the log goes to standard error only."""
+    text = call.query("lines", "50")
+    if not text.isdigit():
+        raise bad_request(["not_int", "lines"])
+    path = call.node.config.log.file_path
+    if path is None:
+        raise bad_request("the log goes to standard error, where this node cannot read it again")
+    lines = await asyncio.to_thread(_log_tail, path, min(int(text), LOG_TAIL_LINES))
+    return reply({"lines": lines})
+
+
+def _log_tail(path: str, count: int) -> list[str]:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+            lines = file.read(LOG_TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise bad_request(f"{path} cannot be read: {error.strerror}") from error
+    return lines[-count:] if count else []
 
 
 ROUTES = (
     Route("POST", "/api/burrowmq/memory-watermark", memory_watermark, "administrator"),
     Route("POST", "/api/burrowmq/disk-free-limit", disk_free_limit, "administrator"),
     Route("POST", "/api/burrowmq/log-level", log_level, "administrator"),
-    Route("POST", "/api/burrowmq/hash-password", post_hash_password, "administrator"),
-    Route("GET", "/api/auth/hash_password/{password}", hash_password, "administrator"),
+    Route("POST", "/api/burrowmq/listeners", listeners, "administrator"),
+    Route("POST", "/api/burrowmq/collect-garbage", collect_garbage, "administrator"),
+    Route("GET", "/api/burrowmq/os-environment", os_environment, "administrator"),
+    Route("GET", "/api/burrowmq/certificates", certificates, "administrator"),
+    Route("GET", "/api/burrowmq/log", log, "administrator"),
 )

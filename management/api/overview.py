@@ -13,7 +13,7 @@ from broker import inspect
 from management import commands, process, settings, status
 from management.aio import web
 from management.listing import project, reply_list
-from management.reply import Call, Route, no_content, not_found, reply, require_keys
+from management.reply import Call, Route, no_content, reply, require_keys
 
 EXCHANGE_TYPES = (
     ("direct", "AMQP direct exchange, as per the AMQP specification"),
@@ -204,14 +204,9 @@ async def nodes(call: Call) -> web.Response:
     return await reply_list(call, [node_row(call)], sort=("name",))
 
 
-def _check_node(call: Call) -> None:
-    if call.path("node") != call.node.name:
-        raise not_found()
-
-
 async def node(call: Call) -> web.Response:
     """The node by its name, with its memory when asked."""
-    _check_node(call)
+    call.check_node()
     row = node_row(call)
     if call.flag("memory"):
         row["memory"] = status.memory(call.node)
@@ -220,7 +215,7 @@ async def node(call: Call) -> web.Response:
 
 async def node_memory(call: Call) -> web.Response:
     """Where the memory is."""
-    _check_node(call)
+    call.check_node()
     return reply({"memory": status.memory(call.node)})
 
 
@@ -240,7 +235,7 @@ async def put_cluster_name(call: Call) -> web.Response:
     """PUT {"name": ...}: kept, and told to clients that connect from now on."""
     body = await call.body()
     require_keys(body, "name")
-    commands.set_cluster_name(call.node, str(body["name"]))
+    commands.node.set_cluster_name(call.node, str(body["name"]))
     return no_content()
 
 

@@ -35,13 +35,15 @@ async def put(call: Call) -> web.Response:
     vhost, body = call.target_vhost(), await call.body(is_empty_ok=False)
     require_keys(body, "value")
     component, name = call.path("component"), call.path("name")
-    is_new = commands.put_parameter(call.node, vhost, component, name, body["value"])
+    is_new = commands.parameters.put_parameter(call.node, vhost, component, name, body["value"])
     return created() if is_new else no_content()
 
 
 async def delete(call: Call) -> web.Response:
     """DELETE."""
-    commands.delete_parameter(call.node, call.vhost(), call.path("component"), call.path("name"))
+    commands.parameters.delete_parameter(
+        call.node, call.vhost(), call.path("component"), call.path("name")
+    )
     return no_content()
 
 
@@ -66,13 +68,13 @@ async def put_global(call: Call) -> web.Response:
     """PUT {"value": ...}."""
     body = await call.body(is_empty_ok=False)
     require_keys(body, "value")
-    is_new = commands.put_global_parameter(call.node, call.path("name"), body["value"])
+    is_new = commands.parameters.put_global_parameter(call.node, call.path("name"), body["value"])
     return created() if is_new else no_content()
 
 
 async def delete_global(call: Call) -> web.Response:
     """DELETE."""
-    commands.delete_global_parameter(call.node, call.path("name"))
+    commands.parameters.delete_global_parameter(call.node, call.path("name"))
     return no_content()
 
 

@@ -50,7 +50,9 @@ async def _put(call: Call, *, is_operator: bool) -> web.Response:
     vhost, name, body = call.target_vhost(), call.path("name"), await call.body(is_empty_ok=False)
     require_keys(body, "pattern", "definition")
     try:
-        is_new = commands.put_policy(call.node, vhost, name, body, is_operator=is_operator)
+        is_new = commands.parameters.put_policy(
+            call.node, vhost, name, body, is_operator=is_operator
+        )
     except ValidationFailed as error:
         text = str(error)
         raise bad_request(text if is_operator else _escaped(text)) from error
@@ -62,7 +64,9 @@ def _escaped(text: str) -> str:
 
 
 async def _delete(call: Call, *, is_operator: bool) -> web.Response:
-    commands.delete_policy(call.node, call.vhost(), call.path("name"), is_operator=is_operator)
+    commands.parameters.delete_policy(
+        call.node, call.vhost(), call.path("name"), is_operator=is_operator
+    )
     return no_content()
 
 

@@ -93,8 +93,8 @@ async def declare(call: Call) -> web.Response:
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
-    commands.require(call, vhost, "configure", "queue", name)
-    is_new = commands.declare_queue(
+    commands.users.require(call, vhost, "configure", "queue", name)
+    is_new = commands.topology.declare_queue(
         call.node,
         vhost,
         name,
@@ -108,22 +108,22 @@ async def declare(call: Call) -> web.Response:
 async def delete(call: Call) -> web.Response:
     """DELETE, with if-empty and if-unused."""
     vhost, name = call.vhost(), call.path("name")
-    found = commands.queue_of(call.node, vhost, name)
-    commands.require(call, vhost, "configure", "queue", name)
+    found = commands.topology.queue_of(call.node, vhost, name)
+    commands.users.require(call, vhost, "configure", "queue", name)
     if call.flag("if-unused") and len(found.consumers):
         raise bad_request(f"queue '{name}' in vhost '{vhost}' in use")
     if call.flag("if-empty") and found.ready_count:
         raise bad_request(f"queue '{name}' in vhost '{vhost}' not empty")
-    commands.delete_queue(call.node, vhost, name)
+    commands.topology.delete_queue(call.node, vhost, name)
     return no_content()
 
 
 async def purge(call: Call) -> web.Response:
     """DELETE contents."""
     vhost, name = call.vhost(), call.path("name")
-    commands.queue_of(call.node, vhost, name)
-    commands.require(call, vhost, "read", "queue", name)
-    commands.purge(call.node, vhost, name)
+    commands.topology.queue_of(call.node, vhost, name)
+    commands.users.require(call, vhost, "read", "queue", name)
+    commands.topology.purge(call.node, vhost, name)
     return no_content()
 
 
@@ -138,8 +138,8 @@ async def get(call: Call) -> web.Response:
     if body["encoding"] not in ("auto", "base64"):
         raise bad_request("Unsupported encoding. Please use auto or base64.")
     truncate = number_of(body, "truncate") if "truncate" in body else None
-    commands.queue_of(call.node, vhost, name)
-    commands.require(call, vhost, "read", "queue", name)
+    commands.topology.queue_of(call.node, vhost, name)
+    commands.users.require(call, vhost, "read", "queue", name)
     count = max(0, min(GET_LIMIT, number_of(body, "count")))
     found = await messages.get(call.node, vhost, name, count, str(body["ackmode"]))
     return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
@@ -148,13 +148,18 @@ async def get(call: Call) -> web.Response:
 async def queue_bindings(call: Call) -> web.Response:
     """What leads to the queue."""
     vhost, name = call.vhost(), call.path("name")
-    commands.queue_of(call.node, vhost, name)
+    commands.topology.queue_of(call.node, vhost, name)
     rows = [
         row
         for row in inspect.bindings(call.node, vhost)
         if row["destination_type"] == "queue" and row["destination"] == name
     ]
     return await reply_list(call, rows, sort=("source",))
+
+
+async def rebalance(call: Call) -> web.Response:
+    """Done, nothing changed: everything is on the one node that there is, as on a single node of RabbitMQ."""
+    return no_content()
 
 
 ROUTES = (
@@ -167,4 +172,5 @@ ROUTES = (
     Route("DELETE", "/api/queues/{vhost}/{name}/contents", purge),
     Route("POST", "/api/queues/{vhost}/{name}/get", get),
     Route("GET", "/api/queues/{vhost}/{name}/bindings", queue_bindings),
+    Route("POST", "/api/rebalance/queues", rebalance, "administrator"),
 )

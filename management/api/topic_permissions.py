@@ -45,7 +45,7 @@ async def put(call: Call) -> web.Response:
     exchange = str(body["exchange"])
     is_new = not inspect.topic_permissions(call.node, vhost, user, exchange)
     keys = [str(body["write"]), str(body["read"])]
-    commands.put_topic_permission(call.node, vhost, user, exchange, keys)
+    commands.users.put_topic_permission(call.node, vhost, user, exchange, keys)
     return created() if is_new else no_content()
 
 
@@ -53,7 +53,7 @@ async def delete(call: Call) -> web.Response:
     """DELETE all of a user in a vhost, or those of one exchange."""
     _rows(call)
     exchange = call.request.match_info.get("exchange")
-    commands.delete_topic_permission(call.node, call.vhost(), call.path("user"), exchange)
+    commands.users.delete_topic_permission(call.node, call.vhost(), call.path("user"), exchange)
     return no_content()
 
 

@@ -61,7 +61,7 @@ async def put(call: Call) -> web.Response:
     if "tags" not in body:
         raise bad_request("tags_not_present")
     password, hashed = body.get("password"), body.get("password_hash")
-    is_new = commands.put_user(
+    is_new = commands.users.put_user(
         call.node,
         name,
         None if password is None else str(password),
@@ -75,7 +75,7 @@ async def put(call: Call) -> web.Response:
 async def delete(call: Call) -> web.Response:
     """DELETE with all permissions."""
     _user(call)
-    commands.delete_user(call.node, call.path("user"))
+    commands.users.delete_user(call.node, call.path("user"))
     return no_content()
 
 
@@ -85,7 +85,7 @@ async def bulk_delete(call: Call) -> web.Response:
     known = {row["name"] for row in inspect.users(call.node)}
     for name in names if isinstance(names, list) else []:
         if name in known:
-            commands.delete_user(call.node, str(name))
+            commands.users.delete_user(call.node, str(name))
     return no_content()
 
 
@@ -115,7 +115,7 @@ async def put_permission(call: Call) -> web.Response:
     vhost = call.vhost()
     require_keys(body, "configure", "write", "read")
     is_new = not inspect.permissions(call.node, vhost, name)
-    commands.put_permission(
+    commands.users.put_permission(
         call.node, vhost, name, [str(body[key]) for key in ("configure", "write", "read")]
     )
     return created() if is_new else no_content()
@@ -126,7 +126,7 @@ async def delete_permission(call: Call) -> web.Response:
     vhost, name = call.vhost(), call.path("user")
     if not inspect.permissions(call.node, vhost, name):
         raise not_found()
-    commands.delete_permission(call.node, vhost, name)
+    commands.users.delete_permission(call.node, vhost, name)
     return no_content()
 
 

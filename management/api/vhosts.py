@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker import inspect
+from broker.parameter_rules import default_queue_type
 from management import commands
 from management.aio import web
 from management.listing import project, reply_list
@@ -45,15 +46,17 @@ async def add(call: Call) -> web.Response:
     kind = None
     for key in ("default_queue_type", "defaultqueuetype"):  # RabbitMQ 3.13's word, and 3.10's
         if key in body:
-            kind = commands.queue_type(body[key])
+            kind = default_queue_type(body[key])
     if is_new:
-        commands.add_vhost(call.node, name, None if call.caller.is_trusted else call.caller.name)
+        commands.vhosts.add_vhost(
+            call.node, name, None if call.caller.is_trusted else call.caller.name
+        )
     if is_new or "description" in body or "tags" in body or kind is not None:
-        commands.describe_vhost(
+        commands.vhosts.describe_vhost(
             call.node, name, body.get("description"), _tags(body.get("tags")), kind
         )
     if "tracing" in body:
-        commands.set_tracing(call.node, name, body["tracing"] in (True, "true"))
+        commands.vhosts.set_tracing(call.node, name, body["tracing"] in (True, "true"))
     return created() if is_new else no_content()
 
 
@@ -67,7 +70,7 @@ async def delete(call: Call) -> web.Response:
     """DELETE: with everything in it."""
     if call.path("vhost") not in call.node.vhosts:
         raise not_found()
-    commands.delete_vhost(call.node, call.path("vhost"))
+    commands.vhosts.delete_vhost(call.node, call.path("vhost"))
     return no_content()
 
 
@@ -76,10 +79,18 @@ async def permissions(call: Call) -> web.Response:
     return await reply_list(call, inspect.permissions(call.node, call.vhost()), sort=("user",))
 
 
+async def start(call: Call) -> web.Response:
+    """Every vhost of a running node runs."""
+    call.target_vhost()
+    call.check_node()
+    return no_content()
+
+
 ROUTES = (
     Route("GET", "/api/vhosts", vhosts),
     Route("GET", "/api/vhosts/{vhost}", vhost),
     Route("PUT", "/api/vhosts/{vhost}", add, "administrator"),
     Route("DELETE", "/api/vhosts/{vhost}", delete, "administrator"),
+    Route("POST", "/api/vhosts/{vhost}/start/{node}", start, "administrator"),
     Route("GET", "/api/vhosts/{vhost}/permissions", permissions, "administrator"),
 )

@@ -1,4 +1,4 @@
-"""Feature flags and the node's small paths."""
+"""Feature flags and deprecated features."""
 
 from __future__ import annotations
 
@@ -12,15 +12,3 @@ def test_flags(served: Served) -> None:
     assert served.api("PUT", "/api/feature-flags/nope/enable", {}).status == 400
     assert {row["state"] for row in served.get("/api/deprecated-features")} == {"permitted"}
     assert served.get("/api/deprecated-features/used") == []
-
-
-def test_small_paths(served: Served) -> None:
-    name = served.node.name
-    assert served.get(f"/api/auth/attempts/{name}")[0]["auth_attempts"] == 0
-    assert served.get(f"/api/auth/attempts/{name}/source") == []
-    assert served.api("GET", "/api/auth/attempts/other").status == 404
-    assert served.api("POST", "/api/rebalance/queues").status == 204
-    assert served.api("POST", f"/api/vhosts/%2F/start/{name}").status == 204
-    assert served.api("POST", f"/api/vhosts/nope/start/{name}").status == 404
-    assert served.api("POST", "/api/burrowmq/listeners", {"accept": "x"}).status == 400
-    assert served.api("GET", "/api/burrowmq/log?lines=x").status == 400

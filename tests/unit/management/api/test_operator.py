@@ -1,12 +1,9 @@
-"""Watermarks, the log's level, cluster name, hashes."""
+"""Watermarks, the log, listeners, the environment; the cluster's name."""
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 
-from broker.auth import User, password_fits
 from tests.support.served import Served
 
 
@@ -61,10 +58,26 @@ def test_the_cluster_has_a_name(served: Served) -> None:
     assert served.api("PUT", "/api/cluster-name", {}).status == 400
 
 
-def test_a_hash_fits_its_password(served: Served) -> None:
-    for answer in (
-        served.get("/api/auth/hash_password/s%C3%A9sam"),
-        served.api("POST", "/api/burrowmq/hash-password", {"password": "s\xe9sam"}).body,
-    ):
-        assert len(base64.b64decode(answer["ok"])) == 36
-        assert password_fits(User(name="u", password_hash=answer["ok"]), "s\xe9sam")
+def test_listeners_and_the_log(served: Served) -> None:
+    assert served.api("POST", "/api/burrowmq/listeners", {"accept": "x"}).status == 400
+    assert served.api("GET", "/api/burrowmq/log?lines=x").status == 400
+
+
+def test_the_log_ends_with_its_last_lines(served: Served, tmp_path, monkeypatch) -> None:
+    path = tmp_path / "node.log"
+    path.write_bytes(b"one\ntwo\nthree\n")
+    monkeypatch.setattr(served.node.config.log, "file_path", str(path))
+    assert served.get("/api/burrowmq/log?lines=2") == {"lines": ["two", "three"]}
+    assert served.get("/api/burrowmq/log?lines=0") == {"lines": []}
+    path.unlink()
+    refused = served.api("GET", "/api/burrowmq/log")
+    assert refused.status == 400
+    assert "cannot be read" in refused.body["reason"]
+
+
+def test_secrets_of_the_environment_are_hidden(served: Served, monkeypatch) -> None:
+    monkeypatch.setenv("RABBITMQ_DEFAULT_PASS", "sesame")
+    monkeypatch.setenv("RABBITMQ_NODENAME", "rabbit")
+    found = served.get("/api/burrowmq/os-environment")
+    assert (found["RABBITMQ_DEFAULT_PASS"], found["RABBITMQ_NODENAME"]) == ("(hidden)", "rabbit")
+    assert "PATH" not in found

@@ -106,3 +106,7 @@ def test_bindings_of_a_queue(served: Served) -> None:
 
 def test_reserved_names_are_refused(served: Served) -> None:
     assert served.api("PUT", "/api/queues/%2F/amq.mine", {}).status == 401
+
+
+def test_rebalancing_one_node_changes_nothing(served: Served) -> None:
+    assert served.api("POST", "/api/rebalance/queues").status == 204

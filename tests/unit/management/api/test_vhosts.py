@@ -53,3 +53,10 @@ def test_a_default_queue_type_that_is_not_built_is_refused(served: Served) -> No
 
 def test_sums(served: Served) -> None:
     assert served.get("/api/vhosts/%2F")["messages"] == 1_000_004
+
+
+def test_a_vhost_of_this_node_is_started_already(served: Served) -> None:
+    name = served.node.name
+    assert served.api("POST", f"/api/vhosts/%2F/start/{name}").status == 204
+    assert served.api("POST", f"/api/vhosts/nope/start/{name}").status == 404
+    assert served.api("POST", "/api/vhosts/%2F/start/other").status == 404

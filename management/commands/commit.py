@@ -1,0 +1,38 @@
+"""When a change counts: what was staged is written at the end of a turn, and a reply may wait for it.
+
+Owns no state; the modules beside this one call `staged` after each change, the server calls `durable` before it
+answers. Never waits longer than `COMMIT_TIMEOUT_S`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from management.reply import ApiError
+
+COMMIT_TIMEOUT_S = 10.0
+
+
+def staged(node: Any) -> None:
+    """Something may have been staged in the store, or become deliverable: let the turn end see to it."""
+    node.turn.touch()
+
+
+async def durable(node: Any) -> None:
+    """Return when everything staged so far is on disk. Raises: ApiError 503 when the store does not answer."""
+    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_committed() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    node.engine.require_sync()
+    node.turn.when_committed(node.engine.epoch, on_committed)
+    node.turn.touch()
+    try:
+        await asyncio.wait_for(waiter, COMMIT_TIMEOUT_S)
+    except TimeoutError as error:
+        raise ApiError(
+            503, "store_failed", "the change was not written to disk; see the log"
+        ) from error

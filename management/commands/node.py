@@ -1,0 +1,85 @@
+"""The node as a whole: its alarms' limits, its listeners, its log, its backups, its end.
+
+Owns no state. What is set here holds until the next start; the configuration file is where it stays.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from broker.product import VERSION
+from management.commands.commit import staged
+from management.reply import bad_request
+from storage.errors import StorageError
+
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")
+
+
+def set_memory_watermark(node: Any, relative: float | None, absolute_bytes: int) -> None:
+    """Move the memory high watermark: a share of the memory there is, or a number of bytes. In force at once."""
+    node.monitor.limits.set_memory(relative=relative, absolute_bytes=absolute_bytes)
+    node.monitor.look()
+
+
+def set_disk_free_limit(node: Any, relative: float | None, absolute_bytes: int) -> None:
+    """Move the limit of free disk space: a multiple of the memory there is, or a number of bytes."""
+    limits = node.monitor.limits
+    if relative is not None:
+        absolute_bytes = int(limits.memory_total_bytes * relative)
+    limits.disk_free_bytes = absolute_bytes
+    node.monitor.look()
+
+
+def set_cluster_name(node: Any, name: str) -> None:
+    """Give the cluster another name."""
+    node.set_cluster_name(name)
+
+
+def set_log_level(node: Any, level: str) -> bool:
+    """Log from this level on; False when there is no such level."""
+    if level not in LOG_LEVELS:
+        return False
+    node.observer.set_level(level)
+    return True
+
+
+async def accept_connections(node: Any, is_accepting: bool) -> None:
+    """Close the AMQP listeners, or open them again; connections stay as they are. Raises: ApiError 400."""
+    if not is_accepting:
+        node.acceptor.suspend()
+        return
+    try:
+        await node.acceptor.resume()
+    except OSError as error:
+        raise bad_request(f"cannot listen: {error}") from error
+
+
+def backup_refusal(node: Any, directory: str) -> str:
+    """Why a directory is no place for a backup, empty when it is one. Looks at files."""
+    try:
+        node.engine.check_backup(directory)
+    except (StorageError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def start_backup(node: Any, directory: str) -> Any:
+    """Have everything staged so far backed up; the job. Raises: ApiError 400."""
+    labels = {
+        "product": "BurrowMQ",
+        "version": VERSION,
+        "node": node.name,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        job = node.engine.start_backup(directory, labels)
+    except StorageError as error:
+        raise bad_request(str(error)) from error
+    staged(node)
+    return job
+
+
+def stop_node(node: Any) -> None:
+    """Ask for a clean stop, as SIGTERM does."""
+    node.request_stop()

@@ -1,0 +1,27 @@
+"""Connections that an operator finds and closes.
+
+Owns no state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker import inspect
+
+
+def sessions_named(node: Any, name: str) -> list[Any]:
+    """The sessions with a connection name (one, unless addresses are reused)."""
+    return [session for session in node.sessions if session.name == name]
+
+
+def sessions_with_pid(node: Any, pid: str) -> list[Any]:
+    """The session behind a pid that a list showed."""
+    return [session for session in node.sessions if inspect.pid(node, session) == pid]
+
+
+def close_sessions(sessions: list[Any], reason: str) -> int:
+    """Close connections as an operator would: 320 CONNECTION_FORCED with just the reason."""
+    for session in sessions:
+        session.force_close(reason)
+    return len(sessions)

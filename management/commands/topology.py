@@ -1,0 +1,131 @@
+"""Queues, exchanges and bindings, changed through the API as a client would over AMQP.
+
+Owns no state. The names of the broker (`amq.`) are refused here with the API's own words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.queue.settings import QueueDeclaration, with_default_type
+from broker.vhost import Edge, ExchangeDeclaration
+from management.commands.commit import staged
+from management.reply import ApiError, bad_request, not_found
+from protocol.table import from_json
+
+
+def queue_of(node: Any, vhost: str, name: str) -> Any:
+    """The queue object. Raises: ApiError 404."""
+    found = node.vhosts[vhost].queues.get(name)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def declare_queue(
+    node: Any, vhost: str, name: str, durable: bool, auto_delete: bool, arguments: dict[str, Any]
+) -> bool:
+    """Whether it is new. Raises: AmqpError."""
+    owner = node.vhosts[vhost]
+    is_new = name not in owner.queues
+    if is_new and name.startswith("amq."):
+        raise ApiError(401, "not_authorised", "Access refused.")
+    owner.declare_queue(
+        QueueDeclaration(
+            name=name,
+            durable=durable,
+            auto_delete=auto_delete,
+            arguments=with_default_type(from_json(arguments), owner.default_queue_type),
+        )
+    )
+    staged(node)
+    return is_new
+
+
+def purge(node: Any, vhost: str, name: str) -> int:
+    """Drop the ready messages."""
+    purged = int(queue_of(node, vhost, name).purge())
+    staged(node)
+    return purged
+
+
+def delete_queue(node: Any, vhost: str, name: str) -> None:
+    """Delete a queue with what is in it."""
+    node.vhosts[vhost].delete_queue(queue_of(node, vhost, name))
+    staged(node)
+
+
+def declare_exchange(
+    node: Any,
+    vhost: str,
+    name: str,
+    kind: str,
+    flags: tuple[bool, bool, bool],
+    arguments: dict[str, Any],
+) -> bool:
+    """Whether it is new; `flags` are durable, auto_delete and internal. Raises: AmqpError."""
+    owner = node.vhosts[vhost]
+    is_new = name not in owner.exchanges
+    if is_new and (name.startswith("amq.") or not name):
+        raise ApiError(401, "not_authorised", "Access refused.")
+    if kind not in {"direct", "fanout", "topic", "headers"}:
+        raise bad_request(f"unknown exchange type '{kind}'")
+    durable, auto_delete, internal = flags
+    owner.declare_exchange(
+        ExchangeDeclaration(
+            name=name,
+            type=kind,
+            durable=durable,
+            auto_delete=auto_delete,
+            internal=internal,
+            arguments=from_json(arguments),
+        )
+    )
+    staged(node)
+    return is_new
+
+
+def delete_exchange(node: Any, vhost: str, name: str, if_unused: bool) -> None:
+    """Delete one of the user's exchanges. Raises: ApiError, AmqpError."""
+    if not name or name.startswith("amq."):
+        raise ApiError(401, "not_authorised", "Access refused.")
+    owner = node.vhosts[vhost]
+    owner.delete_exchange(owner.exchanges[name], if_unused=if_unused)
+    staged(node)
+
+
+def bind(
+    node: Any,
+    vhost: str,
+    source: str,
+    destination: tuple[str, str],
+    key: str,
+    arguments: dict[str, Any],
+) -> None:
+    """Bind; `destination` is (kind, name). Raises: AmqpError."""
+    kind, name = destination
+    edge = Edge(
+        source,
+        "queue" if kind == "queue" else "exchange",
+        name,
+        key.encode("utf-8", "surrogateescape"),
+        from_json(arguments),
+    )
+    node.vhosts[vhost].bind(edge)
+    staged(node)
+
+
+def unbind(node: Any, vhost: str, binding: Any) -> None:
+    """Remove a binding that `inspect.find_binding` found."""
+    node.vhosts[vhost].unbind(
+        Edge(
+            binding.source.name,
+            binding.destination_kind,
+            binding.destination.name,
+            binding.routing_key,
+            binding.arguments,
+        ),
+        # An exclusive queue's owner may do so over AMQP; an administrator may here.
+        getattr(binding.destination, "exclusive_owner", None),
+    )
+    staged(node)

@@ -1,0 +1,111 @@
+"""Users and what they may do: logins, permissions, topic permissions, limits.
+
+Owns no state. A user who goes takes all permissions and connections along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker import inspect
+from broker.auth import (
+    ALGORITHMS,
+    SALT_SIZE,
+    Permission,
+    TopicPermission,
+    algorithm_of,
+    hash_password,
+)
+from broker.parameter_rules import user_limits
+from broker.pattern import BadPattern, compile_pattern
+from management.commands.commit import staged
+from management.commands.sessions import close_sessions
+from management.reply import Call, bad_request
+
+
+def authenticate(node: Any, name: str, password: str, *, is_loopback: bool = True) -> Any:
+    """The user. Raises: LoginRefused."""
+    return node.auth.authenticate(name, password, is_loopback=is_loopback)
+
+
+def require(call: Call, vhost: str, access: str, kind: str, name: str) -> None:
+    """The AMQP permission of the caller; burrowctl has every one. Raises: AccessRefused."""
+    if call.caller.is_trusted:
+        return
+    call.node.auth.check(call.node.auth.users[call.caller.name], vhost, access, kind, name)
+
+
+def hash_of(node: Any, password: str) -> str:
+    """The hash of a password as definitions carry it."""
+    return hash_password(password, node.entropy.token(SALT_SIZE))
+
+
+def put_user(
+    node: Any,
+    name: str,
+    password: str | None,
+    password_hash: str | None,
+    tags: list[str],
+    algorithm: str | None = None,
+) -> bool:
+    """Make or change a user; whether it is new. Neither password nor hash: no password logs in. Raises: ApiError."""
+    is_new = name not in node.auth.users
+    if password:
+        node.auth.set_password(name, password)
+        node.auth.set_tags(name, tuple(tags))
+    else:
+        password_hash = password_hash or ""
+        try:
+            algorithm = algorithm or algorithm_of(password_hash)
+        except ValueError as error:
+            raise bad_request(["not_base64", password_hash]) from error
+        if algorithm not in ALGORITHMS:
+            raise bad_request(["unknown_hashing_algorithm", algorithm])
+        node.auth.put_user(name, password_hash, tuple(tags), algorithm)
+    staged(node)
+    return is_new
+
+
+def delete_user(node: Any, name: str) -> None:
+    """Remove a user with all permissions; the user's connections are closed."""
+    node.auth.delete_user(name)
+    chosen = [session for session in node.sessions if inspect.user_name(session) == name]
+    close_sessions(chosen, f"user '{name}' is deleted")
+    staged(node)
+
+
+def set_user_limits(node: Any, user: str, limits: Any) -> None:
+    """Replace a user's limits. Raises: RefusedValue."""
+    node.auth.set_limits(user, user_limits(limits))
+    staged(node)
+
+
+def put_permission(node: Any, vhost: str, user: str, patterns: list[str]) -> None:
+    """Say what a user may do in a vhost: configure, write, read. Raises: BadPattern."""
+    configure, write, read = patterns
+    node.auth.set_permission(vhost, user, Permission(configure=configure, write=write, read=read))
+    staged(node)
+
+
+def delete_permission(node: Any, vhost: str, user: str) -> None:
+    """Take a user's access to a vhost."""
+    node.auth.clear_permission(vhost, user)
+    staged(node)
+
+
+def put_topic_permission(node: Any, vhost: str, user: str, exchange: str, keys: list[str]) -> None:
+    """Say which routing keys a user may write and read with an exchange. Raises: ApiError."""
+    write, read = keys
+    for pattern in keys:
+        try:
+            compile_pattern(pattern)
+        except BadPattern as error:
+            raise bad_request(["invalid_regexp", pattern, [str(error), error.place]]) from error
+    node.auth.set_topic_permission(vhost, user, exchange, TopicPermission(write=write, read=read))
+    staged(node)
+
+
+def delete_topic_permission(node: Any, vhost: str, user: str, exchange: str | None) -> None:
+    """Remove a user's topic permissions in a vhost, all or those of one exchange."""
+    node.auth.clear_topic_permissions(vhost, user, exchange)
+    staged(node)

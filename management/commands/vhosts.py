@@ -1,0 +1,65 @@
+"""Virtual hosts: made, described, traced, and deleted with all that is in them.
+
+Owns no state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker import inspect, parameters
+from broker.definitions import create_vhost, put_vhost
+from broker.resource import row_key
+from broker.trace import Tracer
+from management.commands.commit import staged
+from management.commands.sessions import close_sessions
+from management.commands.users import put_permission
+
+
+def add_vhost(node: Any, name: str, creator: str | None) -> None:
+    """Make a vhost; its creator may do everything in it."""
+    create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions)
+    if creator is not None:
+        put_permission(node, name, creator, [".*", ".*", ".*"])
+    staged(node)
+
+
+def delete_vhost(node: Any, name: str) -> None:
+    """Delete a vhost with everything in it; its connections are closed."""
+    close_sessions(inspect.each_session(node, name), f"vhost '{name}' is deleted")
+    owner = node.vhosts.pop(name)
+    for queue in list(owner.queues.values()):
+        owner.delete_queue(queue)
+    for exchange in [each for each in owner.exchanges.values() if each.name]:
+        owner.delete_exchange(exchange)
+    parameters.forget_vhost(owner)
+    node.auth.delete_vhost(name)
+    node.engine.definitions.delete("vhost", row_key(name))
+    node.engine.delete_vhost(name)
+    staged(node)
+
+
+def describe_vhost(
+    node: Any,
+    name: str,
+    description: str | None,
+    tags: list[str] | None,
+    queue_type: str | None = None,
+) -> None:
+    """Change a vhost's metadata; None keeps what there is."""
+    owner = node.vhosts[name]
+    if queue_type is not None:
+        owner.default_queue_type = queue_type
+    if description is not None:
+        owner.description = description
+    if tags is not None:
+        owner.tags = tags
+    put_vhost(owner, node.engine.definitions)
+    staged(node)
+
+
+def set_tracing(node: Any, name: str, is_on: bool) -> None:
+    """Turn the firehose of a vhost on or off; not kept over a restart, as in RabbitMQ."""
+    owner = node.vhosts[name]
+    if is_on != (owner.tracer is not None):
+        owner.tracer = Tracer(owner, node.name, node.turn) if is_on else None

@@ -1,0 +1,24 @@
+"""Logins since the start; hashes."""
+
+from __future__ import annotations
+
+import base64
+
+from broker.auth import User, password_fits
+from tests.support.served import Served
+
+
+def test_attempts(served: Served) -> None:
+    name = served.node.name
+    assert served.get(f"/api/auth/attempts/{name}")[0]["auth_attempts"] == 0
+    assert served.get(f"/api/auth/attempts/{name}/source") == []
+    assert served.api("GET", "/api/auth/attempts/other").status == 404
+
+
+def test_a_hash_fits_its_password(served: Served) -> None:
+    for answer in (
+        served.get("/api/auth/hash_password/s%C3%A9sam"),
+        served.api("POST", "/api/burrowmq/hash-password", {"password": "s\xe9sam"}).body,
+    ):
+        assert len(base64.b64decode(answer["ok"])) == 36
+        assert password_fits(User(name="u", password_hash=answer["ok"]), "s\xe9sam")

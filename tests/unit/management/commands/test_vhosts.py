@@ -1,0 +1,15 @@
+"""Virtual hosts go with what is in them."""
+
+from __future__ import annotations
+
+from management.commands import vhosts
+from tests.support.fake_node import small_world
+
+
+def test_deleting_a_vhost_closes_its_connections() -> None:
+    node = small_world()
+    (session,) = node.sessions
+    vhosts.delete_vhost(node, "/")
+    assert session.closed_with
+    assert node.vhosts == {}
+    assert node.auth.permissions == {}
