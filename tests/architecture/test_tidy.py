@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -276,3 +277,12 @@ def test_no_dead_module() -> None:
         if path.name != "__init__.py" and dotted not in imported | started:
             offences.append(name(path))
     refuse(offences, "nothing imports it: wire it in or remove it")
+
+
+def test_every_package_is_installed() -> None:
+    listed = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    )
+    found = {".".join(path.parent.relative_to(ROOT).parts) for path in modules()}
+    offences = sorted(found ^ listed)
+    refuse(offences, "list the package in [tool.setuptools] of pyproject.toml, or take it out")
