@@ -1,4 +1,4 @@
-"""The interpreted hot codec: octets to runs, tuned for CPython (runs to deliveries: _message_py).
+"""The interpreted hot codec: octets to runs (_run_py), tuned for CPython (runs to deliveries: _message_py).
 
 The twin of _codec_c (same names, same events, one contract suite); codec.py chooses. What it is tuned
 by: the last publish's method frame is compared whole, and when the content header repeats too, method
@@ -13,17 +13,15 @@ Invariants: feed never raises for what a peer sends; a publish that is in any wa
 as plain Frames, so that content.py finds the exact error; the channel number inside a message's raw
 octets is the publisher's; nothing returned refers to the read buffer.
 
-One module of this length, because it is read beside its twin, step by step.
-
 Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6; frame-size slack of 8 octets as in RabbitMQ's rabbit_reader.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final
 
+from protocol._header_py import header_flags, walk_properties
 from protocol._message_py import (
     Message,
     encode_ack,
@@ -36,22 +34,17 @@ from protocol._message_py import (
     split_exrk,
     take,
 )
+from protocol._run_py import AckRun, BadFrame, CodecEvent, Frame, PublishRun
 from protocol.constants import (
     FRAME_END,
     IMMEDIATE,
     MANDATORY,
-    MAYBE_CC,
     PERSISTENT,
-    PROP_DELIVERY_MODE,
-    PROP_HEADERS,
-    PROP_PRIORITY,
-    PROP_TIMESTAMP,
     PROP_UNKNOWN,
     WAIT_BODY_MAX,
     WAIT_BUFFER_MAX,
     WAIT_FRAMES_MAX,
 )
-from protocol.table import MalformedTable, decode_table_at
 
 __all__ = [
     "NAME",
@@ -86,66 +79,6 @@ _CONTENT_CLASS: Final = 60 << 16
 _RUN_FLAGS: Final = PERSISTENT | MANDATORY | IMMEDIATE
 _WAIT: Final = 0
 _SLOW: Final = -1
-
-# What a property is made of: a short string, the octet that makes a message persistent, a table, or
-# that many octets.
-_STEP_SHORTSTR, _STEP_DELIVERY_MODE, _STEP_TABLE = 0, -1, -2
-
-
-class PublishRun:
-    """Consecutive publishes on one channel with equal exrk and PERSISTENT, MANDATORY, IMMEDIATE bits."""
-
-    __slots__ = ("channel", "exrk", "flags", "messages", "size")
-
-    def __init__(
-        self, channel: int, exrk: bytes, flags: int, messages: list[Message], size: int
-    ) -> None:
-        self.channel = channel
-        self.exrk = exrk
-        self.flags = flags
-        self.messages = messages
-        self.size = size
-
-
-class AckRun:
-    """Consecutive single acks, or one multiple ack (first_tag == last_tag)."""
-
-    __slots__ = ("channel", "first_tag", "last_tag", "multiple")
-
-    def __init__(self, channel: int, first_tag: int, last_tag: int, multiple: bool) -> None:
-        self.channel = channel
-        self.first_tag = first_tag
-        self.last_tag = last_tag
-        self.multiple = multiple
-
-
-class Frame:
-    """Any other whole frame, its end octet checked."""
-
-    __slots__ = ("channel", "payload", "type")
-
-    def __init__(self, frame_type: int, channel: int, payload: bytes) -> None:
-        self.type = frame_type
-        self.channel = channel
-        self.payload = payload
-
-
-class BadFrame:
-    """The last event there is: a frame larger than frame_max (its payload unread) or with a bad end."""
-
-    __slots__ = ("channel", "payload", "too_large", "type", "value")
-
-    def __init__(
-        self, frame_type: int, channel: int, payload: bytes, too_large: bool, value: int
-    ) -> None:
-        self.type = frame_type
-        self.channel = channel
-        self.payload = payload
-        self.too_large = too_large
-        self.value = value
-
-
-CodecEvent: TypeAlias = PublishRun | AckRun | Frame | BadFrame
 
 
 class HotCodec:
@@ -314,7 +247,7 @@ class HotCodec:
                     break
                 flags = known_flags
             else:
-                flags = _walk_properties(properties, flags) | bits
+                flags = walk_properties(properties, flags) | bits
                 if flags < 0 or (flags ^ known_flags) & PERSISTENT:
                     break
                 known, known_flags = properties, flags
@@ -372,7 +305,7 @@ class HotCodec:
         properties = data[header + 21 : body - 1]
         bits = data[header - 2]
         if properties != self._properties or flags != self._flags & 0xFFFF or bits != self._bits:
-            flags = _walk_properties(properties, flags)
+            flags = walk_properties(properties, flags)
             if flags < 0:
                 return _SLOW
             flags |= (MANDATORY if bits & 1 else 0) | (IMMEDIATE if bits & 2 else 0)
@@ -459,53 +392,3 @@ def _is_sound_method(data: bytes, pos: int, end: int) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-@lru_cache(maxsize=256)
-def _steps(flags: int) -> tuple[int, ...]:
-    """The kinds of the properties that a flag word announces, in wire order."""
-    steps = []
-    for bit in range(15, 1, -1):
-        prop = 1 << bit
-        if not flags & prop:
-            continue
-        if prop == PROP_HEADERS:
-            steps.append(_STEP_TABLE)
-        elif prop == PROP_DELIVERY_MODE:
-            steps.append(_STEP_DELIVERY_MODE)
-        elif prop == PROP_PRIORITY:
-            steps.append(1)
-        else:
-            steps.append(8 if prop == PROP_TIMESTAMP else _STEP_SHORTSTR)
-    return tuple(steps)
-
-
-def _walk_properties(octets: bytes, flags: int) -> int:
-    """Return the message flags for a flag word and its properties, -1 when they are malformed."""
-    pos = 0
-    result = flags
-    try:
-        for step in _steps(flags):
-            if step == _STEP_SHORTSTR:
-                pos += 1 + octets[pos]
-            elif step == _STEP_DELIVERY_MODE:
-                if octets[pos] == 2:
-                    result |= PERSISTENT
-                pos += 1
-            elif step == _STEP_TABLE:
-                _, pos = decode_table_at(octets, pos)
-            else:
-                pos += step
-    except (IndexError, MalformedTable):
-        return -1
-    if pos != len(octets):
-        return -1
-    if flags & PROP_HEADERS and (b"\x02CC" in octets or b"\x03BCC" in octets):
-        result |= MAYBE_CC
-    return result
-
-
-def header_flags(payload: bytes) -> int:
-    """The message flags that a content header's payload gives, -1 when its properties are malformed."""
-    flags = payload[12] << 8 | payload[13]
-    return -1 if flags & PROP_UNKNOWN else _walk_properties(payload[14:], flags)

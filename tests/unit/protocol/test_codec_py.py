@@ -1,4 +1,7 @@
-"""How the interpreted codec goes about it; what both codecs do is tests/property/protocol's matter."""
+"""How the interpreted codec goes about it; what both codecs do is tests/property/protocol's matter.
+
+Covers: protocol/_run_py.py
+"""
 
 from __future__ import annotations
 
