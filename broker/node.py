@@ -18,17 +18,17 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from broker import definition_document, definitions, listener, resources
-from broker.acceptor import Acceptor, DoorOptions
+from broker import definition_document, definitions, options, resources
+from broker.acceptor import Acceptor
 from broker.ack_timeout import AckTimeouts
-from broker.admission import Admission, CertificateName
+from broker.admission import Admission
 from broker.alarms import Alarms
-from broker.auth import Auth, Permission
+from broker.auth import Auth
 from broker.data_directory import DataDirectory
 from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
-from broker.monitor import Intervals, Monitor, ResourceLimits
+from broker.monitor import Monitor
 from broker.pacing import Pacing
 from broker.parameters import Parameters
 from broker.product import server_properties
@@ -40,7 +40,7 @@ from broker.republish import Republisher
 from broker.session import Session, SessionContext
 from broker.start_batches import StartBatches
 from broker.transport import AmqpTransport
-from broker.vhost import Vhost, VhostOptions
+from broker.vhost import Vhost
 from broker.wire import Peer
 from config.schema import NodeConfig
 from config.tls import TlsConfig, make_context
@@ -50,10 +50,9 @@ from protocol.connection import ProtocolOptions, ServerConnection
 from storage.engine import Engine
 from storage.errors import StorageError
 from storage.filesystem import OsFileSystem
-from storage.types import RecoveryReport, StoreOptions
+from storage.types import RecoveryReport
 
 SWEEP_S = 1.0
-BALLAST_BYTES = 16 * 1024 * 1024
 STOP_GRACE_S = 3.0
 STORE_FAILED_TEXT = "the store has failed"
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
@@ -78,23 +77,10 @@ class Node:
         self.codec_name = CODEC_NAME
         self.report = RecoveryReport()
         self.alarms = Alarms(observer, self._on_alarm)
-        store = config.store
         self.engine = Engine(
             config.data_dir,
             OsFileSystem(),
-            StoreOptions(
-                confirm=store.confirm,
-                segment_size_limit=store.segment_size_limit_bytes,
-                segment_entry_count=store.segment_entry_count,
-                embed_below=store.embed_below_bytes,
-                journal_entries=store.journal_entry_max,
-                cache_size=store.cache_size_bytes,
-                is_checked=store.check_crc32,
-                store_index=store.index_module,
-                backlog_limit=store.backlog_limit_bytes,
-                open_files=resources.store_files_max(),
-                ballast_bytes=BALLAST_BYTES,
-            ),
+            options.store(config.store, resources.store_files_max()),
             observer,
             load_message,
         )
@@ -140,7 +126,14 @@ class Node:
             self.parameters.put("cluster_name", config.cluster_name)
         self._connect_engine()
         self.engine.start(self._post)
-        self.monitor = self._make_monitor()
+        self.monitor = Monitor(
+            options.limits(config, self.memory_total_bytes),
+            functools.partial(resources.measure, config.data_dir),
+            self.alarms,
+            self.vhosts,
+            self.turn,
+            options.intervals(config.resources),
+        )
         self._start_batches = self._load_start_batches()
         self.turn.touch()
         self._context = SessionContext(
@@ -159,35 +152,24 @@ class Node:
                 self.metrics,
                 self.observer,
                 self.name,
-                CertificateName(
-                    source=config.login.certificate_name,
-                    san_type=config.login.san_type,
-                    san_index=config.login.san_index,
-                ),
+                options.certificate_name(config.login),
             ),
             replies=self._replies_of,
             on_lost=self._forget_session,
             consumer_max_per_channel=config.consumer_max_per_channel,
             write_budget_bytes=config.connection_write_budget_bytes,
         )
-        self._protocol_options = ProtocolOptions(
-            frame_max=config.frame_max,
-            initial_frame_max=config.initial_frame_max,
-            channel_max=config.channel_max,
-            heartbeat_s=config.heartbeat_s,
-            max_message_size=config.max_message_size_bytes,
-            mechanisms=config.login.mechanisms,
-            server_properties=server_properties(self.cluster_name),
-        )
+        self._protocol_options = options.protocol(config, server_properties(self.cluster_name))
         self._ack_timeouts = AckTimeouts(
             self.sessions, self.turn, self.observer, config.consumer_timeout_ms
         )
-        # Without TLS there is no certificate to log in with.
-        without = tuple(name for name in config.login.mechanisms if name != "EXTERNAL")
-        self._plain_protocol_options = replace(self._protocol_options, mechanisms=without)
+        self._plain_protocol_options = options.without_certificates(self._protocol_options)
         self.monitor.start()
         self.acceptor = Acceptor(
-            self._doors(), self._open_session, self.sessions.__len__, self.observer
+            options.doors(config, self.sockets_max),
+            self._open_session,
+            self.sessions.__len__,
+            self.observer,
         )
         await self.acceptor.listen()
         self.turn.watch_lag()
@@ -211,16 +193,7 @@ class Node:
                 self.observer.definition_unusable(row.kind, row.key, row.reason)
         elif self.config.load_definitions is None:
             # RabbitMQ: who brings definitions brings the first user too.
-            first = self.config.first_user
-            seed = definitions.Seed(
-                vhost=first.vhost,
-                user=first.name,
-                password=first.password,
-                tags=first.tags,
-                permission=Permission(
-                    configure=first.configure, write=first.write, read=first.read
-                ),
-            )
+            seed = options.seed(self.config.first_user)
             definitions.seed(seed, self.vhosts, self.auth, self.make_vhost, self.engine.definitions)
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
@@ -243,10 +216,7 @@ class Node:
             self.engine,
             make_queue,
             self.entropy,
-            VhostOptions(
-                default_queue_version=self.config.store.default_version,
-                default_queue_type=self.config.default_queue_type or "",
-            ),
+            options.vhost(self.config),
         )
         vhost.direct_reply = self._replies_of(vhost).find
         context = QueueContext(
@@ -283,63 +253,18 @@ class Node:
         batches.load(queue for vhost in self.vhosts.values() for queue in vhost.queues.values())
         return batches
 
-    def _doors(self) -> DoorOptions:
-        config, tcp = self.config, self.config.tcp
-        return DoorOptions(
-            tcp=config.listeners,
-            tls=config.tls_listeners,
-            sockets=listener.SocketOptions(
-                backlog=tcp.backlog,
-                sndbuf_bytes=tcp.sndbuf_bytes,
-                recbuf_bytes=tcp.recbuf_bytes,
-                keepalive=tcp.keepalive,
-            ),
-            is_nodelay=tcp.nodelay,
-            is_linger=tcp.linger_on,
-            handshake_timeout_s=config.handshake_timeout_ms / 1000,
-            tls_handshake_timeout_s=config.tls_handshake_timeout_ms / 1000,
-            context=make_context(config.tls) if config.tls_listeners else None,
-            certificate_depth=config.tls.depth,
-            sockets_max=self.sockets_max,
-        )
-
     @staticmethod
     def tls_context(options: TlsConfig) -> ssl.SSLContext:
         """What management's TLS listeners are made with."""
         return make_context(options)
 
     def _open_session(self, peer: Peer) -> Session:
-        options = self._protocol_options
-        if peer.tls is None and "EXTERNAL" in options.mechanisms:
-            options = self._plain_protocol_options
-        session = Session(self._context, ServerConnection(options), peer)
+        is_plain = peer.tls is None
+        wanted = self._plain_protocol_options if is_plain else self._protocol_options
+        session = Session(self._context, ServerConnection(wanted), peer)
         self.sessions.add(session)
         self.observer.connection_accepted(session.name)
         return session
-
-    def _make_monitor(self) -> Monitor:
-        config, wanted = self.config, self.config.resources
-        is_cached = config.store.default_mode == "cached"
-        disk_free_bytes = wanted.disk_absolute_bytes
-        if wanted.disk_relative is not None:
-            disk_free_bytes = int(self.memory_total_bytes * wanted.disk_relative)
-        limits = ResourceLimits(
-            memory_bytes=1,
-            disk_free_bytes=disk_free_bytes,
-            paging_above_bytes=1 if is_cached else None,
-            memory_total_bytes=self.memory_total_bytes,
-        )
-        if wanted.memory_absolute_bytes is None:
-            limits.set_memory(relative=wanted.memory_relative)
-        else:
-            limits.set_memory(absolute_bytes=wanted.memory_absolute_bytes)
-        if is_cached:
-            limits.paging_above_bytes = int(limits.memory_bytes * wanted.paging_ratio)
-        measure = functools.partial(resources.measure, config.data_dir)
-        intervals = Intervals(
-            memory_s=wanted.memory_interval_ms / 1000, disk_s=wanted.disk_interval_ms / 1000
-        )
-        return Monitor(limits, measure, self.alarms, self.vhosts, self.turn, intervals)
 
     def _check_provision(self) -> None:
         """Refuse to start with less than it takes. Raises Underprovisioned."""

@@ -1,0 +1,138 @@
+"""The configuration as each part of the node is given it: one function for each part's own frozen options.
+
+So no part below the node knows the configuration's shape, and a key that moves is one edit here. Owns no state; called
+by the node while it is built. Units change here where a part counts in others (milliseconds to seconds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from broker.acceptor import DoorOptions
+from broker.admission import CertificateName
+from broker.auth import Permission
+from broker.definitions import Seed
+from broker.listener import SocketOptions
+from broker.monitor import Intervals, ResourceLimits
+from broker.vhost import VhostOptions
+from config.schema import FirstUserConfig, LoginConfig, NodeConfig, ResourceConfig
+from config.store import StoreConfig
+from config.tls import make_context
+from protocol.connection import ProtocolOptions
+from storage.types import StoreOptions
+
+BALLAST_BYTES = 16 * 1024 * 1024
+
+
+def store(config: StoreConfig, open_files: int) -> StoreOptions:
+    """The storage engine's; `open_files` is what the process may spare for it."""
+    return StoreOptions(
+        confirm=config.confirm,
+        segment_size_limit=config.segment_size_limit_bytes,
+        segment_entry_count=config.segment_entry_count,
+        embed_below=config.embed_below_bytes,
+        journal_entries=config.journal_entry_max,
+        cache_size=config.cache_size_bytes,
+        is_checked=config.check_crc32,
+        store_index=config.index_module,
+        backlog_limit=config.backlog_limit_bytes,
+        open_files=open_files,
+        ballast_bytes=BALLAST_BYTES,
+    )
+
+
+def protocol(config: NodeConfig, server_properties: dict[str, Any]) -> ProtocolOptions:
+    """What a connection with TLS is offered."""
+    return ProtocolOptions(
+        frame_max=config.frame_max,
+        initial_frame_max=config.initial_frame_max,
+        channel_max=config.channel_max,
+        heartbeat_s=config.heartbeat_s,
+        max_message_size=config.max_message_size_bytes,
+        mechanisms=config.login.mechanisms,
+        server_properties=server_properties,
+    )
+
+
+def without_certificates(offered: ProtocolOptions) -> ProtocolOptions:
+    """What a connection without TLS is offered: there is no certificate to log in with."""
+    mechanisms = tuple(name for name in offered.mechanisms if name != "EXTERNAL")
+    return replace(offered, mechanisms=mechanisms)
+
+
+def certificate_name(config: LoginConfig) -> CertificateName:
+    """Which part of a certificate is the user's name."""
+    return CertificateName(
+        source=config.certificate_name, san_type=config.san_type, san_index=config.san_index
+    )
+
+
+def vhost(config: NodeConfig) -> VhostOptions:
+    """What a virtual host's queues are when their declarations do not say."""
+    return VhostOptions(
+        default_queue_version=config.store.default_version,
+        default_queue_type=config.default_queue_type or "",
+    )
+
+
+def seed(first: FirstUserConfig) -> Seed:
+    """What an empty data directory begins with."""
+    return Seed(
+        vhost=first.vhost,
+        user=first.name,
+        password=first.password,
+        tags=first.tags,
+        permission=Permission(configure=first.configure, write=first.write, read=first.read),
+    )
+
+
+def doors(config: NodeConfig, sockets_max: int) -> DoorOptions:
+    """The AMQP listeners'. Raises: BadTls."""
+    tcp = config.tcp
+    return DoorOptions(
+        tcp=config.listeners,
+        tls=config.tls_listeners,
+        sockets=SocketOptions(
+            backlog=tcp.backlog,
+            sndbuf_bytes=tcp.sndbuf_bytes,
+            recbuf_bytes=tcp.recbuf_bytes,
+            keepalive=tcp.keepalive,
+        ),
+        is_nodelay=tcp.nodelay,
+        is_linger=tcp.linger_on,
+        handshake_timeout_s=config.handshake_timeout_ms / 1000,
+        tls_handshake_timeout_s=config.tls_handshake_timeout_ms / 1000,
+        context=make_context(config.tls) if config.tls_listeners else None,
+        certificate_depth=config.tls.depth,
+        sockets_max=sockets_max,
+    )
+
+
+def limits(config: NodeConfig, memory_total_bytes: int) -> ResourceLimits:
+    """Where the alarms begin, and paging for queues in `cached` mode."""
+    wanted = config.resources
+    is_cached = config.store.default_mode == "cached"
+    disk_free_bytes = wanted.disk_absolute_bytes
+    if wanted.disk_relative is not None:
+        disk_free_bytes = int(memory_total_bytes * wanted.disk_relative)
+    found = ResourceLimits(
+        memory_bytes=1,
+        disk_free_bytes=disk_free_bytes,
+        paging_above_bytes=1 if is_cached else None,
+        memory_total_bytes=memory_total_bytes,
+    )
+    if wanted.memory_absolute_bytes is None:
+        found.set_memory(relative=wanted.memory_relative)
+    else:
+        found.set_memory(absolute_bytes=wanted.memory_absolute_bytes)
+    if is_cached:
+        found.paging_above_bytes = int(found.memory_bytes * wanted.paging_ratio)
+    return found
+
+
+def intervals(config: ResourceConfig) -> Intervals:
+    """How often memory and disk are looked at."""
+    return Intervals(
+        memory_s=config.memory_interval_ms / 1000, disk_s=config.disk_interval_ms / 1000
+    )
