@@ -25,27 +25,28 @@ DISK_INTERVAL_MIN_S = 0.1
 
 @dataclass(slots=True, kw_only=True)
 class ResourceLimits:
-    """Where alarms go on; `paging_above_bytes` of None: queues never page out for want of memory.
+    """Where alarms go on; `paging_ratio` of None: queues never page out for want of memory.
 
     `memory_relative` is the share of `memory_total_bytes` that the operator asked for, None for a number of bytes.
     """
 
     memory_bytes: int
     disk_free_bytes: int
-    paging_above_bytes: int | None
+    paging_ratio: float | None
     memory_relative: float | None = None
     memory_total_bytes: int = 0
 
+    @property
+    def paging_above_bytes(self) -> int | None:
+        """Above which use queues page out; it moves with the watermark."""
+        return None if self.paging_ratio is None else int(self.memory_bytes * self.paging_ratio)
+
     def set_memory(self, *, relative: float | None = None, absolute_bytes: int = 0) -> None:
         """Take a share of the memory there is, or a number of bytes, as the new watermark."""
-        before = self.memory_bytes
         self.memory_relative = relative
         self.memory_bytes = (
             absolute_bytes if relative is None else int(self.memory_total_bytes * relative)
         )
-        if self.paging_above_bytes is not None:
-            ratio = self.paging_above_bytes / before if before else 0.5
-            self.paging_above_bytes = int(self.memory_bytes * ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,23 +112,20 @@ def doors(config: NodeConfig, sockets_max: int) -> DoorOptions:
 def limits(config: NodeConfig, memory_total_bytes: int) -> ResourceLimits:
     """Where the alarms begin, and paging for queues in `cached` mode."""
     wanted = config.resources
-    is_cached = config.store.default_mode == "cached"
+    memory_bytes, relative = wanted.memory_absolute_bytes, None
+    if memory_bytes is None:
+        relative = wanted.memory_relative
+        memory_bytes = int(memory_total_bytes * relative)
     disk_free_bytes = wanted.disk_absolute_bytes
     if wanted.disk_relative is not None:
         disk_free_bytes = int(memory_total_bytes * wanted.disk_relative)
-    found = ResourceLimits(
-        memory_bytes=1,
+    return ResourceLimits(
+        memory_bytes=memory_bytes,
         disk_free_bytes=disk_free_bytes,
-        paging_above_bytes=1 if is_cached else None,
+        paging_ratio=wanted.paging_ratio if config.store.default_mode == "cached" else None,
+        memory_relative=relative,
         memory_total_bytes=memory_total_bytes,
     )
-    if wanted.memory_absolute_bytes is None:
-        found.set_memory(relative=wanted.memory_relative)
-    else:
-        found.set_memory(absolute_bytes=wanted.memory_absolute_bytes)
-    if is_cached:
-        found.paging_above_bytes = int(found.memory_bytes * wanted.paging_ratio)
-    return found
 
 
 def intervals(config: ResourceConfig) -> Intervals:

@@ -292,7 +292,7 @@ class FakeMonitor:
         self.limits = ResourceLimits(
             memory_bytes=400_000_000,
             disk_free_bytes=50_000_000,
-            paging_above_bytes=None,
+            paging_ratio=None,
             memory_relative=0.4,
             memory_total_bytes=1_000_000_000,
         )

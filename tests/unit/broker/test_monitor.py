@@ -12,12 +12,10 @@ from tests.support.wire_client import publish_bytes
 
 
 class World:
-    def __init__(self, *, paging_above: int | None = 50) -> None:
+    def __init__(self, *, paging_ratio: float | None = 0.5) -> None:
         self.bench = BrokerBench(default_mode="cached")
         self.now = Measurement(rss_bytes=0, disk_free_bytes=1000)
-        limits = ResourceLimits(
-            memory_bytes=100, disk_free_bytes=500, paging_above_bytes=paging_above
-        )
+        limits = ResourceLimits(memory_bytes=100, disk_free_bytes=500, paging_ratio=paging_ratio)
         self.monitor = Monitor(
             limits,
             lambda: self.now,
@@ -62,13 +60,13 @@ def test_queues_page_out_while_memory_is_short():
 
 
 def test_bounded_queues_have_no_paging_threshold():
-    world = World(paging_above=None)
+    world = World(paging_ratio=None)
     world.look(1 << 40)
     assert not world.monitor.is_paging
 
 
 def limits(**more):
-    given = {"memory_bytes": 400, "disk_free_bytes": 1, "paging_above_bytes": 200}
+    given = {"memory_bytes": 400, "disk_free_bytes": 1, "paging_ratio": 0.5}
     return ResourceLimits(**given, memory_relative=0.4, memory_total_bytes=1000, **more)
 
 
