@@ -10,8 +10,8 @@ exchanges, bindings or sockets: dead letters leave through `QueueContext.republi
 `consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
 limits); `_is_plain` says in one test that none is.
 
-Longer than most modules because it is one object's whole surface: order is `backlog`'s, turns are `dispatch`'s, limits,
-expiry and rate have modules of their own; the counts stay with the methods that change them.
+Longer than most modules because it is one object's whole surface: order is `backlog`'s, turns are `dispatch`'s; limits,
+expiry, getters, rate, the lease and idle buffers have modules of their own; the counts stay with what changes them.
 
 Sources: rabbit_amqqueue_process, rabbit_variable_queue; the classic queue guide of RabbitMQ.
 """
@@ -23,11 +23,13 @@ from collections.abc import Callable, Sequence
 
 from broker.clock import Timer
 from broker.metrics import QueueMetrics
-from broker.queue import dispatch, expiry, limits
+from broker.queue import dispatch, expiry, getters, idle, limits
 from broker.queue.backlog import Backlog
 from broker.queue.batch import DURABLE, TRANSIENT, Batch, Kind, Returned, body_bytes
 from broker.queue.consumer import Consumer, Consumers
 from broker.queue.context import QueueContext
+from broker.queue.getters import Getter
+from broker.queue.lease import Lease
 from broker.queue.outcome import ACCEPTED, PENDING, Rejected
 from broker.queue.rate import RAM_LIMIT, ConsumptionRate
 from broker.queue.settings import Settings
@@ -43,7 +45,6 @@ START_BATCH_BYTES = 64 << 20
 LOAD_BYTES = 1 << 20
 RAM_BYTES = 16 << 20
 """Body bytes in RAM above which what is published to a bounded queue goes to disk, and what comes back to it too."""
-IDLE_S = 0.5
 NO_LIMIT = 1 << 62
 
 
@@ -84,11 +85,11 @@ class Queue:
         self.is_paging = False
         self.was_used = False
         self.rate = ConsumptionRate(context.scheduler)
-        self._taken_before = 0
-        self._getters: deque[Callable[[Backlog | None, Batch | None], None]] = deque()
+        self.taken_before = 0
+        self.getters: deque[Getter] = deque()
         self._after_pump: list[Callable[[], None]] = []
-        self._lease: Timer | None = None
-        self._idle: Timer | None = None
+        self._lease = Lease(context.scheduler, lambda: context.on_unused(self))
+        self.idle_timer: Timer | None = None
         self.expiry_timer: Timer | None = None
         self.expiry_due_ms = 0
         self.apply_settings(settings)
@@ -185,9 +186,9 @@ class Queue:
         if is_durable:
             kind = DURABLE
             self.stored(len(messages), size)
-        if backlog.disk_count or self._is_lazy or self.is_paging:
+        if backlog.disk_count or self.is_lazy or self.is_paging:
             room = 0
-        elif self._is_cached:
+        elif self.is_cached:
             room = NO_LIMIT
         elif backlog.ram_bytes > RAM_BYTES:
             room = 0
@@ -210,8 +211,8 @@ class Queue:
 
     def pump(self) -> None:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
-        if self._getters:
-            self._serve_getters()
+        if self.getters:
+            getters.serve(self)
         dispatch.serve(self)
         if self._after_pump:
             waiting, self._after_pump = self._after_pump, []
@@ -253,36 +254,12 @@ class Queue:
         if not self._is_plain:
             limits.enforce(self)
         self.context.scheduler.queue_dirty(self)
-        self._watch_idle()
+        idle.watch(self)
 
-    def get(self, on_batch: Callable[[Backlog | None, Batch | None], None]) -> None:
+    def get(self, on_batch: Getter) -> None:
         """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn."""
-        self._getters.append(on_batch)
-        self._serve_getters()
-
-    def _serve_getters(self) -> None:
-        while self._getters:
-            backlog = self.head_level()
-            if backlog is None:
-                self._getters.popleft()(None, None)
-                continue
-            if self._must_see_behind(backlog) and self.load(backlog, 2):
-                return
-            batch = backlog.take(1, 1)
-            if batch is None:
-                if self.load(backlog, 1):
-                    return
-                continue
-            self.rate.note(1)
-            if self.has_expiries:
-                expiry.drop_expired(
-                    self
-                )  # the count in get-ok is without what came to the head and is due
-            self._getters.popleft()(backlog, batch)
-
-    def _must_see_behind(self, backlog: Backlog) -> bool:
-        """Whether a get would leave a head that may have expired on disk, where its deadline is not seen."""
-        return backlog.has_expiries and backlog.ram_count == 1 and backlog.disk_count > 0
+        self.getters.append(on_batch)
+        getters.serve(self)
 
     def delivered(self, consumer_no_ack: bool, backlog: Backlog, batch: Batch) -> None:
         """Account for a batch that was sent (to a consumer or by basic.get) with or without an ack to come."""
@@ -348,11 +325,11 @@ class Queue:
 
     def _bound_returned(self, backlog: Backlog) -> None:
         """What a greedy consumer gives back does not all stay in RAM; cached mode waits until memory is short."""
-        if self._is_cached and not (self._is_lazy or self.is_paging):
+        if self.is_cached and not (self.is_lazy or self.is_paging):
             return
         if len(backlog.returned) > 2 * RAM_LIMIT or backlog.returned_bytes > RAM_BYTES:
             backlog.park(RAM_LIMIT, LOAD_BYTES)
-        self._watch_idle()
+        idle.watch(self)
 
     def put_back(self, backlog: Backlog, batch: Batch) -> None:
         """Return a batch that was taken but could not be sent: nobody has seen it."""
@@ -375,7 +352,7 @@ class Queue:
         self.persistent_count = self.unacked_persistent_count
         self.persistent_bytes = self.unacked_persistent_bytes
         count = sum(level.purge() for level in self.levels)
-        self._wake_waiting()
+        self.wake_waiting()
         return count
 
     # -- consumers ----------------------------------------------------------------------------------------------
@@ -386,7 +363,7 @@ class Queue:
         self.was_used = True
         if consumer.exclusive:
             self.exclusive_consumer = consumer
-        self._stop_lease()
+        self._lease.stop()
         self.context.scheduler.queue_dirty(self)
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -398,7 +375,7 @@ class Queue:
         if self.is_deleted:
             return
         if not len(self.consumers):
-            self._watch_idle()
+            idle.watch(self)
             if self.auto_delete:
                 self.context.on_unused(self)
                 return
@@ -416,8 +393,8 @@ class Queue:
     def apply_settings(self, settings: Settings) -> None:
         """Put new effective settings (arguments and policy) in force, on what is queued too where RabbitMQ does."""
         self.settings = settings
-        self._is_lazy = settings.mode == "lazy"
-        self._is_cached = self.context.options.default_mode == "cached"
+        self.is_lazy = settings.mode == "lazy"
+        self.is_cached = self.context.options.default_mode == "cached"
         self._is_plain = not (
             settings.max_length is not None
             or settings.max_length_bytes is not None
@@ -434,52 +411,17 @@ class Queue:
 
     def touch(self) -> None:
         """Restart the x-expires lease (declare, basic.get, the last consumer left)."""
-        self._stop_lease()
-        if self.settings.expires_ms is not None and not len(self.consumers):
-            self._lease = self.context.scheduler.call_later(
-                self.settings.expires_ms / 1000, lambda: self.context.on_unused(self)
-            )
-
-    def _stop_lease(self) -> None:
-        if self._lease is not None:
-            self._lease.cancel()
-            self._lease = None
-
-    def _watch_idle(self) -> None:
-        if self._idle is None and (self._is_lazy or not self._is_cached):
-            self._idle = self.context.scheduler.call_later(IDLE_S, self._drop_buffers)
-
-    def _drop_buffers(self) -> None:
-        """Nobody takes messages any more: what was loaded ahead, or came back, goes back to being on disk only.
-
-        A start batch stays. A queue in default mode waits until its last consumer has left.
-        """
-        self._idle = None
-        if self.is_deleted:
-            return
-        counts = self.metrics
-        taken = counts.deliver + counts.deliver_no_ack + counts.get + counts.get_no_ack
-        if self.consumers.open_count or taken != self._taken_before:
-            self._taken_before = taken
-            if self._is_lazy or not len(self.consumers):
-                self._watch_idle()
-            return
-        if self._is_lazy or not len(self.consumers):
-            for level in self.levels:
-                if not level.is_batch_left:
-                    level.page_out()
-            self.context.scheduler.touch()
-            self._wake_waiting()
+        self._lease.renew(None if len(self.consumers) else self.settings.expires_ms)
 
     def page_out(self) -> int:
         """Move ready messages to disk (memory pressure, or default to lazy); returns how many moved."""
         count = sum(level.page_out() for level in self.levels)
-        self._wake_waiting()
+        self.wake_waiting()
         return count
 
-    def _wake_waiting(self) -> None:
+    def wake_waiting(self) -> None:
         """The read that a basic.get or a cancel waits for may have become void: look again at the end of the turn."""
-        if self._getters or self._after_pump:
+        if self.getters or self._after_pump:
             self.context.scheduler.queue_dirty(self)
 
     def recover(self, is_known: Callable[[str], bool]) -> None:
@@ -528,15 +470,15 @@ class Queue:
         """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""
         self.is_deleted = True
         self.context.metrics.queues_deleted += 1
-        self._stop_lease()
-        for timer in (self._idle, self.expiry_timer):
+        self._lease.stop()
+        for timer in (self.idle_timer, self.expiry_timer):
             if timer is not None:
                 timer.cancel()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
             consumer.outlet.consumer_cancelled(consumer)
-        while self._getters:
-            self._getters.popleft()(None, None)
+        while self.getters:
+            self.getters.popleft()(None, None)
         waiting, self._after_pump = self._after_pump, []
         for callback in waiting:
             callback()

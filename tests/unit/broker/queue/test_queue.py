@@ -213,28 +213,6 @@ def test_messages_expire_at_the_head_when_their_time_comes(queue_mode):
     assert bench.queue.ready_count == 0
 
 
-def test_a_short_expiration_behind_a_long_one_waits_for_the_head():
-    bench = QueueBench(dead_letter_exchange="dlx", mode="cached")
-    bench.publish(message(b"long", expiration="10000"), message(b"short", expiration="10"))
-    bench.scheduler.advance(100)
-    assert bench.queue.ready_count == 2
-    assert bench.get() == b"long"
-    assert bench.get() is None
-    assert bench.dead == [("expired", b"short")]
-
-
-@pytest.mark.parametrize("mode", ["cached", "bounded", "lazy"])
-def test_the_count_left_by_a_get_is_without_what_has_expired_behind_it(mode):
-    bench = QueueBench(mode=mode)
-    bench.publish(message(b"long", expiration="10000"), message(b"short", expiration="10"))
-    bench.settle()
-    bench.scheduler.advance(100)
-    left = []
-    bench.queue.get(lambda backlog, batch: left.append(bench.queue.ready_count))
-    bench.settle()
-    assert left == [0]
-
-
 def test_ttl_zero_is_delivered_now_or_never():
     bench = QueueBench(message_ttl_ms=0)
     bench.publish(message(b"lost"))
@@ -264,29 +242,18 @@ def test_drop_head_in_a_priority_queue_takes_the_highest_level():
     assert bench.drain() == [b"lo1", b"lo2"]
 
 
-def test_the_lease_ends_an_unused_queue():
-    bench = QueueBench(expires_ms=100)
-    bench.scheduler.advance(60)
-    bench.queue.touch()
-    bench.scheduler.advance(60)
-    assert bench.unused == []
-    bench.consume()
-    bench.scheduler.advance(500)
-    assert bench.unused == []
-    bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
-    bench.scheduler.advance(101)
-    assert bench.unused == [bench.queue]
-
-
 def test_delete_cancels_consumers_and_answers_getters():
     bench = QueueBench(queue_mode="lazy", answers_later=True)
     bench.publish(*numbered(3))
     found = []
-    bench.queue.get(lambda backlog, batch: found.append(batch))
     inbox = bench.consume(Inbox(limit=0))
+    bench.queue.get(lambda backlog, batch: found.append(batch))
+    assert found == []  # the head is being read
     bench.queue.delete()
     assert inbox.cancelled == ["c"]
+    assert found == [None]
     bench.engine.answer_reads()
+    assert found == [None]
 
 
 def test_paging_out_moves_ram_to_disk_in_order():

@@ -1,4 +1,4 @@
-"""Queue: what is in RAM, by mode, by consumption, at start, and when nobody takes messages any more.
+"""Queue: what is in RAM, by mode, by consumption, at start, and of what was given back.
 
 The figures are those of list_queues: `ram_ready_count` is messages_ready_ram, `ram_ready_bytes` its bytes.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker.queue.queue import RAM_BYTES, START_BATCH, Queue
+from broker.queue.queue import RAM_BYTES, START_BATCH
 from broker.queue.rate import RAM_LIMIT
 from broker.queue.settings import Settings
+from broker.queue.transition import put_in_force
 from storage.types import RecoveredQueue
 from tests.support.memory_log import MemoryLog
 from tests.support.messages import message
@@ -251,53 +252,13 @@ def test_their_deadlines_hold() -> None:
     assert bench.queue.ready_count == 0
 
 
-# -- idle -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_queue_shrinks_within_a_second_of_its_last_consumer_leaving() -> None:
-    bench = QueueBench()
-    queue = bench.queue
-    queue.rate.per_s, queue.rate._at = 1e6, bench.scheduler.monotonic()
-    fill(bench, *[SMALL] * 1_500)
-    inbox = bench.consume(prefetch_count=10)
-    assert queue.ram_ready_count > 1_000
-    queue.remove_consumer(inbox.got[0][0])
-    bench.scheduler.advance(1_000)
-    assert queue.ram_ready_count == 0
-    assert queue.ready_count == 1_490
-
-
-def test_it_does_not_while_somebody_gets_messages_one_by_one() -> None:
-    bench = QueueBench()
-    queue = bench.queue
-    queue.rate.per_s, queue.rate._at = 1e6, bench.scheduler.monotonic()
-    fill(bench, *[SMALL] * 1_500)
-    queue.remove_consumer(bench.consume(prefetch_count=1).got[0][0])
-    for _ in range(8):
-        queue.metrics.get += 1  # what the channel counts
-        bench.get()
-        bench.scheduler.advance(250)
-    assert queue.ram_ready_count > 1_000
-    bench.scheduler.advance(1_000)
-    assert queue.ram_ready_count == 0
-
-
-def test_a_queue_that_is_gone_does_nothing_any_more() -> None:
-    bench = QueueBench()
-    fill(bench, *[SMALL] * 10)
-    give_back(bench, bench.consume(), range(10))
-    bench.queue.delete()
-    bench.scheduler.advance(2_000)
-    assert bench.queue.ready_count == 0
+# -- by policy --------------------------------------------------------------------------------------------------------
 
 
 def test_lazy_to_default_is_as_a_start() -> None:
     bench = QueueBench(queue_mode="lazy")
     bench.engine.large_from = 4096
     fill(bench, *[SMALL] * 100, LARGE, *[SMALL] * 100)
-    from broker.queue.transition import put_in_force
-
     put_in_force(bench.queue, Settings(mode="default"))
     assert bench.queue.ram_ready_count == 200
-    assert isinstance(bench.queue, Queue)
     assert numbers(bench.drain()) == list(range(201))

@@ -1,0 +1,32 @@
+"""x-expires: a queue that nobody uses for so long is deleted.
+
+State owned: the timer. The queue renews the lease (declare, basic.get, the last consumer left) and stops it while it
+has consumers. Source: the TTL guide of RabbitMQ, "Queue TTL".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.clock import Scheduler, Timer
+
+
+class Lease:
+    """One queue's; `on_end` deletes the queue."""
+
+    def __init__(self, scheduler: Scheduler, on_end: Callable[[], None]) -> None:
+        self._scheduler = scheduler
+        self._on_end = on_end
+        self._timer: Timer | None = None
+
+    def renew(self, expires_ms: int | None) -> None:
+        """Begin again; None for a queue that stays."""
+        self.stop()
+        if expires_ms is not None:
+            self._timer = self._scheduler.call_later(expires_ms / 1000, self._on_end)
+
+    def stop(self) -> None:
+        """No lease runs now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
