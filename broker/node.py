@@ -24,6 +24,7 @@ from broker.ack_timeout import AckTimeouts
 from broker.admission import Admission
 from broker.alarms import Alarms
 from broker.auth import Auth
+from broker.busy_wait import BusyWait
 from broker.data_directory import DataDirectory
 from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
@@ -96,6 +97,7 @@ class Node:
         self._stop_requested = asyncio.Event()
         self._are_sessions_gone = asyncio.Event()
         self._is_stopped = False
+        self._busy_wait: BusyWait | None = None
         self.start_seconds = 0.0
         self._loop: asyncio.AbstractEventLoop = None  # type: ignore[assignment]  # start()'s
         self._start_batches: StartBatches = None  # type: ignore[assignment]  # made by start()
@@ -119,7 +121,7 @@ class Node:
         self._directory.lock()
         self._check_provision()
         self._loop = asyncio.get_running_loop()
-        self.turn = Turn(self._loop, self.engine.hand_over, Pacing(self.metrics).turn_ended)
+        self.turn = self._make_turn()
         self.report = self.engine.recover()
         self._restore()
         if config.cluster_name:
@@ -175,6 +177,12 @@ class Node:
         self.turn.watch_lag()
         self._sweep_later()
         self.start_seconds = time.monotonic() - began
+
+    def _make_turn(self) -> Turn:
+        if self.config.busy_wait == "auto":
+            self._busy_wait = BusyWait(self._loop.call_soon, self.engine.is_idle)
+        pacing = Pacing(self.metrics, self._busy_wait)
+        return Turn(self._loop, self.engine.hand_over, pacing.turn_ended)
 
     def _post(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon_threadsafe(callback)
@@ -307,6 +315,8 @@ class Node:
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):
                 session.wire.heartbeat_due(now)
+        if self._busy_wait is not None:
+            self._busy_wait.look()
         self._ack_timeouts.look()
         self._start_batches.look()
 

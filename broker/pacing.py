@@ -1,4 +1,4 @@
-"""Fewer, larger turns: a pause after each turn while messages arrive fast and few at a time.
+"""What comes between turns: sleep as a rule, a pause when messages come fast and few at a time, no sleep in between.
 
 Clients that write every message by itself wake the loop for each of them: the broker then spends its time waking
 up, and takes the processor from the clients beside it. After a pause one read finds what has arrived meanwhile.
@@ -7,6 +7,9 @@ Nobody may pay for it who waits for an answer, so it is on only while
   - messages arrive faster than `FAST_RATE`, fewer than `SMALL_TURN` a turn (not counting what gathered in pauses),
   - and hardly any are confirmed or acknowledged: publishers with confirms and consumers with a prefetch send no more
     before our answer, and a pause would only make them slower.
+
+At moderate rates the opposite pays: turns that come steadily, but not fast enough for pauses, are waited for awake
+(`broker.busy_wait`, which knows whether there is a processor to spare).
 
 State owned: the counters at the start of the current window. Called by `broker.loop` once a turn. The price is bounded:
 a message waits at most one `PAUSE_S` longer, at rates where it would have waited behind others anyway. ADR 11.
@@ -17,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from broker.busy_wait import WAIT_S, BusyWait
 from broker.metrics import NodeMetrics
 
 PAUSE_S = 0.000_25
@@ -35,14 +39,17 @@ class Pacing:
     def __init__(
         self,
         metrics: NodeMetrics,
+        busy_wait: BusyWait | None = None,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._metrics = metrics
+        self._busy_wait = busy_wait
         self._monotonic = monotonic
         self._sleep = sleep
         self.is_on = False
+        self._is_steady = False
         self._turns = 0
         self._began = monotonic()
         self._received = 0
@@ -50,7 +57,7 @@ class Pacing:
         self._paused_s = 0.0
 
     def turn_ended(self) -> None:
-        """Count a turn; pause when that pays. Blocks the loop for `PAUSE_S`, timers included."""
+        """Count a turn; pause, or stay awake, when that pays. A pause blocks the loop for `PAUSE_S`, timers too."""
         self._turns += 1
         if self._turns == WINDOW_TURNS:
             self._judge()
@@ -58,6 +65,8 @@ class Pacing:
             before = self._monotonic()
             self._sleep(PAUSE_S)
             self._paused_s += self._monotonic() - before
+        elif self._is_steady and self._busy_wait is not None:
+            self._busy_wait.turn_ended()
 
     def _judge(self) -> None:
         now = self._monotonic()
@@ -72,6 +81,7 @@ class Pacing:
             and messages - gathered < SMALL_TURN * WINDOW_TURNS
             and answers * ANSWERED_SHARE <= messages
         )
+        self._is_steady = elapsed < WINDOW_TURNS * WAIT_S and not self.is_on
         self._turns = 0
         self._began = now
         self._received = metrics.messages_received

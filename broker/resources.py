@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
 from dataclasses import dataclass
+
+from broker import cgroups
 
 RESERVED_FILES = 100
 # Listeners, the log, the database of definitions, the lock, the event loop's own, threads that sync a directory.
@@ -54,40 +55,11 @@ def rss_bytes() -> int:
 def memory_total_bytes(root: str = "/") -> int:
     """Memory that this process may use: the machine's, or a limit of its cgroups when one is lower."""
     total = os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
-    for path in _limit_files(root):
-        text = _first_line(path)
+    for path in cgroups.files(root, "memory", "memory.max", "memory.limit_in_bytes"):
+        text = cgroups.first_line(path)
         if text.isdigit() and int(text) > 0:
             total = min(total, int(text))
     return total
-
-
-def _limit_files(root: str) -> Iterator[str]:
-    """Where the limits of this process's cgroups stand: its own, and those of each one above."""
-    mounts = os.path.join(root, "sys/fs/cgroup")
-    yield os.path.join(mounts, "memory.max")
-    yield os.path.join(mounts, "memory/memory.limit_in_bytes")
-    for line in _lines(os.path.join(root, "proc/self/cgroup")):
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number != "0" and "memory" not in controllers.split(","):
-            continue
-        name = "memory.max" if number == "0" else "memory.limit_in_bytes"
-        base = mounts if number == "0" else os.path.join(mounts, "memory")
-        parts = [part for part in path.split("/") if part and part != ".."]
-        for count in range(1, len(parts) + 1):
-            yield os.path.join(base, *parts[:count], name)
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
-
-
-def _first_line(path: str) -> str:
-    return next(iter(_lines(path)), "").strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,10 @@ class Backend(Protocol):
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Read; the answer at once or later through the request's on_read."""
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a read is on its way."""
+
     def idle(self) -> None:
         """Do what an idle moment is for, now if there is no thread that does."""
 
@@ -104,6 +108,11 @@ class InlineBackend:
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Read now."""
         return self._work.read(request)
+
+    @property
+    def is_reading(self) -> bool:
+        """Never: reads are answered at once."""
+        return False
 
     def idle(self) -> None:
         """Idle work, all conversion, and every compaction that is worth it."""
@@ -156,6 +165,7 @@ class ThreadedBackend:
         self._inbox: queue.SimpleQueue[Batch | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
+        self._reading = 0  # asked for and not answered; the loop's alone
         self._closing = threading.Event()
         self._failure: str | None = None
         self._next_check = 0.0
@@ -177,8 +187,14 @@ class ThreadedBackend:
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Give a read to the reader thread."""
+        self._reading += 1
         self._reads.put(request)
         return None
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a read is on its way."""
+        return self._reading > 0
 
     def idle(self) -> None:
         """Nothing: the disk thread sees to it."""
@@ -380,4 +396,9 @@ class ThreadedBackend:
     def _read(self, request: ReadRequest) -> None:
         loaded, next_seq = self._work.read(request)
         on_read = request.on_read
-        self._post(lambda: on_read(loaded, next_seq))
+
+        def answer() -> None:
+            self._reading -= 1
+            on_read(loaded, next_seq)
+
+        self._post(answer)

@@ -171,6 +171,10 @@ class Engine:
         self._is_due = False
         self._backend.submit(batch)
 
+    def is_idle(self) -> bool:
+        """Whether the threads have nothing to do for anybody: no batch on its way, no read asked for."""
+        return self._in_flight is None and (self._backend is None or not self._backend.is_reading)
+
     def batch_finished(self, batch: Batch) -> None:
         """A batch is on disk in the sense asked for. Called on the loop, in order."""
         for queue_id in batch.touched:

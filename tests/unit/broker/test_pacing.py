@@ -1,7 +1,10 @@
 """When the loop pauses between turns, and when it must not."""
 
+from typing import Any, cast
+
 import pytest
 
+from broker.busy_wait import WAIT_S, BusyWait
 from broker.metrics import NodeMetrics
 from broker.pacing import FAST_RATE, PAUSE_S, SMALL_TURN, WINDOW_TURNS, Pacing
 
@@ -9,11 +12,11 @@ from broker.pacing import FAST_RATE, PAUSE_S, SMALL_TURN, WINDOW_TURNS, Pacing
 class _Traffic:
     """Turns of a made-up load, on a clock that only turns and pauses move."""
 
-    def __init__(self) -> None:
+    def __init__(self, busy_wait: BusyWait | None = None) -> None:
         self.now = 0.0
         self.pauses = 0
         self.metrics = NodeMetrics()
-        self.pacing = Pacing(self.metrics, monotonic=lambda: self.now, sleep=self._sleep)
+        self.pacing = Pacing(self.metrics, busy_wait, monotonic=lambda: self.now, sleep=self._sleep)
 
     def _sleep(self, seconds: float) -> None:
         self.pauses += 1
@@ -80,3 +83,34 @@ def test_a_window_that_took_no_time_tells_nothing(traffic: _Traffic) -> None:
     for _ in range(WINDOW_TURNS):
         traffic.pacing.turn_ended()
     assert not traffic.pacing.is_on
+
+
+class _Awake:
+    """Counts the turns after which the loop was asked to stay awake."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def turn_ended(self) -> None:
+        self.turns += 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "turns"),
+    [
+        pytest.param(2 / WAIT_S, 2 * WINDOW_TURNS + 1, id="steady"),
+        pytest.param(0.5 / WAIT_S, 0, id="too slow to wait for"),
+        pytest.param(2 * FAST_RATE, 0, id="so fast that pauses pay"),
+    ],
+)
+def test_steady_turns_are_waited_for_awake(rate: float, turns: int) -> None:
+    awake = _Awake()
+    traffic = _Traffic(cast("Any", awake))
+    traffic.windows(3, rate=rate, turn=1)
+    assert awake.turns == turns
+
+
+def test_answers_do_not_end_that() -> None:
+    awake = _Awake()
+    _Traffic(cast("Any", awake)).windows(2, rate=2 / WAIT_S, turn=1, answers=1)
+    assert awake.turns == WINDOW_TURNS + 1
