@@ -12,7 +12,7 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
 SPARK_STAMP := $(VENV)/.stamp-spark
-PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx)
+PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx storage/_sync_c.pyx)
 
 # Directories that are checked; a directory that does not exist yet is left out.
 PACKAGES := $(wildcard protocol storage config broker management offline cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
@@ -63,7 +63,7 @@ $(SPARK_STAMP): $(PY) requirements-spark.lock
 setup-spark: $(SPARK_STAMP) ## make .venv/spark: pyspark, pyarrow and what their tests need (700 MB)
 
 .PHONY: build
-build: $(RUN_STAMP) ## compile the two optional modules in place again
+build: $(RUN_STAMP) ## compile the optional modules in place again
 	$(PY) setup.py --quiet build_ext --inplace --force
 	@$(PY) -m scripts.which_codec
 
@@ -202,4 +202,4 @@ image: ## build the container image
 .PHONY: clean
 clean: ## remove what was built, keep .venv and data
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
-	rm -f protocol/*.so storage/*.so protocol/_codec_c.c storage/_record_c.c $(RUN_STAMP)
+	rm -f protocol/*.so storage/*.so protocol/_codec_c.c storage/_record_c.c storage/_sync_c.c $(RUN_STAMP)

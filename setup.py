@@ -1,4 +1,4 @@
-"""Builds the two optional compiled modules; everything else about the package is in pyproject.toml.
+"""Builds the three optional compiled modules; everything else about the package is in pyproject.toml.
 
 Each of them has an interpreted twin that passes the same tests, so a missing compiler, a missing Cython
 or a failing compilation never fails an installation: the broker then runs on the twin and says so.
@@ -13,6 +13,7 @@ from setuptools import Extension, setup
 SOURCES = {
     "protocol._codec_c": "protocol/_codec_c.pyx",
     "storage._record_c": "storage/_record_c.pyx",
+    "storage._sync_c": "storage/_sync_c.pyx",
 }
 
 

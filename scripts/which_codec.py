@@ -1,4 +1,4 @@
-"""Say at the end of `make setup` which of the two codecs and record packers this environment got.
+"""Say at the end of `make setup` which of its optional modules this environment got compiled.
 
 A missing compiler is no error: the interpreted twins pass the same tests, only slower. Called by the Makefile.
 """
@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import importlib.util
 
-MODULES = {"codec": "protocol._codec_c", "record packer": "storage._record_c"}
+MODULES = {
+    "codec": "protocol._codec_c",
+    "record packer": "storage._record_c",
+    "sync of several files": "storage._sync_c",
+}
 
 
 def main() -> None:

@@ -19,11 +19,27 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from importlib import import_module
+from typing import Protocol, TypeAlias, cast
 
-# More at once than a confirm's usual handful of files brings nothing (measured with 20).
+SyncFiles: TypeAlias = Callable[[list[int]], list[int]]
+"""Syncs descriptors together and gives each one's errno, 0 for none."""
+
+
+def compiled_sync() -> SyncFiles | None:
+    """Give the compiled way to sync several files; None where it was not built or BURROWMQ_PURE=1 forbids it."""
+    if os.environ.get("BURROWMQ_PURE", "") not in ("", "0"):
+        return None
+    try:
+        return cast("SyncFiles", import_module("storage._sync_c").sync_files)
+    except ImportError:
+        return None
+
+
+_COMPILED_SYNC = compiled_sync()
+# More at once, in threads, than a confirm's usual handful of files brings nothing (measured with 20).
 _SYNC_THREADS = 4
 # writev takes at most IOV_MAX buffers; 1024 on Linux.
 _IOV_MAX = 1024
@@ -136,6 +152,10 @@ class OsFile:
         """Give the path that it was opened under."""
         return self._path
 
+    def fileno(self) -> int:
+        """Give the descriptor, -1 when it is closed."""
+        return self._fd
+
     def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
         """Write all of data, going on after short writes."""
         written = os.pwrite(self._fd, data, offset)
@@ -216,7 +236,8 @@ def sync_in_order(
 class OsFileSystem:
     """The real file system: thin calls, no policy."""
 
-    def __init__(self) -> None:
+    def __init__(self, sync_files: SyncFiles | None = _COMPILED_SYNC) -> None:
+        self._sync_files = sync_files
         self._syncers: ThreadPoolExecutor | None = None
         self.opens = 0
         # Given up for a moment when a directory has to be synced and no descriptor is left for it.
@@ -286,12 +307,22 @@ class OsFileSystem:
     def sync_all(
         self, files: Sequence[File], directories: Sequence[str]
     ) -> list[tuple[File | str, OSError]]:
-        """Sync several at the same time: a journalling file system puts them into one commit.
+        """Sync several together: a journalling file system puts them into one commit.
 
-        Measured on ext4: two files one after the other 3.7 ms, at the same time 0.4 ms.
+        Measured on ext4: two files one after the other 3.7 ms, at the same time 0.4 ms. Beginning all write-back first
+        does the same without threads, for half of their processor time (two files of half a megabyte together: 0.26 ms
+        instead of 0.51). The directories come after the files, whose commit has their names.
         """
         if len(files) + len(directories) < 2:
             return sync_in_order(self, files, directories)
+        if self._sync_files is not None:
+            codes = self._sync_files([cast("OsFile", file).fileno() for file in files])
+            failed: list[tuple[File | str, OSError]] = [
+                (file, OSError(code, os.strerror(code), file.path))
+                for file, code in zip(files, codes, strict=True)
+                if code
+            ]
+            return failed + sync_in_order(self, (), directories)
         if self._syncers is None:
             self._syncers = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="sync")
         jobs = [self._syncers.submit(sync_in_order, self, (file,), ()) for file in files[1:]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from storage.filesystem import FileSystem, OsFile, OsFileSystem
+from storage.filesystem import FileSystem, OsFile, OsFileSystem, compiled_sync
 from tests.support.sim_filesystem import SimFileSystem
 
 
@@ -124,3 +125,34 @@ def test_the_descriptor_goes_with_the_last_reference(tmp_path: Path) -> None:
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
+
+
+@pytest.fixture(params=["compiled", "threads"])
+def real_disk(request: pytest.FixtureRequest) -> OsFileSystem:
+    if request.param == "threads":
+        return OsFileSystem(None)
+    if compiled_sync() is None:
+        pytest.skip("the compiled sync is not built here, or BURROWMQ_PURE forbids it")
+    return OsFileSystem(compiled_sync())
+
+
+def test_what_fails_among_several_is_named_and_keeps_nothing_from_the_others(
+    real_disk: OsFileSystem, tmp_path: Path
+) -> None:
+    files = [real_disk.create(f"{tmp_path}/{name}") for name in "abcde"]
+    for file in files:
+        file.pwrite(b"data", 0)
+    assert real_disk.sync_all(files, [str(tmp_path)]) == []
+    reading, writing = os.pipe()
+    files[0] = OsFile("first pipe", os.dup(writing))  # a pipe cannot be synced
+    files[3] = OsFile("second pipe", writing)
+    failed = real_disk.sync_all(files, [f"{tmp_path}/none", str(tmp_path)])
+    os.close(reading)
+    assert [(item, error.errno) for item, error in failed] == [
+        (files[0], errno.EINVAL),
+        (files[3], errno.EINVAL),
+        (f"{tmp_path}/none", errno.ENOENT),
+    ]
+    assert [item for item, _ in real_disk.sync_all([], [str(tmp_path), f"{tmp_path}/none"])] == [
+        f"{tmp_path}/none"
+    ]

@@ -1,0 +1,3 @@
+# What the compiled sync offers; without it `filesystem` syncs in threads.
+
+def sync_files(descriptors: list[int]) -> list[int]: ...
