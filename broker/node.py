@@ -252,6 +252,8 @@ class Node:
         engine = self.engine
         engine.on_committed = self.turn.on_committed
         engine.on_backlog = self._on_backlog
+        # Acks that have arrived by now are to be in the batch: what they are for need not be written.
+        engine.on_due = self.turn.touch
         engine.on_space = functools.partial(self.alarms.update, "store")
         engine.on_failed = self._on_store_failed
 

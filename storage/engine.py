@@ -85,6 +85,8 @@ class Engine:
         self.on_failed: Callable[[str], None] = _nothing_str
         self.on_space: Callable[[bool], None] = _nothing_bool
         self.on_backlog: Callable[[bool], None] = _nothing_bool
+        # The disk is free and a batch waits for it: hand_over() now, or at the end of what the loop is at.
+        self.on_due: Callable[[], None] = self.hand_over
         self.epoch = 1
         self.backlog_bytes = 0
         self.failure: str | None = None
@@ -158,7 +160,7 @@ class Engine:
         self._batch.sync = True
 
     def hand_over(self) -> None:
-        """Give the batch to the disk thread, now or as soon as the one in flight is finished."""
+        """Give the batch to the disk thread, now or (`on_due`) when the one in flight is finished."""
         if self._in_flight is not None:
             self._is_due = True
             return
@@ -188,7 +190,7 @@ class Engine:
             self.on_backlog(False)
         self.on_committed(batch.epoch)
         if self._is_due:
-            self.hand_over()
+            self.on_due()
 
     def store_failed(self, reason: str) -> None:
         """The store gave up: no commit will be reported any more."""

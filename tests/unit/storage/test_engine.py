@@ -125,6 +125,26 @@ def test_one_batch_is_in_flight_and_the_next_collects() -> None:
     assert not engine.held
 
 
+def test_the_next_batch_goes_when_the_loop_says_so() -> None:
+    engine = held_engine()
+    told: list[int] = []
+    engine.on_due = lambda: told.append(engine.epoch)
+    log = engine.open_queue("/", "q", durable=True)
+    publish(log, 0, 1)
+    commit(engine)
+    publish(log, 1, 5)
+    commit(engine)
+    engine.release()
+    assert told == [2]
+    assert not engine.held
+    log.ack(1, 5, None)  # read in the same turn: what it is for is not written
+    engine.hand_over()
+    engine.release()
+    assert engine.stats()["written"] == 1
+    assert engine.stats()["elided"] == 5
+    assert told == [2], "nothing was due"
+
+
 def test_the_backlog_is_told_once_and_again_below_half() -> None:
     engine = held_engine()
     told: list[bool] = []
