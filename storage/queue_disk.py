@@ -32,8 +32,9 @@ from storage.types import PERSISTENT, StoredMessage
 NAME_FILE = ".queue_name"
 # Index entries read at a time.
 _STEP = 2048
-# The tail of an empty queue goes at once, not at the next idle moment, when its store is larger than this.
-_EMPTY_TAIL = 1024 * 1024
+# The tail of an empty queue goes at once, not at the next idle moment, when its store is larger than this. Below,
+# a queue that is emptied all the time would spend more on files that come and go than on what is written to them.
+_EMPTY_TAIL = 4 * 1024 * 1024
 
 
 class QueueDisk:

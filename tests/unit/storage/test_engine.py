@@ -302,6 +302,29 @@ def test_an_empty_queue_keeps_no_files() -> None:
     assert [seq for seq, _, _ in read_all(log, 9)] == [10]
 
 
+def test_a_queue_that_is_emptied_all_the_time_keeps_its_files_for_a_while() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    log = engine.open_queue("/", "q", durable=True)
+
+    def stores() -> list[int]:
+        paths = [path for path in filesystem.paths() if path.endswith(".qs")]
+        return [filesystem.file_size(path) >> 20 for path in paths]
+
+    for turn in range(2):
+        publish(log, turn * 1000, 1000, 3000)
+        engine.hand_over()
+        log.ack(turn * 1000, turn * 1000 + 999, None)
+        engine.hand_over()
+        assert stores() == ([2] if turn == 0 else []), "more than 4 MB go at once"
+    publish(log, 2000, 1000, 3000)
+    engine.hand_over()
+    log.ack(2000, 2999, None)
+    engine.hand_over()
+    engine.idle()
+    assert stores() == []
+
+
 def test_a_few_waiting_messages_do_not_keep_a_large_store() -> None:
     filesystem = SimFileSystem()
     engine = engine_on(filesystem, rewrite_above=10_000)
