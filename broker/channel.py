@@ -26,7 +26,7 @@ from broker.reply import ReplyTarget, ReplyTargets
 from broker.router import Route
 from broker.trace import Tapped
 from broker.unacked import Delivery, Piece, Unacked, UnknownTag
-from protocol.codec import Message, encode_deliver, encode_get_ok, encode_return
+from protocol.codec import Message, body_bytes, encode_deliver, encode_get_ok, encode_return
 from protocol.connection import ServerConnection
 from protocol.errors import InternalError, PreconditionFailed, ResourceError
 
@@ -287,7 +287,7 @@ class Channel:
             self.metrics.ack += count
             self.session.metrics.messages_acknowledged += count
             delivery = piece.delivery
-            size = sum([message.size for message in piece.messages])
+            size = body_bytes(piece.messages)
             delivery.queue.settle(delivery.backlog, piece.seqs, piece.messages, delivery.kind, size)
             self._return_credit(delivery, count)
         self._unblock_siblings()

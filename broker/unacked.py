@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from broker.queue.backlog import Backlog
 from broker.queue.batch import Batch
@@ -153,13 +153,14 @@ class Unacked:
         tags: Sequence[int] = range(delivery.first_tag + low, delivery.first_tag + high)
         seqs = delivery.seqs[low:high]
         expiries = delivery.expiries[low:high] if delivery.expiries is not None else None
+        found = cast("list[Message]", messages)
         if delivery.hole_count and None in messages:
             live = [index for index, message in enumerate(messages) if message is not None]
             delivery.hole_count -= len(messages) - len(live)
             seqs = [seqs[index] for index in live]
             tags = [tags[index] for index in live]
             expiries = [expiries[index] for index in live] if expiries is not None else None
-        found = [message for message in messages if message is not None]
+            found = [message for message in messages if message is not None]
         self.count -= len(found)
         if low == delivery.head:
             delivery.head = high

@@ -1,6 +1,7 @@
 # Types of the compiled codec; what each thing does is told in _codec_py.py, its twin.
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 NAME: Final[str]
@@ -68,6 +69,7 @@ class HotCodec:
 def header_flags(payload: bytes) -> int: ...
 def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message: ...
 def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list[Message], int]: ...
+def body_bytes(messages: Iterable[Message]) -> int: ...
 def encode_deliver(
     channel: int,
     consumer_tag: bytes,

@@ -737,6 +737,17 @@ cdef uint8_t *_put_cut(
     return out
 
 
+def body_bytes(messages not None):
+    """Return the sum of the messages' body octets."""
+    cdef int64_t total = 0
+    cdef Message message
+    for message in messages:
+        if message is None:
+            raise TypeError("None is no message")
+        total += message.size
+    return total
+
+
 def encode_deliver(
     uint16_t channel,
     bytes consumer_tag not None,

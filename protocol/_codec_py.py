@@ -24,6 +24,7 @@ from typing import Final
 from protocol._header_py import header_flags, walk_properties
 from protocol._message_py import (
     Message,
+    body_bytes,
     encode_ack,
     encode_deliver,
     encode_get_ok,
@@ -55,6 +56,7 @@ __all__ = [
     "HotCodec",
     "Message",
     "PublishRun",
+    "body_bytes",
     "encode_ack",
     "encode_deliver",
     "encode_get_ok",

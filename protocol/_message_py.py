@@ -12,6 +12,7 @@ Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
@@ -67,6 +68,11 @@ def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list
         if total >= max_bytes:
             break
     return taken, total
+
+
+def body_bytes(messages: Iterable[Message]) -> int:
+    """Return the sum of the messages' body octets."""
+    return sum([message.size for message in messages])
 
 
 def encode_deliver(

@@ -33,6 +33,7 @@ BadFrame = _chosen.BadFrame
 HotCodec = _chosen.HotCodec
 load_message = _chosen.load_message
 take = _chosen.take
+body_bytes = _chosen.body_bytes
 encode_deliver = _chosen.encode_deliver
 encode_get_ok = _chosen.encode_get_ok
 encode_return = _chosen.encode_return
@@ -51,6 +52,7 @@ __all__ = [
     "HotCodec",
     "Message",
     "PublishRun",
+    "body_bytes",
     "encode_ack",
     "encode_deliver",
     "encode_get_ok",

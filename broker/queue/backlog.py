@@ -29,11 +29,11 @@ from itertools import islice
 from typing import cast
 
 from broker.queue import returned as returned_heap
-from broker.queue.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned, body_bytes
+from broker.queue.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned
 from broker.queue.disk_sizes import DiskSizes
 from broker.queue.parked import Parked
 from broker.queue.preloaded import Preloaded
-from protocol.codec import Message, take
+from protocol.codec import Message, body_bytes, take
 from protocol.constants import PERSISTENT
 from storage.queue_log import QueueLog
 from storage.types import ALL, EMBEDDED_ONLY, LoadedMessage
@@ -376,7 +376,7 @@ class Backlog:
                 )
                 self.log.append(self.ram_first + start, messages, expiries, body_bytes(messages))
             start = stop
-        moved_bytes = sum([message.size for message in self.ram])
+        moved_bytes = body_bytes(self.ram)
         self.ram.clear()
         self._kinds.clear()
         self._expiries = None

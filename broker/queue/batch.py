@@ -45,8 +45,3 @@ class Batch:
         self.kind = kind
         self.redelivered = redelivered
         self.expiries = expiries
-
-
-def body_bytes(messages: Sequence[Message]) -> int:
-    """Sum of the body sizes."""
-    return sum([message.size for message in messages])

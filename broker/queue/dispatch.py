@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.queue.backlog import Backlog
-from broker.queue.batch import DURABLE, TRANSIENT, Batch, body_bytes
+from broker.queue.batch import DURABLE, TRANSIENT, Batch
 from broker.queue.consumer import UNLIMITED, Consumer
 from broker.queue.rate import RAM_LIMIT
-from protocol.codec import Message
+from protocol.codec import Message, body_bytes
 
 if TYPE_CHECKING:
     from broker.queue.queue import Queue

@@ -13,9 +13,8 @@ import math
 from typing import TYPE_CHECKING
 
 from broker.queue import expiry
-from broker.queue.batch import body_bytes
 from broker.queue.outcome import PENDING, Rejected
-from protocol.codec import Message
+from protocol.codec import Message, body_bytes
 from protocol.constants import PROP_PRIORITY
 from protocol.properties import decode
 

@@ -25,7 +25,7 @@ from broker.clock import Timer
 from broker.metrics import QueueMetrics
 from broker.queue import dispatch, expiry, getters, idle, limits
 from broker.queue.backlog import Backlog
-from broker.queue.batch import DURABLE, TRANSIENT, Batch, Kind, Returned, body_bytes
+from broker.queue.batch import DURABLE, TRANSIENT, Batch, Kind, Returned
 from broker.queue.consumer import Consumer, Consumers
 from broker.queue.context import QueueContext
 from broker.queue.getters import Getter
@@ -33,7 +33,7 @@ from broker.queue.lease import Lease
 from broker.queue.outcome import ACCEPTED, PENDING, Rejected
 from broker.queue.rate import RAM_LIMIT, ConsumptionRate
 from broker.queue.settings import Settings
-from protocol.codec import Message
+from protocol.codec import Message, body_bytes
 from protocol.constants import PERSISTENT, PROP_EXPIRATION
 from protocol.table import FieldTable
 from storage.queue_log import QueueLog

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 
 import pytest
 
@@ -57,3 +58,15 @@ def test_the_interpreted_message_has_no_dict() -> None:
     assert not hasattr(message, "__dict__")
     message.handle = 5
     assert message.handle == 5
+
+
+@EACH_CODEC
+def test_the_octets_of_many_bodies(codec) -> None:
+    messages = [
+        codec.load_message(b"\x00\x01q", b"".join(content(1, b"x" * size)), size, 0, -1)
+        for size in (3, 0, 70_000)
+    ]
+    assert codec.body_bytes(messages) == codec.body_bytes(deque(messages)) == 70_003
+    assert codec.body_bytes([]) == 0
+    with pytest.raises((TypeError, AttributeError)):
+        codec.body_bytes([None])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from broker.queue.backlog import Backlog
-from broker.queue.batch import DURABLE, LOGGED, TRANSIENT, Kind, body_bytes
+from broker.queue.batch import DURABLE, LOGGED, TRANSIENT, Kind
+from protocol.codec import body_bytes
 from tests.support.memory_log import MemoryEngine, MemoryLog
 from tests.support.messages import body_of, message
 
