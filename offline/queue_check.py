@@ -15,9 +15,9 @@ from offline.queue_check_v1 import check_version_1
 from offline.report import FileReport
 from storage import record
 from storage.errors import StoreRefused
-from storage.queue_disk import NAME_FILE, parse_names
 from storage.queue_index import entries_at, read_acks, read_header
 from storage.queue_index import file_name as index_name
+from storage.queue_names import NAME_FILE, parse_names
 from storage.queue_segment import bits_of, selectors_of, slots_of
 from storage.queue_store import HEADER_SIZE, check_header
 from storage.queue_store import file_name as store_name

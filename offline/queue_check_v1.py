@@ -16,7 +16,7 @@ from storage import record
 from storage.errors import StoreRefused
 from storage.file_cache import FileCache
 from storage.queue_disk import QueueDisk
-from storage.queue_index_v1 import JournalLimits
+from storage.queue_journal import JournalLimits
 from storage.queue_scan_v1 import Found, Journals, find_segment, read_journals, read_segment_file
 from storage.queue_segment import KIND_SHARED, bits_of, selectors_of, slots_of
 from storage.references import ReferenceTally
@@ -88,7 +88,7 @@ def _check_segment(
 ) -> None:
     report, found, tally = result
     filesystem = directory.filesystem
-    is_there = filesystem.exists(queue.files_v1().path(number))
+    is_there = filesystem.exists(queue.files_v1().files.path(number))
     file = read_segment_file(filesystem, queue, number) if is_there else None
     segment = find_segment(queue, number, file, journals)
     columns = segment.columns
@@ -115,7 +115,7 @@ def _bad_bodies(queue: QueueDisk, found: Found, live: int, data: bytes) -> list[
     """Give the live places whose record in the segment file is not whole; recovery has looked at those in journals."""
     number = found.segment.number
     in_journal = 0
-    for run in queue.files_v1().runs.get(number, ()):
+    for run in queue.files_v1().journal.runs.get(number, ()):
         in_journal |= bits_of(run.columns.statuses) << run.first
     columns = found.columns
     slots = [slot for slot in slots_of(live & ~in_journal) if columns.kinds[slot] != KIND_SHARED]

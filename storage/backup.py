@@ -31,8 +31,9 @@ from typing import Final, NamedTuple
 from storage.errors import StorageError
 from storage.file_cache import parent_of
 from storage.filesystem import File, FileSystem
-from storage.queue_disk import NAME_FILE, QueueDisk
+from storage.queue_disk import QueueDisk
 from storage.queue_index import HEADER_SIZE, entries_at, pack_block
+from storage.queue_names import NAME_FILE
 from storage.queue_segment import Segment
 from storage.record import ENTRY_SIZE
 from storage.store_context import VHOST_NAME_FILE, StoreContext
@@ -170,7 +171,7 @@ def _segment_files(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _I
 def _segment_files_v1(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
     """A version 1 segment's file only grows; what it does not say yet is in the journal."""
     if segment.store_end:
-        path = queue.files_v1().path(segment.number)
+        path = queue.files_v1().files.path(segment.number)
         yield path, _Item(path, segment.store_end, is_final=False)
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from storage.errors import StorageError
 from storage.file_cache import write_error
 from storage.queue_convert import Prepared, abandon, prepare, publish
-from storage.queue_disk import NAME_FILE, QueueDisk, pack_names
+from storage.queue_disk import QueueDisk
+from storage.queue_names import NAME_FILE, pack_names
 from storage.queue_segment import Segment
 from storage.store_context import StoreContext
 

@@ -41,8 +41,8 @@ def compiled_sync() -> SyncFiles | None:
 _COMPILED_SYNC = compiled_sync()
 # More at once, in threads, than a confirm's usual handful of files brings nothing (measured with 20).
 _SYNC_THREADS = 4
-# writev takes at most IOV_MAX buffers; 1024 on Linux.
-_IOV_MAX = 1024
+# Parts of a write are joined until they are so large.
+_JOIN_BYTES = 256 * 1024
 # Too many open files, of the process or of the machine.
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -169,14 +169,22 @@ class OsFile:
             written += step
 
     def pwritev(self, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
-        """Write the parts with as few calls as possible; a short write ends in plain writes."""
-        for first in range(0, len(parts), _IOV_MAX):
-            chunk = parts[first : first + _IOV_MAX]
-            total = sum(map(len, chunk))
-            written = os.pwritev(self._fd, chunk, offset)
-            if written < total:
-                self.pwrite(b"".join(chunk)[written:], offset + written)
-            offset += total
+        """Write the parts, small ones joined; one pwritev of large parts costs 2.5 times as much processor time."""
+        small: list[bytes | bytearray | memoryview] = []
+        size = 0
+        for part in parts:
+            if not size and len(part) >= _JOIN_BYTES:
+                self.pwrite(part, offset)
+                offset += len(part)
+                continue
+            small.append(part)
+            size += len(part)
+            if size >= _JOIN_BYTES:
+                self.pwrite(b"".join(small), offset)
+                offset += size
+                small, size = [], 0
+        if size:
+            self.pwrite(b"".join(small), offset)
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read until size bytes are there or the file ends."""

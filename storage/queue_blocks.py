@@ -23,8 +23,9 @@ and then hold blocks, each of them about one segment:
     16   4     first place (messages)
     20   4     rows in the table
     24   8     octets of the bodies behind the table
-    32   4     number of the journal that the messages come from; 0: they were durable before the file was in place
-    36   4     messages of journals below this number were durable in the segment files when this was written
+    32   4     number of the journal that the messages come from, or in whose time a large run was written to the
+               segment file at once; 0: they were durable before the file was in place
+    36   4     messages with journals below this number were durable in the segment files when this was written
     40   4     CRC-32 of the table (acks; in a table of entries each checks itself)
     44   4     CRC-32 of bytes 0-43, started from the queue's seed
     48   ...   table. Messages: index entries (storage.record), one a place, status 0 where there is none.
@@ -49,7 +50,7 @@ from typing import NamedTuple
 from storage import record
 from storage.errors import ForeignStore, LimitChanged, UnknownFormat
 from storage.filesystem import File
-from storage.queue_segment import Segment, slots_of
+from storage.queue_segment import slots_of
 from storage.record import ENTRY_CORRUPT, ENTRY_NONE, ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
 
 JOURNAL_MAGIC = b"BQJ1"
@@ -63,6 +64,8 @@ ACKS = 2
 _HEADER = struct.Struct("<4sHHIII16s24x")
 _BLOCK = struct.Struct("<4sB3xIIIIQIII")
 _RANGE_SIZE = 4
+# A file's tables are read so many bytes at a time.
+_WINDOW = 128 * 1024
 
 
 class Block(NamedTuple):
@@ -125,15 +128,15 @@ def pack_messages(
     return head + check + record.pack_index_entries(columns, seed)
 
 
-def pack_acks(segment: Segment, acked: int, durable: int, seed: int) -> bytes:
+def pack_acks(segment: int, generation: int, acked: int, durable: int, seed: int) -> bytes:
     """Give a block that acks the places of these bits."""
     ranges = record.ranges_of(slots_of(acked))
     table = array("H", [place for pair in ranges for place in pair]).tobytes()
     head = _BLOCK.pack(
         BLOCK_MAGIC,
         ACKS,
-        segment.number,
-        segment.generation,
+        segment,
+        generation,
         0,
         len(ranges),
         0,
@@ -154,23 +157,34 @@ def blocks_of(data: bytes, seed: int) -> Iterator[Block]:
         at = data.find(BLOCK_MAGIC, at + 1) if block is None else block.end
 
 
+def tables_of(file: File, size: int, seed: int) -> Iterator[tuple[Block, bytes]]:
+    """Walk a file's blocks without their bodies: each with bytes that its table_at and body_at are places in.
+
+    A file with a damaged block is read whole. Raises OSError.
+    """
+    at = HEADER_SIZE
+    start, window = 0, b""
+    while at <= size - BLOCK_SIZE:
+        if not 0 <= at - start <= len(window) - BLOCK_SIZE:
+            start, window = at, file.pread(min(_WINDOW, size - at), at)
+        block = _block_at(window, at - start, seed)
+        if block is None:
+            data = file.pread(size, 0)
+            yield from ((one, data) for one in blocks_of(data, seed) if one.table_at > at)
+            return
+        if block.body_at > len(window):
+            start, window = at, file.pread(block.body_at - block.table_at + BLOCK_SIZE, at)
+            block = _block_at(window, 0, seed) or block
+        yield block, window
+        at = start + block.end
+
+
 def journals_named(file: File, seed: int) -> tuple[int, int]:
     """Give the highest journal number and the highest `durable` of a file's blocks, by their headers alone."""
     journal = durable = 0
-    at, size = HEADER_SIZE, file.size()
-    while at <= size - BLOCK_SIZE:
-        block = _header_of(file.pread(BLOCK_SIZE, at), seed)
-        if block is None:  # damage: look at everything
-            for block in blocks_of(file.pread(size, 0), seed):
-                journal, durable = max(journal, block.journal), max(durable, block.durable)
-            break
+    for block, _ in tables_of(file, file.size(), seed):
         journal, durable = max(journal, block.journal), max(durable, block.durable)
-        at += block.end
     return journal, durable
-
-
-def _header_of(head: bytes, seed: int) -> Block | None:
-    return _block_at(head, 0, seed)
 
 
 def _block_at(data: bytes, at: int, seed: int) -> Block | None:

@@ -66,7 +66,7 @@ def prepare(
     kept = live & bits_of(columns.statuses)
     generation = segment.generation + 1
     bodies = _Bodies(queue, segment, columns, kept, in_memory)
-    path = queue.files_v1().path if version == 1 else queue.index.path
+    path = queue.files_v1().files.path if version == 1 else queue.index.path
     aside = f"{path(segment.number)}.tmp"
     prepared = Prepared(queue, segment, version, generation, kept, live & ~kept, 0, aside, [])
     try:
@@ -133,7 +133,7 @@ def _switch(one: Prepared) -> None:
         files = queue.files_v1()
         files.drop_runs(number)
         if one.version == 2:
-            queue.cache.unlink(files.path(number))
+            queue.cache.unlink(files.files.path(number))
         return
     if one.version == 1:
         queue.cache.unlink(queue.index.path(number))
@@ -143,7 +143,7 @@ def _switch(one: Prepared) -> None:
 
 def _write_v1(one: Prepared, columns: EntryColumns, bodies: _Bodies) -> None:
     segment, index = one.segment, one.queue.index
-    head = one.queue.files_v1().segment_header(segment.number, one.generation)
+    head = one.queue.files_v1().files.header(segment.number, one.generation)
     file = _create(one, one.aside)
     if not one.kept:
         file.pwrite(head, 0)
@@ -273,7 +273,7 @@ class _Sources:
         self._file: File | None = None
         self._journaled: dict[int, File] = {}
         if KIND_JOURNAL in kinds:
-            for run in queue.files_v1().runs.get(segment.number, ()):
+            for run in queue.files_v1().journal.runs.get(segment.number, ()):
                 file = queue.cache.get(run.path)
                 self._journaled.update(dict.fromkeys(range(run.first, run.end), file))
 

@@ -8,12 +8,11 @@ Called by the writer on the disk thread; queue_read looks at it on the reader th
 
 Invariants: an entry is counted only after its body and itself were written; the two files of a version 2 segment are
 made and removed together (the index first when removing, so that a store without index is all that a power cut can
-leave). Longer than most modules because it is all that the writer, recovery and readers know of a queue's files.
+leave).
 """
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate
@@ -22,19 +21,18 @@ from storage import record
 from storage.errors import ReadFailed
 from storage.file_cache import FileCache, write_error
 from storage.filesystem import File
+from storage.queue_entries import columns_v1, columns_v2, persistent_flags
 from storage.queue_index import QueueIndex
-from storage.queue_index_v1 import JournalLimits, QueueIndexV1
-from storage.queue_segment import FLAG_PERSISTENT, KIND_SHARED, KIND_STORE, Segment, slots_of
+from storage.queue_index_v1 import QueueIndexV1
+from storage.queue_journal import JournalLimits
+from storage.queue_names import NAME_FILE, pack_names
+from storage.queue_segment import KIND_SHARED, KIND_STORE, Segment, slots_of
 from storage.queue_store import QueueStore
 from storage.record import ENTRY_PRESENT, EntryColumns
-from storage.types import PERSISTENT, StoredMessage
+from storage.types import StoredMessage
 
-NAME_FILE = ".queue_name"
 # Index entries read at a time.
 _STEP = 2048
-# The tail of an empty queue goes at once, not at the next idle moment, when its store is larger than this. Below,
-# a queue that is emptied all the time would spend more on files that come and go than on what is written to them.
-_EMPTY_TAIL = 4 * 1024 * 1024
 
 
 class QueueDisk:
@@ -127,7 +125,7 @@ class QueueDisk:
         number, first = divmod(first_seq, self.index.entry_count)
         count = len(messages)
         flags, payloads, handles = record.message_columns(messages, 0, count)
-        persistent, is_synced = _persistent_flags(flags)
+        persistent, is_synced = persistent_flags(flags)
         is_synced = is_synced and self.durable
         if self.v1 is not None and self.v1.is_full and self.v1.can_flush:
             self.flush_v1()  # first: it takes empty segments out of the table
@@ -135,7 +133,7 @@ class QueueDisk:
         if segment is None:
             segment = self._new_segment(number)
         if segment.version == 1:
-            columns = _columns_v1(persistent, handles, payloads, expiries)
+            columns = columns_v1(persistent, handles, payloads, expiries)
             self.files_v1().put(segment, first, messages, columns, self.durable)
             return None
         end = segment.store_end
@@ -149,15 +147,7 @@ class QueueDisk:
             kinds, locations, sizes, end = self._store_some(
                 segment, first, messages, handles, is_synced
             )
-        columns = EntryColumns(
-            bytes((ENTRY_PRESENT,)) * count,
-            persistent,
-            kinds,
-            locations,
-            sizes,
-            payloads,
-            array("Q", bytes(8 * count) if expiries is None else expiries),
-        )
+        columns = columns_v2(persistent, kinds, (locations, sizes, payloads), expiries)
         self.index.write(segment, first, columns, is_synced)
         segment.store_end = end
         return segment if segment.used == self.index.entry_count else None
@@ -344,70 +334,23 @@ class QueueDisk:
         """Bytes of the segment objects and of what version 1 keeps in memory."""
         return self.index.memory_bytes + (self.v1.memory_bytes if self.v1 is not None else 0)
 
-    # -- upkeep ---------------------------------------------------------------------------------------------------
+    # -- journals -------------------------------------------------------------------------------------------------
 
-    def settle(self, is_idle: bool) -> tuple[bool, list[Segment]]:
-        """Remove segments without live entries and write ack bits that are due.
-
-        Gives whether acks are left to write, and the segments whose acks were written: some bodies there are dead.
-        """
-        is_left = self.v1 is not None and self._settle_v1(self.v1, is_idle)
-        flushed: list[Segment] = []
-        for number in list(self.index.numbers):
-            segment = self.index.segments[number]
-            if segment.version == 1:
-                continue
-            if not segment.live and (
-                is_idle
-                or number != self.index.numbers[-1]
-                or segment.used == self.index.entry_count
-                or segment.store_end > _EMPTY_TAIL
-            ):
-                self.remove(segment)
-            elif segment.pending_acks and (
-                is_idle or segment.pending_acks >= self.index.entry_count // 2
-            ):
-                self.index.flush_acks(segment, self.durable)
-                flushed.append(segment)
-            elif segment.pending_acks:
-                is_left = True
-        return is_left, flushed
-
-    def _settle_v1(self, files: QueueIndexV1, is_idle: bool) -> bool:
-        """The same for the version 1 segments: acks go to the journal; once the queue is quiet, all of it goes."""
-        if is_idle:
-            files.trim()
-        segments = self.segments_v1()
-        half = self.index.entry_count // 2
-        due = [segment for segment in segments if segment.pending_acks]
-        is_due = is_idle or any(one.pending_acks >= half or not one.live for one in due)
-        if not files.journal and not due and all(segment.live for segment in segments):
-            return not files.can_flush
-        is_quiet = not files.wrote_lately
-        if is_idle:
-            files.wrote_lately = False
-        if files.can_flush and (files.is_full or (is_due and (is_quiet or files.journal is None))):
-            self.flush_v1()
-            return not files.can_flush
-        if is_due and due:
-            files.write_acks(due, self.durable)
-        return True
-
-    def flush_v1(self) -> None:
-        """Empty the journal. Raises WriteFailed or ReadFailed."""
-        for segment in self.files_v1().flush(self.segments_v1(), self.durable):
+    def flush_v1(self, spared: Segment | None = None) -> None:
+        """Empty the journal, and remove segments without live entries but this. Raises WriteFailed or ReadFailed."""
+        for segment in self.files_v1().flush(self.segments_v1(), self.durable, spared):
             self.index.forget(segment)
 
     def settle_now(self) -> None:
         """Empty the journal unless an older one is on its way out. Raises WriteFailed or ReadFailed."""
-        if self.v1 is not None and self.v1.journal is not None and self.v1.can_flush:
+        if self.v1 is not None and self.v1.journal.path is not None and self.v1.can_flush:
             self.flush_v1()
 
     @property
     def is_settled(self) -> bool:
         """Whether no journal is left, in use or not yet durably gone."""
         files = self.v1
-        return files is None or (files.journal is None and files.can_flush)
+        return files is None or (files.journal.path is None and files.can_flush)
 
     @property
     def is_retiring(self) -> bool:
@@ -445,7 +388,7 @@ class QueueDisk:
         if segment.version == 1:
             self.index.forget(segment)
             if segment.store_end:
-                self.cache.unlink(self.files_v1().path(segment.number))
+                self.cache.unlink(self.files_v1().files.path(segment.number))
             return
         self.index.drop(segment)
         if segment.store_end:
@@ -464,52 +407,3 @@ class QueueDisk:
             if segment.shared:
                 handles += self.handles_at(segment, segment.live_mask())
         return handles
-
-
-def pack_names(vhost: str, name: str, version: int) -> bytes:
-    """Give the text that names a queue in its directory: JSON strings, so that any name fits a line."""
-    text = f"VHOST: {json.dumps(vhost)}\nQUEUE: {json.dumps(name)}\nINDEX: v{version}\n"
-    return text.encode()
-
-
-def parse_names(data: bytes) -> tuple[str, str] | None:
-    """Give (vhost, queue) from the text, None when it is not whole. The directory's name is the check of both."""
-    lines = data.decode("utf-8", "replace").splitlines()
-    if len(lines) < 2:
-        return None
-    try:
-        vhost, name = (json.loads(line.partition(": ")[2]) for line in lines[:2])
-    except ValueError:
-        return None
-    return str(vhost), str(name)
-
-
-def _columns_v1(
-    flags: bytes, handles: array[int], payloads: array[int], expiries: Sequence[int] | None
-) -> EntryColumns:
-    """Give the entries of a run for version 1, the places and sizes of bodies not known yet."""
-    count = len(flags)
-    if max(handles) < 0:
-        kinds, locations = bytes((KIND_STORE,)) * count, array("Q", bytes(8 * count))
-    else:
-        kinds = bytes(KIND_SHARED if handle >= 0 else KIND_STORE for handle in handles)
-        locations = array("Q", [max(handle, 0) for handle in handles])
-    return EntryColumns(
-        bytes((ENTRY_PRESENT,)) * count,
-        flags,
-        kinds,
-        locations,
-        array("I", bytes(4 * count)),
-        payloads,
-        array("Q", bytes(8 * count) if expiries is None else expiries),
-    )
-
-
-def _persistent_flags(flags: array[int]) -> tuple[bytes, bool]:
-    """Give the entries' flag bytes, and whether any of them is persistent."""
-    count = len(flags)
-    if flags.count(flags[0]) == count:
-        is_persistent = bool(flags[0] & PERSISTENT)
-        return bytes((FLAG_PERSISTENT if is_persistent else 0,)) * count, is_persistent
-    column = bytes(FLAG_PERSISTENT if value & PERSISTENT else 0 for value in flags)
-    return column, FLAG_PERSISTENT in column

@@ -76,7 +76,7 @@ class QueueScan:
                 queue.remove(segment)
         if queue.v1 is not None:
             queue.flush_v1()
-            queue.v1.retire(self.journals.paths)
+            queue.v1.journal.retired = self.journals.paths
         if not found.count:
             found.first_seq = found.next_seq
         found.next_deliver_seq = found.next_seq
@@ -143,7 +143,7 @@ def _scan_version_1(
         if number in indexes_v1:
             file = read_segment_file(filesystem, queue, number)
             if number in indexes and _is_newer_v2(filesystem, queue, number, file.generation):
-                filesystem.unlink(queue.files_v1().path(number))
+                filesystem.unlink(queue.files_v1().files.path(number))
                 continue
         taken.add(number)
         _keep_v1(scan, find_segment(queue, number, file, scan.journals), tally, observer)
@@ -174,7 +174,7 @@ def _keep_v1(scan: QueueScan, found: Found, tally: ReferenceTally, observer: Sto
     if found.corrupt:
         scan.lost += found.corrupt
         observer.record_lost(
-            queue.files_v1().path(segment.number),
+            queue.files_v1().files.path(segment.number),
             segment.number,
             f"{found.corrupt} bad index entries",
         )
@@ -184,7 +184,7 @@ def _keep_v1(scan: QueueScan, found: Found, tally: ReferenceTally, observer: Sto
         segment.shared = shared.bit_count()
         tally.add(list(compress(columns.locations, selectors_of(shared))))
     if segment.store_end:
-        path = queue.files_v1().path(segment.number)
+        path = queue.files_v1().files.path(segment.number)
         queue.cache.index_written(path, queue.cache.get(path))
     for directory in (queue.directory, parent_of(queue.directory)):
         queue.cache.dir_changed(directory)

@@ -52,7 +52,7 @@ def read_journals(
 ) -> Journals:
     """Read a queue's journals, the oldest first, and what its segment files say of journals. Raises StoreRefused."""
     journals = Journals()
-    index, files = queue.index, queue.files_v1()
+    index, files = queue.index, queue.files_v1().files
     highest = max(numbers, default=0)
     for number in segments:
         named = queue_blocks.journals_named(filesystem.open(files.path(number)), index.seed)
@@ -73,8 +73,9 @@ def read_journals(
             elif block.kind == MESSAGES and block.first < index.entry_count:
                 columns = queue_blocks.entries_in(data, block, index.seed)
                 _take_run(said, data, block.segment, Run(block.first, columns, path), index.seed)
-    files.next_journal = highest + 1
-    files.durable = journals.durable
+    journal = queue.files_v1().journal
+    journal.next_number = highest + 1
+    journal.durable = journals.durable
     return journals
 
 
@@ -120,7 +121,7 @@ class SegmentFile:
 def read_segment_file(filesystem: FileSystem, queue: QueueDisk, number: int) -> SegmentFile:
     """Read a segment's file; a damaged header is made up for by the blocks. Raises StoreRefused."""
     index = queue.index
-    path = queue.files_v1().path(number)
+    path = queue.files_v1().files.path(number)
     data = filesystem.read_file(path)
     generation = queue_blocks.read_header(data, path, index.entry_count, index.identity)
     blocks = list(queue_blocks.blocks_of(data, index.seed))

@@ -21,10 +21,12 @@ from storage.definition_store import DefinitionStore, SqliteDefinitionStore
 from storage.errors import StorageError, SyncFailed
 from storage.file_cache import FileCache
 from storage.filesystem import FileSystem
-from storage.queue_disk import NAME_FILE, QueueDisk, parse_names
-from storage.queue_index_v1 import JournalLimits
+from storage.queue_disk import QueueDisk
+from storage.queue_journal import JournalLimits
+from storage.queue_names import NAME_FILE, parse_names
 from storage.queue_scan import QueueScan, drop_handles, scan_queue
 from storage.queue_segment import Segment
+from storage.queue_upkeep import settle
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
 from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name, queue_files
@@ -83,7 +85,11 @@ def open_store(
                 options.cache_size,
                 options.is_checked,
             ),
-            journals=JournalLimits(options.journal_entries),
+            journals=JournalLimits(
+                options.journal_entries,
+                run_bytes=options.journal_run_bytes,
+                direct_bytes=options.journal_direct_bytes,
+            ),
         )
 
     report = RecoveryReport(clean=False)
@@ -122,7 +128,8 @@ def _restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) 
         for fields in cast("list[list[int | str]]", row[9]):
             queue.index.adopt(_segment_from(fields))
         if row[10]:
-            queue.files_v1().next_journal = queue.files_v1().durable = cast("int", row[10])
+            journal = queue.files_v1().journal
+            journal.next_number = journal.durable = cast("int", row[10])
         context.keep_recovered(queue, found)
         report.queues[names] = found
     return True
@@ -232,7 +239,7 @@ def _queue_row(
         scan.count_live(queue.index.segments[number], dropped)
     if dropped:
         context.vhost(queue.vhost).drop_refs(dropped)
-    queue.settle(is_idle=True)
+    settle(queue, is_idle=True)
     numbers = queue.index.numbers
     if numbers:
         tail = queue.index.segments[numbers[-1]]
@@ -249,7 +256,8 @@ def _queue_row(
         found.persistent_count,
         found.persistent_bytes,
         segments,
-        queue.v1.next_journal if queue.v1 is not None else 0,
+        # After the one that would be next: what went past the journals is of its time, and durable by then.
+        queue.v1.journal.next_number + 1 if queue.v1 is not None else 0,
     ]
 
 

@@ -64,7 +64,7 @@ def rewrite_v1(
     segments = [
         segment
         for segment in queue.segments_v1()
-        if files.path(segment.number) in failed or files.is_in_journal(segment)
+        if files.files.path(segment.number) in failed or files.is_in_journal(segment)
     ]
     filesystem = queue.cache.filesystem
     prepared = [

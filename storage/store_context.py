@@ -25,7 +25,7 @@ from storage.file_cache import FileCache, write_error
 from storage.filesystem import FileSystem
 from storage.message_store import MessageStore, MessageStoreOptions
 from storage.queue_disk import QueueDisk
-from storage.queue_index_v1 import JournalLimits
+from storage.queue_journal import JournalLimits
 from storage.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
 from storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
 from storage.vhost_store import TRANSIENT_SEGMENTS, VhostStore

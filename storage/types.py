@@ -53,8 +53,9 @@ class StoreOptions:
     `ballast_bytes`: space that is reserved and given up when the disk is full.
     `cache_size`: a queue's own store is written in pieces of at most this and read in pieces of twice that.
     `is_checked`: what is read from it to be delivered has its checksum verified (at a start it always has).
-    `journal_entries` is how many a version 1 queue's journal holds before it is flushed, `convert_slice` how many
-    index segments one slice of a conversion writes.
+    `journal_entries` is how many a version 1 queue's journal holds before it is flushed; a run of `journal_run_bytes`
+    goes past it, and after `journal_direct_bytes` that did a journal is given up all the same. `convert_slice` is how
+    many index segments one slice of a conversion writes.
     """
 
     confirm: str = "fsync"
@@ -70,6 +71,8 @@ class StoreOptions:
     ballast_bytes: int = 0
     rewrite_above: int = 4 * 1024 * 1024
     journal_entries: int = 32_768
+    journal_run_bytes: int = 16 * 1024
+    journal_direct_bytes: int = 64 * 1024 * 1024
     convert_slice: int = 32
     idle_s: float = 0.2
 

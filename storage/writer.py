@@ -28,6 +28,7 @@ from storage.queue_disk import QueueDisk
 from storage.queue_read import ReadPlan, fetch_records, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
 from storage.queue_segment import Segment
+from storage.queue_upkeep import settle
 from storage.rescue import append_again, messages_of, rewrite_v1
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
@@ -274,7 +275,7 @@ class Writer:
             self.context.observer.record_lost(queue.directory, queue_id, str(error))
 
     def _settle(self, queue_id: int, queue: QueueDisk) -> None:
-        is_left, flushed = queue.settle(is_idle=False)
+        is_left, flushed = settle(queue, is_idle=False)
         self._note_journal(queue)
         if is_left or flushed:
             self._unsettled[queue_id] = None
@@ -379,7 +380,7 @@ class Writer:
             queue = self._queues.get(queue_id)
             is_left = False
             if queue is not None:
-                is_left, flushed = queue.settle(is_idle=True)
+                is_left, flushed = settle(queue, is_idle=True)
                 self._note_journal(queue)
                 self._rewrite_sparse(queue, flushed)
             if not is_left:

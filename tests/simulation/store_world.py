@@ -27,6 +27,8 @@ OPTIONS = StoreOptions(
     open_files=6,
     rewrite_above=600,
     journal_entries=20,
+    journal_run_bytes=500,
+    journal_direct_bytes=3000,
     convert_slice=1,
 )
 SIZES = (1, 20, 60, 130, 400, 900)

@@ -15,6 +15,8 @@ import pytest
 from storage import queue_convert, work
 from storage.errors import StorageError
 from storage.queue_index_v1 import QueueIndexV1
+from storage.queue_journal import Journal
+from storage.queue_segment_files import SegmentFiles
 from tests.simulation.store_world import Violation, World, read_all, run_to_cut
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 
@@ -197,10 +199,28 @@ def unlink_before_the_name_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
 def give_the_journal_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal unlinked before the flush is durable."""
 
-    def give_up(self: QueueIndexV1, path: str, is_durable: bool) -> None:
-        self._cache.unlink(path)
+    original = Journal.give_up
 
-    monkeypatch.setattr(QueueIndexV1, "_give_up", give_up)
+    def give_up(self: Journal, is_durable: bool) -> None:
+        original(self, is_durable=False)
+
+    monkeypatch.setattr(Journal, "give_up", give_up)
+
+
+def confirm_large_runs_unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes to a segment file at once is not synced."""
+    original = SegmentFiles.append
+
+    def append(self: SegmentFiles, *args: object, is_synced: bool) -> int:
+        return original(self, *args, is_synced=False)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SegmentFiles, "append", append)
+
+
+def take_large_runs_for_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What went to a segment file at once is not looked at after a crash."""
+    numbers = property(lambda self: (0, self.durable))
+    monkeypatch.setattr(Journal, "numbers_now", numbers)
 
 
 def flush_without_acks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,6 +234,8 @@ def flush_without_acks(monkeypatch: pytest.MonkeyPatch) -> None:
         publish_without_sync,
         unlink_before_the_name_is_durable,
         give_the_journal_up_at_once,
+        confirm_large_runs_unsynced,
+        take_large_runs_for_durable,
         flush_without_acks,
     ],
 )

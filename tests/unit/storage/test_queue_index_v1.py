@@ -1,6 +1,8 @@
 """Version 1 of the queue index: what its files hold, when they are written, what damage costs, and conversion.
 
-Covers: storage/queue_blocks.py, storage/queue_runs.py, storage/queue_convert.py, storage/queue_scan_v1.py, storage/conversion.py
+Covers: storage/queue_blocks.py, storage/queue_journal.py, storage/queue_runs.py, storage/queue_segment_files.py
+Covers: storage/queue_convert.py, storage/queue_scan_v1.py, storage/conversion.py, storage/queue_upkeep.py
+Covers: storage/queue_entries.py, storage/queue_names.py
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from storage.engine import Engine
 from storage.errors import ForeignStore, LimitChanged, UnknownFormat
 from storage.queue_disk import QueueDisk
 from storage.queue_log import QueueLog
-from storage.queue_segment import Segment
 from storage.types import RecoveredQueue, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 
 OPTIONS = StoreOptions(segment_entry_count=64, embed_below=200, journal_entries=100)
+# Runs of ten messages and more go to the segment files at once.
+DIRECT = replace(OPTIONS, journal_run_bytes=10 * (32 + 50), journal_direct_bytes=20_000)
 SMALL, LARGE = 50, 500
 IDENTITY = b"i" * 16
 
@@ -125,6 +128,76 @@ def test_the_journal_goes_into_the_segment_files_when_the_queue_is_quiet() -> No
     assert set(store.files()) == {"0.idx", "1.idx"}
     assert store.seqs() == list(range(110))
     assert store.disk.memory_bytes < 4_000 + 31 * 64
+
+
+def test_a_large_run_is_written_once_and_goes_to_the_segment_files() -> None:
+    store = Store(options=DIRECT)
+    store.publish(100)
+    store.publish(10, LARGE)
+    store.publish(9)  # a small run: the journal
+    assert set(store.files()) == {"0.idx", "1.idx", "1.jif"}
+    assert store.seqs() == list(range(119))
+    written = store.files()
+    store.settle()
+    files = store.files()
+    assert set(files) == {"0.idx", "1.idx"}
+    assert sum(files.values()) <= sum(written.values())
+    store.log.ack_many([5, 70, 115])
+    store.settle()
+    store.crash()
+    assert store.seqs() == [seq for seq in range(119) if seq not in (5, 70, 115)]
+
+
+def test_what_is_read_while_large_runs_arrive_is_all_of_it() -> None:
+    store = Store(options=DIRECT)
+    for _ in range(12):
+        store.publish(10)
+        store.publish(3)
+        assert store.seqs() == list(range(store.published))
+    store.log.ack(0, 99)
+    assert store.seqs() == list(range(100, store.published))
+
+
+def test_a_torn_large_run_costs_what_is_torn_also_at_the_second_start() -> None:
+    store = Store(options=DIRECT)
+    for _ in range(4):
+        store.publish(10)
+    file = store.filesystem.open(f"{store.disk.directory}/0.idx")
+    file.truncate(file.size() - 10)
+    for _ in range(3):
+        store.crash()
+        assert store.seqs() == list(range(39))
+        assert store.log.recovered is not None
+        assert store.log.recovered.count == 39
+        store.settle()
+
+
+def test_after_many_large_runs_an_empty_journal_says_that_they_are_durable() -> None:
+    store = Store(options=DIRECT)
+    for _ in range(40):
+        store.publish(20)
+    store.settle()
+    journal = store.disk.files_v1().journal
+    assert journal.durable > 1
+    assert not any(name.endswith(".jif") for name in store.files())
+    durable = journal.durable
+    store.publish(20)
+    store.crash()
+    assert store.disk.files_v1().journal.durable == durable
+    assert store.seqs() == list(range(820))
+
+
+def test_the_tail_of_a_queue_that_runs_empty_is_not_made_again_each_time() -> None:
+    store = Store(options=DIRECT)
+    made: set[int] = set()
+    for first in range(0, 60, 10):
+        store.publish(10)
+        store.log.ack(first, first + 9)
+        store.commit()
+        made.add(store.disk.index.segments[0].store_end)
+    assert len(made) == 6  # it grew
+    store.settle()
+    assert store.files() == {}
 
 
 def test_a_full_journal_is_flushed_and_stays_bounded() -> None:
@@ -327,8 +400,7 @@ def test_headers_tell_other_terms_apart() -> None:
 
 
 def test_acks_are_ranges() -> None:
-    segment = Segment(3, version=1)
-    block = queue_blocks.pack_acks(segment, 0b1110_0001, 0, 7)
+    block = queue_blocks.pack_acks(3, 0, 0b1110_0001, 0, 7)
     data = bytes(queue_blocks.HEADER_SIZE) + block
     (found,) = queue_blocks.blocks_of(data, 7)
     assert (found.kind, found.segment, found.rows) == (queue_blocks.ACKS, 3, 2)
