@@ -1,6 +1,6 @@
 """What the store costs by itself: append, restart both ways, drain.
 
-    python -m bench.micro_storage [--messages 1000000] [--size 1000] [--confirm fsync] [--dir DIR]
+    python -m bench.micro_storage [--messages 1000000] [--size 1000] [--version 2] [--confirm fsync] [--dir DIR]
 
 The engine runs as in the broker, with its disk and reader threads; a plain queue stands for the event loop. One lazy
 queue takes runs of 128 messages with at most 4,096 unconfirmed (or none waited for, with --no-confirm), then the node
@@ -138,6 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=1000)
+    parser.add_argument("--version", type=int, choices=(1, 2), default=2)
     parser.add_argument("--confirm", choices=("fsync", "written"), default="fsync")
     parser.add_argument("--no-confirm", action="store_true", help="nobody waits for any commit")
     parser.add_argument("--dir", help="where to make the data directory")
@@ -149,6 +150,7 @@ def main() -> None:
         "packer": record.NAME,
         "messages": count,
         "size": arguments.size,
+        "version": arguments.version,
         "confirm": "nobody waits" if arguments.no_confirm else arguments.confirm,
     }
     try:
@@ -156,7 +158,7 @@ def main() -> None:
         engine = _engine(directory, arguments.confirm)
         engine.recover()
         engine.start(loop.inbox.put)
-        log = engine.open_queue("/", "queue", durable=True)
+        log = engine.open_queue("/", "queue", durable=True, version=arguments.version)
         clock = _Clock()
         _append(engine, log, loop, arguments)
         result["append"] = clock.per_message(count)
@@ -175,7 +177,7 @@ def main() -> None:
             assert report.messages == count, report
             assert report.clean == (kind == "clean")
         engine.start(loop.inbox.put)
-        log = engine.open_queue("/", "queue", durable=True)
+        log = engine.open_queue("/", "queue", durable=True, version=arguments.version)
         clock = _Clock()
         _drain(log, loop, count)
         result["drain"] = clock.per_message(count)
