@@ -182,9 +182,9 @@ def _json_response(body: bytes, status: int) -> web.Response:
 def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
     """A boolean of a body; "true" and "false" count, rabbitmqadmin sends those."""
     value = body.get(name, default)
-    if value in (True, "true"):
+    if value is True or value == "true":
         return True
-    if value in (False, "false"):
+    if value is False or value == "false":
         return False
     raise bad_request(["not_boolean", value])
 

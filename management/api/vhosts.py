@@ -12,7 +12,7 @@ from broker.parameter_rules import default_queue_type
 from management import commands
 from management.aio import web
 from management.listing import project, reply_list
-from management.reply import Call, Route, created, no_content, not_found, reply
+from management.reply import Call, Route, created, flag_of, no_content, not_found, reply
 
 
 def _with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +47,7 @@ async def add(call: Call) -> web.Response:
     for key in ("default_queue_type", "defaultqueuetype"):  # RabbitMQ 3.13's word, and 3.10's
         if key in body:
             kind = default_queue_type(body[key])
+    tracing = flag_of(body, "tracing", default=False)
     if is_new:
         commands.vhosts.add_vhost(
             call.node, name, None if call.caller.is_trusted else call.caller.name
@@ -56,7 +57,7 @@ async def add(call: Call) -> web.Response:
             call.node, name, body.get("description"), _tags(body.get("tags")), kind
         )
     if "tracing" in body:
-        commands.vhosts.set_tracing(call.node, name, body["tracing"] in (True, "true"))
+        commands.vhosts.set_tracing(call.node, name, tracing)
     return created() if is_new else no_content()
 
 

@@ -27,6 +27,10 @@ def test_tracing_is_a_flag_of_the_vhost(served: Served) -> None:
     assert served.node.vhosts["/"].tracer is None
     assert served.api("PUT", "/api/vhosts/new", {"tracing": "true"}).status == 201
     assert served.get("/api/vhosts/new")["tracing"] is True
+    for value in ("yes", 1, None):
+        refused = served.api("PUT", "/api/vhosts/none", {"tracing": value})
+        assert (refused.status, refused.body["reason"]) == (400, ["not_boolean", value])
+    assert served.api("GET", "/api/vhosts/none").status == 404, "refused before it was made"
 
 
 def test_the_default_queue_type_is_part_of_the_metadata(served: Served) -> None:
