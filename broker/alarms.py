@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from broker.observer import Observer
 
-REASONS = {"memory": "low on memory", "disk": "low on disk", "store": "low on disk"}
+NAMES = {"memory": "memory", "disk": "disk", "store": "disk"}
 
 
 class Alarms:
@@ -28,7 +28,7 @@ class Alarms:
     @property
     def reason(self) -> str:
         """What connection.blocked says."""
-        return " & ".join(sorted({REASONS[resource] for resource in self.active}))
+        return "low on " + " & ".join(sorted({NAMES[resource] for resource in self.active}))
 
     def update(self, resource: str, is_on: bool) -> None:
         """Set or clear one alarm; `on_change(blocked)` is told when the first goes on or the last goes off."""

@@ -4,8 +4,8 @@ A session takes the events of its `ServerConnection` in order, finds the channel
 raise; `_guard` is the only `except`: it stamps the failing method's ids and closes the channel (soft errors) or the
 connection (hard ones, and everything on channel 0). Anything else that is raised is a bug: logged, answered with 541.
 
-State owned: identity, the channel table, the blocked flag. Sockets are the transport's, seen through `Wire`; who may
-come in is `broker.admission`'s, waiting input `broker.held`'s business.
+State owned: identity, the channel table, the blocked flag and what waits behind it. Sockets are the transport's, seen
+through `Wire`; who may come in is `broker.admission`'s, input of held channels `broker.held`'s business.
 
 Longer than most modules because every event of a connection ends here: one place for errors needs one class.
 
@@ -48,6 +48,7 @@ from protocol.events import (
     ChannelOpened,
     ConnectionCloseReceived,
     Disconnect,
+    Event,
     LoginAttempt,
     MethodReceived,
     OpenRequested,
@@ -109,6 +110,7 @@ class Session:
         self._was_answered = False
         self._has_failed = False
         self._held = HeldInput()
+        self._unread: list[Event] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
             PublishRun: self._on_publish,
             AckRun: self._on_acks,
@@ -127,8 +129,24 @@ class Session:
     def receive(self, data: bytes) -> None:
         """Bytes from the socket. Whatever they stage or send is handled at the end of the turn."""
         self.scheduler.touch()
+        self._take(self.connection.receive_data(data))
+        if self._was_answered:
+            # A client that did not wait for tune or open-ok may have sent more.
+            self._was_answered = False
+            self.receive(b"")
+        if self.connection.out:
+            self.scheduler.output_dirty(self)
+
+    def _take(self, events: list[Event]) -> None:
+        """Handle events in order; under an alarm the first publish and all behind it wait, as if still unread."""
         handlers = self._handlers
-        for event in self.connection.receive_data(data):
+        alarms = self.context.alarms.active
+        for event in events:
+            if alarms and (self.is_blocked or event.__class__ is PublishRun):
+                self._unread.append(event)
+                if not self.is_blocked:
+                    self.block()
+                continue
             handler = handlers.get(event.__class__)
             if handler is not None:
                 handler(event)
@@ -137,12 +155,6 @@ class Session:
                 self.fail(event)
             if self.is_ended or self._has_failed:
                 break  # what was read together with it is of no interest any more
-        if self._was_answered:
-            # A client that did not wait for tune or open-ok may have sent more.
-            self._was_answered = False
-            self.receive(b"")
-        if self.connection.out:
-            self.scheduler.output_dirty(self)
 
     def _on_publish(self, run: PublishRun) -> None:
         channel = self.channels[run.channel]
@@ -157,10 +169,7 @@ class Session:
         self.scheduler.output_dirty(
             self
         )  # a turn has to end: what was staged is handed over there, consumers or not
-        alarms = self.context.alarms
-        if alarms.active and not self.is_blocked:
-            self.block()
-        if alarms.is_lagging and self.wire is not None:
+        if self.context.alarms.is_lagging and self.wire is not None:
             self.wire.pause_reading("backlog")
 
     def _on_acks(self, run: AckRun) -> None:
@@ -395,19 +404,22 @@ class Session:
 
     def block(self) -> None:
         """An alarm is on and this connection publishes: stop reading it."""
-        self.is_blocked = True
+        self.is_blocked = self.is_publisher = True
         if self.wire is not None:
             self.wire.pause_reading("alarm")
         if self.connection.has_capability("connection.blocked"):
             self.send(0, Connection.Blocked(reason=self.context.alarms.reason))
 
     def unblock(self) -> None:
-        """All alarms are off."""
+        """All alarms are off: tell the client, and handle what waited."""
         if not self.is_blocked:
             return
         self.is_blocked = False
         if self.connection.has_capability("connection.blocked"):
             self.send(0, Connection.Unblocked())
+        waiting, self._unread = self._unread, []
+        if not (self.is_ended or self._has_failed):
+            self._take(waiting)
         if self.wire is not None:
             self.wire.resume_reading("alarm")
 

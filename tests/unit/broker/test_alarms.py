@@ -32,4 +32,4 @@ def test_the_reason_names_each_resource_once():
     alarms = Alarms(RecordingObserver(), lambda _: None)
     for resource in ("disk", "memory", "store"):
         alarms.update(resource, True)
-    assert alarms.reason == "low on disk & low on memory"
+    assert alarms.reason == "low on disk & memory"
