@@ -33,6 +33,11 @@ def at_once(scenario: Scenario) -> int:
     return int(getattr(inspect.getmodule(scenario), "BESIDE_OTHERS", 0))
 
 
+def is_apart(scenario: Scenario) -> bool:
+    """Say whether the scenario changes the whole node, so that it runs on two nodes that no other module uses."""
+    return bool(getattr(inspect.getmodule(scenario), "NODES_APART", False))
+
+
 def _scenarios_of(module: ModuleType) -> list[tuple[str, Scenario]]:
     return [
         (name, each)

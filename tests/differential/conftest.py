@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.differential.broker import Place
-from tests.differential.catalogue import all_scenarios
+from tests.differential.catalogue import all_scenarios, is_apart
 from tests.differential.compare import Accepted, read_accepted
 from tests.differential.runner import Runner
 from tests.support.broker_process import BURROWCTL, BrokerProcess, free_port
@@ -30,6 +31,9 @@ STATISTICS = [
         for kind in ("global", "basic", "detailed")
     ),
 ]
+# What takes half an hour or a gigabyte to meet, made small enough to be met in a test.
+SMALL_LIMITS = {"consumer_timeout": "6000", "max_message_size": "100000"}
+TICK_MS = 500
 
 
 def pytest_terminal_summary(
@@ -57,23 +61,45 @@ def accepted() -> list[Accepted]:
 @pytest.fixture(scope="session")
 def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitNode]:
     """Yield a private RabbitMQ node; without the program nothing of this folder runs."""
+    with _rabbit(tmp_path_factory.mktemp("rabbit")) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def places(
+    rabbit: RabbitNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Place, Place]]:
+    """Yield where RabbitMQ and BurrowMQ are."""
+    with _ours(tmp_path_factory.mktemp("ours") / "data") as node:
+        yield _places(rabbit, node)
+
+
+@pytest.fixture(scope="session")
+def places_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Place]]:
+    """Yield two more nodes, with small limits, for scenarios that change the whole node."""
+    with (
+        _rabbit(tmp_path_factory.mktemp("rabbit-apart"), SMALL_LIMITS) as theirs,
+        _ours(tmp_path_factory.mktemp("ours-apart") / "data", SMALL_LIMITS) as ours,
+    ):
+        theirs.ctl("eval", f"application:set_env(rabbit, channel_tick_interval, {TICK_MS}).")
+        yield _places(theirs, ours)
+
+
+@contextlib.contextmanager
+def _rabbit(directory: Path, settings: Mapping[str, str] = {}) -> Iterator[RabbitNode]:
     if not is_installed():
         pytest.exit(MISSING, returncode=1)
-    node = RabbitNode(
-        tmp_path_factory.mktemp("rabbit"),
-        free_port(),
-        management_port=free_port(),
-        config_lines=STATISTICS,
-    )
+    lines = [*STATISTICS, *(f"{key} = {value}" for key, value in settings.items())]
+    node = RabbitNode(directory, free_port(), management_port=free_port(), config_lines=lines)
     node.start()
     yield node
     node.stop()
 
 
-@pytest.fixture(scope="session")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """Yield a node of ours, which must end as it should."""
-    node = BrokerProcess(tmp_path_factory.mktemp("ours") / "data")
+@contextlib.contextmanager
+def _ours(directory: Path, settings: Mapping[str, str] = {}) -> Iterator[BrokerProcess]:
+    """A node of ours, which must end as it should."""
+    node = BrokerProcess(directory, settings)
     node.start()
     try:
         yield node
@@ -85,17 +111,15 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         node.kill()
 
 
-@pytest.fixture(scope="session")
-def places(rabbit: RabbitNode, ours: BrokerProcess) -> tuple[Place, Place]:
-    """Return where RabbitMQ and BurrowMQ are."""
-    assert rabbit.management_port is not None
+def _places(theirs: RabbitNode, ours: BrokerProcess) -> tuple[Place, Place]:
+    assert theirs.management_port is not None
     return (
         Place(
             product="RabbitMQ",
-            amqp_port=rabbit.amqp_port,
-            http_port=rabbit.management_port,
+            amqp_port=theirs.amqp_port,
+            http_port=theirs.management_port,
             command=[str(PROGRAMS / "rabbitmqctl")],
-            environment=rabbit.environment,
+            environment=theirs.environment,
         ),
         Place(
             product="BurrowMQ",
@@ -109,10 +133,19 @@ def places(rabbit: RabbitNode, ours: BrokerProcess) -> tuple[Place, Place]:
 
 @pytest.fixture(scope="session")
 def runner(
-    places: tuple[Place, Place], accepted: list[Accepted], pytestconfig: pytest.Config
+    places: tuple[Place, Place], accepted: list[Accepted], request: pytest.FixtureRequest
 ) -> Iterator[Runner]:
     """Yield what runs scenarios; the summary asks it for the totals."""
-    found = Runner(places, all_scenarios(), accepted)
-    pytestconfig.stash[RUNNER] = found
+    scenarios = all_scenarios()
+    asked = {
+        item.callspec.params.get("name")
+        for item in request.session.items
+        if hasattr(item, "callspec")
+    }
+    apart = any(is_apart(scenario) for name, scenario in scenarios.items() if name in asked)
+    found = Runner(
+        places, scenarios, accepted, request.getfixturevalue("places_apart") if apart else None
+    )
+    request.config.stash[RUNNER] = found
     yield found
     found.close()

@@ -1,7 +1,8 @@
 """Runs a scenario on both brokers at the same time and judges what came of it.
 
 State: the brokers' places, the table, and the scenarios of modules that say `BESIDE_OTHERS` (their names are their own,
-and they mostly wait): so many of them at once run in the background from the first question on.
+and they mostly wait): so many of them at once run in the background from the first question on. Modules that say
+`NODES_APART` (alarms stop every publisher of a node) have two more nodes for themselves.
 Callers: the conftest and the test. Invariant: a scenario runs once on each broker.
 """
 
@@ -12,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from tests.differential.broker import Broker, Place, made_comparable
-from tests.differential.catalogue import Scenario, at_once
+from tests.differential.catalogue import Scenario, at_once, is_apart
 from tests.differential.compare import Accepted, Verdict, differences, judge
 
 
@@ -24,9 +25,11 @@ class Runner:
         places: tuple[Place, Place],
         scenarios: Mapping[str, Scenario],
         accepted: Sequence[Accepted],
+        places_apart: tuple[Place, Place] | None = None,
     ) -> None:
         self.verdicts: dict[str, Verdict] = {}
         self._places = places
+        self._places_apart = places_apart
         self._scenarios = scenarios
         self._accepted = accepted
         self._pair = ThreadPoolExecutor(2)
@@ -53,7 +56,10 @@ class Runner:
                 self._early[name] = self._start(crowd, name)
 
     def _start(self, pool: ThreadPoolExecutor, name: str) -> list[Future[Any]]:
-        return [pool.submit(record, self._scenarios[name], place) for place in self._places]
+        scenario = self._scenarios[name]
+        places = self._places_apart if is_apart(scenario) else self._places
+        assert places is not None, f"{name} has no nodes of its own"
+        return [pool.submit(record, scenario, place) for place in places]
 
     def close(self) -> None:
         """Wait for what still runs."""
