@@ -12,7 +12,7 @@ from cli.client import Refused, segment
 from cli.errors import OK, UNAVAILABLE, USAGE, CliError, failure
 from cli.invocation import Invocation
 
-PID = re.compile(r"<[^<>\s]+\.\d+\.\d+\.\d+>|<\d+\.\d+\.\d+>")
+PID = re.compile(r"<[^<>\s]+\.\d+\.\d+\.\d+>")
 
 
 def purge_queue(invocation: Invocation) -> int:
@@ -55,7 +55,7 @@ def delete_queue(invocation: Invocation) -> int:
 
 def close_connection(invocation: Invocation) -> int:
     """close_connection PID REASON: a pid that is gone is no error."""
-    pid, reason = invocation.args[0], " ".join(invocation.args[1:])
+    pid, reason = invocation.args
     if not PID.fullmatch(pid):
         raise CliError(UNAVAILABLE, f'Error:\n{{:invalid_pid_syntax, "{pid}"}}')
     invocation.banner(f"Closing connection {pid}, reason: {reason}...")
@@ -67,7 +67,7 @@ def close_connection(invocation: Invocation) -> int:
 
 def close_all_connections(invocation: Invocation) -> int:
     """close_all_connections REASON: of one vhost when --vhost is given, else of the node."""
-    reason = " ".join(invocation.args)
+    (reason,) = invocation.args
     body: dict[str, object] = {"reason": reason}
     name = invocation.node.node_name
     if "vhost" in invocation.values:
@@ -109,7 +109,7 @@ def _close(invocation: Invocation, body: dict[str, object]) -> int:
 
 def close_all_user_connections(invocation: Invocation) -> int:
     """close_all_user_connections USER REASON."""
-    user, reason = invocation.args[0], " ".join(invocation.args[1:])
+    user, reason = invocation.args
     invocation.banner(f"Closing connections of user {user}, reason: {reason}...")
     body = {"user": user, "reason": reason}
     invocation.node.request("POST", "/api/burrowmq/close-connections", body)

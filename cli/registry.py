@@ -156,13 +156,13 @@ COMMANDS: dict[str, Command] = {
     "delete_queue": Command("cli.actions", "delete_queue", f"{VHOST}<queue> [--if-empty] [--if-unused]",
                             "Deletes a queue", 1, 1, ("if-empty", "if-unused")),
     "close_connection": Command("cli.actions", "close_connection", "<connection pid> <explanation>",
-                                "Closes a connection", 2, MANY),
+                                "Closes a connection", 2, 2),
     "close_all_connections": Command(
         "cli.actions", "close_all_connections", f"{VHOST}[--limit <limit>] [--per-connection-delay <delay>]"
-        " [--global] <explanation>", "Closes connections of the node or of one virtual host", 1, MANY,
+        " [--global] <explanation>", "Closes connections of the node or of one virtual host", 1, 1,
         ("limit", "per-connection-delay", "global")),
     "close_all_user_connections": Command("cli.actions", "close_all_user_connections", "<username> <explanation>",
-                                          "Closes all connections of a user", 2, MANY),
+                                          "Closes all connections of a user", 2, 2),
     # an operator's changes at run time
     "set_vm_memory_high_watermark": Command("cli.operator", "set_vm_memory_high_watermark",
                                             "<fraction> | absolute <value>", "Sets the memory high watermark", 1, 2),

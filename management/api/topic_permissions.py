@@ -43,7 +43,8 @@ async def put(call: Call) -> web.Response:
     if vhost not in call.node.vhosts or user not in call.node.auth.users:
         raise bad_request("vhost_or_user_not_found")
     exchange = str(body["exchange"])
-    is_new = not inspect.topic_permissions(call.node, vhost, user, exchange)
+    # RabbitMQ: new is the first of this user in this virtual host, whatever the exchange.
+    is_new = not inspect.topic_permissions(call.node, vhost, user)
     keys = [str(body["write"]), str(body["read"])]
     commands.users.put_topic_permission(call.node, vhost, user, exchange, keys)
     return created() if is_new else no_content()

@@ -21,7 +21,7 @@ def test_topic_permission_life(served: Served) -> None:
     ):
         assert served.get(path) == [ROW]
     assert served.api("GET", PATH + "/other").status == 404
-    assert served.api("PUT", PATH, {**body, "exchange": "other"}).status == 201
+    assert served.api("PUT", PATH, {**body, "exchange": "other"}).status == 204
     assert served.api("DELETE", PATH + "/other").status == 204
     assert served.api("DELETE", PATH).status == 204
     assert served.api("DELETE", PATH).status == 404
