@@ -64,6 +64,9 @@ class NodeMetrics:
     dead_lettered_rejected: int = 0
     dead_lettered_expired: int = 0
     dead_lettered_maxlen: int = 0
+    dropped_rejected: int = 0
+    dropped_expired: int = 0
+    dropped_maxlen: int = 0
     connections_opened: int = 0
     connections_closed: int = 0
     channels_opened: int = 0
@@ -73,3 +76,8 @@ class NodeMetrics:
     queues_deleted: int = 0
     auth_attempts: int = 0
     auth_failures: int = 0
+
+    def count_dropped(self, reason: str, count: int) -> None:
+        """Count messages that died where no dead-letter exchange took them."""
+        counter = f"dropped_{reason}"
+        setattr(self, counter, getattr(self, counter) + count)

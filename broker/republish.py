@@ -1,8 +1,8 @@
 """Dead letters on their way: from the queue that gave a message up to where its dead-letter exchange leads.
 
 One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
-drops the message. Publishing is internal, unconfirmed and one-way. A queue that the message came through before
-without a reject since is taken out of its targets.
+drops the message, and that is counted. Publishing is internal, unconfirmed and one-way. A queue that the message came
+through before without a reject since is taken out of its targets.
 A message that cannot carry another death is dropped, and that is logged.
 
 State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
@@ -59,6 +59,7 @@ class Republisher:
         name = source.settings.dead_letter_exchange
         exchange = self._vhost.exchanges.get(name) if name is not None else None
         if name is None or exchange is None:
+            self._metrics.count_dropped(reason, len(messages))
             return
         counter = f"dead_lettered_{reason}"
         setattr(self._metrics, counter, getattr(self._metrics, counter) + len(messages))

@@ -236,11 +236,11 @@ def _global_families(node: Any) -> Iterator[Family]:
         )
         family.add_metric(["amqp091", "rabbit_classic_queue"], counters[counter])
         yield family
-    for name, (counter, text) in metrics.GLOBAL_DEAD_LETTERED.items():
+    for name, ((taken, dropped), text) in metrics.GLOBAL_DEAD_LETTERED.items():
         labels = ["queue_type", "dead_letter_strategy"]
         family = CounterMetricFamily(f"rabbitmq_global_{name}", text, labels=labels)
-        family.add_metric(["rabbit_classic_queue", "at_most_once"], counters[counter])
-        family.add_metric(["rabbit_classic_queue", "disabled"], 0)
+        family.add_metric(["rabbit_classic_queue", "at_most_once"], counters[taken])
+        family.add_metric(["rabbit_classic_queue", "disabled"], counters[dropped])
         yield family
     totals = inspect.object_totals(node)
     for name, value in (

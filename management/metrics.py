@@ -328,17 +328,18 @@ GLOBAL_BY_QUEUE_TYPE = {
     "messages_redelivered": ("messages_redelivered", "Messages redelivered"),
     "messages_acknowledged": ("messages_acknowledged", "Messages acknowledged by consumers"),
 }
+# name: the counters where a dead-letter exchange takes them and where none does, help
 GLOBAL_DEAD_LETTERED = {
     "messages_dead_lettered_maxlen": (
-        "dead_lettered_maxlen",
+        ("dead_lettered_maxlen", "dropped_maxlen"),
         "Dead-lettered because a queue was full",
     ),
     "messages_dead_lettered_expired": (
-        "dead_lettered_expired",
+        ("dead_lettered_expired", "dropped_expired"),
         "Dead-lettered because they expired",
     ),
     "messages_dead_lettered_rejected": (
-        "dead_lettered_rejected",
+        ("dead_lettered_rejected", "dropped_rejected"),
         "Dead-lettered because they were rejected",
     ),
 }

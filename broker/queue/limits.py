@@ -142,6 +142,7 @@ def _drop(queue: Queue, max_count: int, max_bytes: int) -> bool:
     if queue.settings.dead_letter_exchange is None:
         dropped = backlog.drop_disk(max_count, max_bytes)
         if dropped is not None:
+            queue.context.metrics.count_dropped("maxlen", dropped[0])
             queue.dropped(*dropped)
             return True
     backlog.load(min(max_count, 2048), 1 << 20)

@@ -344,7 +344,11 @@ class Queue:
     def dead_letter(self, reason: str, messages: Sequence[Message]) -> None:
         """Send copies to the dead-letter exchange if one is set; the caller removes the originals."""
         # RabbitMQ: the queue itself does this, so that what is rejected after its end just goes.
-        if self.settings.dead_letter_exchange is not None and not self.is_deleted:
+        if self.is_deleted:
+            return
+        if self.settings.dead_letter_exchange is None:
+            self.context.metrics.count_dropped(reason, len(messages))
+        else:
             self.context.republish(self, reason, messages)
 
     def purge(self) -> int:

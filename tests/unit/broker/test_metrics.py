@@ -19,4 +19,6 @@ def test_counters_start_at_zero_and_take_no_other_names(kind):
 
 def test_every_reason_of_dead_lettering_has_a_counter():
     names = {each.name for each in fields(NodeMetrics)}
-    assert {f"dead_lettered_{reason}" for reason in ("rejected", "expired", "maxlen")} <= names
+    reasons = ("rejected", "expired", "maxlen")
+    assert {f"dead_lettered_{reason}" for reason in reasons} <= names
+    assert {f"dropped_{reason}" for reason in reasons} <= names

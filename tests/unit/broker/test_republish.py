@@ -48,14 +48,38 @@ def test_a_rejected_message_follows_its_key_or_the_queues():
     assert [entry["queue"] for entry in found] == ["work", "plain"]
 
 
-def test_a_missing_exchange_drops_and_counts_nothing():
+def test_a_missing_exchange_drops_and_counts_it_as_dropped():
     bench = BrokerBench()
     client = bench.connect(1)
     declare(client, "work", dead_letter_exchange="gone")
     client.send(publish_bytes(1, "", "work", b"x"))
     reject(client, "work")
     assert bench.vhost.queues["work"].unacked_count == 0
-    assert bench.metrics.dead_lettered_rejected == 0
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (0, 1)
+
+
+def test_what_dies_where_no_exchange_is_set_is_counted_by_its_reason():
+    """As RabbitMQ 3.10.8 counts it, live: refusals count with reject-publish-dlx only, purges and deletions never."""
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "rejecting")
+    declare(client, "short", max_length=1)
+    declare(client, "none", max_length=0)
+    declare(client, "brief", message_ttl=0)
+    declare(client, "refusing", max_length=1, overflow="reject-publish")
+    declare(client, "refusing.dlx", max_length=1, overflow="reject-publish-dlx")
+    for queue in bench.vhost.queues:
+        client.send(*(publish_bytes(1, "", queue, b"x") for _ in range(3)))
+    for queue, died in (("rejecting", (1, 3, 7)), ("refusing", (2, 3, 7))):
+        reject(client, queue)
+        found = bench.metrics
+        assert (found.dropped_rejected, found.dropped_expired, found.dropped_maxlen) == died
+    client.send(
+        publish_bytes(1, "", "rejecting", b"x", properties=spec.BasicProperties(expiration="0"))
+    )
+    assert bench.metrics.dropped_expired == 4
+    client.call(1, spec.Queue.Purge(queue="rejecting"), spec.Queue.Delete(queue="short"))
+    assert bench.metrics.dropped_maxlen == 7
 
 
 def test_a_cycle_without_a_reject_is_cut_and_told():
