@@ -32,7 +32,7 @@ from pyspark_amqp.wire import (
     purge_queue,
 )
 from tests.support import rabbitmq_node
-from tests.support.broker_process import BrokerProcess, free_port
+from tests.support.broker_process import BrokerProcess
 
 SOURCE_QUEUE, SINK_QUEUE = "bench.source", "bench.sink"
 PIECE = 60_000
@@ -206,7 +206,9 @@ def nodes(names: list[str], folder: Path) -> dict[str, Any]:
     if not names or "burrowmq" in names:
         found["burrowmq"] = BrokerProcess(folder / "burrowmq" / "data")
     if "rabbitmq" in names or (not names and rabbitmq_node.is_installed()):
-        found["rabbitmq"] = rabbitmq_node.RabbitNode(folder / "rabbitmq", free_port())
+        found["rabbitmq"] = rabbitmq_node.RabbitNode(
+            folder / "rabbitmq", rabbitmq_node.free_node_port()
+        )
     return found
 
 

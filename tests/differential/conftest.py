@@ -15,7 +15,7 @@ from tests.differential.catalogue import all_scenarios, is_apart
 from tests.differential.compare import Accepted, read_accepted
 from tests.differential.runner import Runner
 from tests.support.broker_process import BURROWCTL, BrokerProcess, free_port
-from tests.support.rabbitmq_node import PROGRAMS, RabbitNode, is_installed
+from tests.support.rabbitmq_node import PROGRAMS, RabbitNode, free_node_port, is_installed
 
 TABLE = Path(__file__).parent / "accepted.toml"
 MISSING = (
@@ -90,7 +90,7 @@ def _rabbit(directory: Path, settings: Mapping[str, str] = {}) -> Iterator[Rabbi
     if not is_installed():
         pytest.exit(MISSING, returncode=1)
     lines = [*STATISTICS, *(f"{key} = {value}" for key, value in settings.items())]
-    node = RabbitNode(directory, free_port(), management_port=free_port(), config_lines=lines)
+    node = RabbitNode(directory, free_node_port(), management_port=free_port(), config_lines=lines)
     node.start()
     yield node
     node.stop()

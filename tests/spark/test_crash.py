@@ -25,7 +25,7 @@ from pyspark_amqp.wire import connect, declare_queue, queue_state
 from tests.spark.conftest import publish
 from tests.spark.crash_source import STEPS, kill_session
 from tests.support import rabbitmq_node
-from tests.support.broker_process import ROOT, free_port
+from tests.support.broker_process import ROOT
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
 
@@ -203,7 +203,7 @@ def test_without_comparison_it_comes_twice(url: str, queue: str, tmp_path: Path)
 def rabbitmq_url(tmp_path: Path) -> Iterator[str]:
     if not rabbitmq_node.is_installed():
         pytest.skip("RabbitMQ is not installed: apt-get install rabbitmq-server")
-    node = rabbitmq_node.RabbitNode(tmp_path / "rabbitmq", free_port())
+    node = rabbitmq_node.RabbitNode(tmp_path / "rabbitmq", rabbitmq_node.free_node_port())
     node.start()
     yield node.url
     node.stop()

@@ -13,11 +13,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.support.broker_process import free_port
 
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 START_TIMEOUT_S = 120
@@ -27,6 +30,23 @@ STOP_TIMEOUT_S = 60
 def is_installed() -> bool:
     """Say whether Debian's rabbitmq-server is on this machine."""
     return (PROGRAMS / "rabbitmq-server").exists()
+
+
+def free_node_port() -> int:
+    """Return a free port for AMQP whose two neighbours, for distribution and epmd, are free as well."""
+    while True:
+        port = free_port()
+        if all(_is_free(port + more) for more in (20000, 30000)):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 class RabbitNode:

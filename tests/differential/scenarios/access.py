@@ -1,0 +1,238 @@
+"""Limits of users and virtual hosts, and topic permissions, in what permissions.py does not ask."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.differential.broker import Broker
+from tests.differential.peer import Peer
+
+Record = Any
+
+
+def _limited(broker: Broker, vhost: str = "/") -> Peer:
+    broker.user("fenced")
+    broker.permit("fenced", ".*", ".*", ".*", vhost)
+    return broker.peer(user="fenced", password="fenced", vhost=vhost)
+
+
+def _inside(broker: Broker, name: str) -> Peer:
+    broker.vhost(name)
+    broker.permit("guest", ".*", ".*", ".*", name)
+    return broker.peer(vhost=name)
+
+
+def _topics(broker: Broker, exchange: str, write: str, read: str, vhost: str = "%2F") -> Record:
+    body = {"exchange": exchange, "write": write, "read": read}
+    made = broker.http("PUT", f"topic-permissions/{vhost}/fenced", body)
+    time.sleep(0.05)
+    return made
+
+
+# ---- topic permissions --------------------------------------------------------------------------------------------
+
+
+def keys_of_cc_are_not_checked(broker: Broker) -> Record:
+    owner = broker.peer()
+    owner.queue("q")
+    owner.bind("q", "amq.topic", "secret.#")
+    peer = _limited(broker)
+    _topics(broker, "amq.topic", "^open", ".*")
+    peer.publish("amq.topic", "open.1", b"1", headers={"CC": ["secret.1"]})
+    allowed = peer.sync()
+    peer.publish("amq.topic", "secret.1", b"2")
+    return [allowed, peer.sync(), owner.drain("q")]
+
+
+def only_topic_exchanges_are_checked(broker: Broker) -> Record:
+    peer = _limited(broker)
+    for exchange in ("amq.direct", "amq.fanout", "amq.headers", "amq.topic"):
+        _topics(broker, exchange, "^$", "^$")
+    outcome = []
+    for exchange in ("amq.direct", "amq.fanout", "amq.headers", "amq.topic"):
+        peer.publish(exchange, "k", b"1")
+        outcome.append(peer.sync())
+    return outcome
+
+
+def binding_keys_are_read(broker: Broker) -> Record:
+    peer = _limited(broker)
+    _topics(broker, "amq.topic", ".*", "^mine\\.")
+    peer.queue("q")
+    return [
+        peer.bind("q", "amq.topic", "mine.#"),
+        peer.bind("q", "amq.topic", "#"),
+        peer.unbind("q", "amq.topic", "mine.#"),
+        peer.unbind("q", "amq.topic", "yours.#"),
+        peer.bind_exchange("amq.fanout", "amq.topic", "mine.1"),
+        peer.bind_exchange("amq.fanout", "amq.topic", "yours.1"),
+        peer.unbind_exchange("amq.fanout", "amq.topic", "mine.1"),
+    ]
+
+
+def names_in_the_pattern_are_filled_in(broker: Broker) -> Record:
+    owner = _inside(broker, "topical")
+    owner.exchange("x", "topic")
+    peer = _limited(broker, "topical")
+    _topics(broker, "x", "^{vhost}\\.{username}\\.[a-z]+$", ".*", "topical")
+    outcome = []
+    for key in ("topical.fenced.a", "topical.guest.a", "other.fenced.a", "topical.fenced.1"):
+        peer.publish("x", key, b"1")
+        outcome.append(peer.sync())
+    return outcome
+
+
+def permissions_that_are_cleared_allow_all(broker: Broker) -> Record:
+    peer = _limited(broker)
+    _topics(broker, "amq.topic", "^a", ".*")
+    peer.publish("amq.topic", "b", b"1")
+    refused = peer.sync()
+    cleared = broker.http("DELETE", "topic-permissions/%2F/fenced")
+    time.sleep(0.05)
+    later = broker.peer(user="fenced", password="fenced")
+    later.publish("amq.topic", "b", b"1")
+    return [refused, cleared, later.sync()]
+
+
+def two_exchanges_have_their_own(broker: Broker) -> Record:
+    owner = broker.peer()
+    owner.exchange("x", "topic")
+    peer = _limited(broker)
+    made = [_topics(broker, "amq.topic", "^a", "^a"), _topics(broker, "x", "^b", "^b")]
+    outcome = []
+    for exchange, key in (("amq.topic", "a"), ("amq.topic", "b"), ("x", "a"), ("x", "b")):
+        peer.publish(exchange, key, b"1")
+        outcome.append(peer.sync())
+    listed = broker.http("GET", "topic-permissions/%2F/fenced")
+    return [made, outcome, [listed[0], sorted(listed[1], key=str)]]
+
+
+def dead_letters_are_not_checked(broker: Broker) -> Record:
+    peer = _limited(broker)
+    _topics(broker, "amq.topic", "^$", ".*")
+    peer.queue("q", {"x-dead-letter-exchange": "amq.topic", "x-dead-letter-routing-key": "k"})
+    peer.queue("dead")
+    bound = peer.bind("dead", "amq.topic", "k")
+    peer.fill("q", b"1")
+    peer.reject(peer.get("q", no_ack=False)["delivery_tag"], requeue=False)
+    return [bound, peer.wait_ready("dead", 1)]
+
+
+# ---- limits -------------------------------------------------------------------------------------------------------
+
+
+def a_limit_of_queues_counts_all_kinds(broker: Broker) -> Record:
+    peer = _inside(broker, "queues-2")
+    broker.http("PUT", "vhost-limits/queues-2/max-queues", {"value": 2})
+    return [
+        peer.declare("a", exclusive=True),
+        peer.declare("", auto_delete=True)["method"],
+        peer.declare("c"),
+        peer.passive("c"),
+        peer.declare("a", exclusive=True),
+        peer.delete("a"),
+        peer.declare("c"),
+    ]
+
+
+def a_limit_of_no_queues(broker: Broker) -> Record:
+    peer = _inside(broker, "queues-0")
+    set_up = broker.http("PUT", "vhost-limits/queues-0/max-queues", {"value": 0})
+    refused = peer.declare("a")
+    unlimited = broker.http("PUT", "vhost-limits/queues-0/max-queues", {"value": -1})
+    return [set_up, refused, unlimited, peer.declare("a")]
+
+
+def a_limit_below_what_is_there(broker: Broker) -> Record:
+    peer = _inside(broker, "queues-1")
+    for name in ("a", "b"):
+        peer.declare(name)
+    broker.http("PUT", "vhost-limits/queues-1/max-queues", {"value": 1})
+    return [peer.passive("a"), peer.declare("a"), peer.declare("c"), peer.fill("b", b"1")]
+
+
+def a_limit_of_queues_over_http(broker: Broker) -> Record:
+    _inside(broker, "queues-http")
+    broker.http("PUT", "vhost-limits/queues-http/max-queues", {"value": 0})
+    return broker.http("PUT", "queues/queues-http/q", {})
+
+
+def a_limit_of_connections_lets_the_next_in_when_one_ends(broker: Broker) -> Record:
+    broker.vhost("conns")
+    broker.permit("guest", ".*", ".*", ".*", "conns")
+    broker.http("PUT", "vhost-limits/conns/max-connections", {"value": 1})
+    first = broker.link(vhost="conns")
+    second = broker.link(vhost="conns").refusal
+    first.close()
+    time.sleep(0.2)
+    return [first.refusal, second, broker.link(vhost="conns").refusal]
+
+
+def limits_of_vhost_and_user_in_one_go(broker: Broker) -> Record:
+    broker.vhost("both")
+    broker.user("fenced")
+    broker.permit("fenced", ".*", ".*", ".*", "both")
+    broker.http("PUT", "vhost-limits/both/max-connections", {"value": 0})
+    broker.http("PUT", "user-limits/fenced/max-connections", {"value": 0})
+    return broker.link(user="fenced", password="fenced", vhost="both").refusal
+
+
+def limits_over_http(broker: Broker) -> Record:
+    broker.vhost("lim")
+    broker.user("fenced")
+    return [
+        broker.http("PUT", "vhost-limits/lim/max-queues", {"value": 5}),
+        broker.http("PUT", "vhost-limits/lim/max-connections", {"value": 7}),
+        broker.http("GET", "vhost-limits/lim"),
+        broker.http("DELETE", "vhost-limits/lim/max-queues"),
+        broker.http("DELETE", "vhost-limits/lim/max-queues"),
+        broker.http("GET", "vhost-limits/lim"),
+        broker.http("PUT", "vhost-limits/nowhere/max-queues", {"value": 5}),
+        broker.http("PUT", "user-limits/fenced/max-channels", {"value": 5}),
+        broker.http("GET", "user-limits/fenced"),
+        broker.http("DELETE", "user-limits/fenced/max-channels"),
+        broker.http("GET", "user-limits/fenced"),
+        broker.http("PUT", "user-limits/nobody/max-channels", {"value": 5}),
+        broker.http("PUT", "user-limits/fenced/nonsense", {"value": 5}),
+    ]
+
+
+def a_channel_that_is_closed_makes_room(broker: Broker) -> Record:
+    broker.user("fenced", "", (".*", ".*", ".*"))
+    broker.http("PUT", "user-limits/fenced/max-channels", {"value": 2})
+    peer = broker.peer(user="fenced", password="fenced")
+    second = peer.beside(2)
+    closed = second.close_channel()
+    time.sleep(0.2)
+    return [second.opened, closed, peer.beside(3).opened]
+
+
+# ---- connections that an operator ends ----------------------------------------------------------------------------
+
+
+def a_connection_that_is_not_there_is_closed(broker: Broker) -> Record:
+    """A pid of the right form is never an error; another form is."""
+    return [
+        broker.ctl("close_connection", "<rabbit@localhost.1.2.3>", "enough")["status"],
+        broker.ctl("close_connection", "nonsense", "enough")["status"],
+        broker.ctl("close_connection", "<0.1.2>", "enough")["status"],
+        broker.ctl("close_connection", "<0.1.2>"),
+    ]
+
+
+def a_connection_is_closed_by_its_pid(broker: Broker) -> Record:
+    broker.user("fenced", "", (".*", ".*", ".*"))
+    peer = broker.peer(user="fenced", password="fenced")
+    rows = broker.ctl("list_connections", "-s", "user", "pid")["output"].splitlines()
+    pid = next(row.split("\t")[1] for row in rows if row.startswith("fenced"))
+    unquoted = broker.ctl("close_connection", pid, "enough", "of", "it")["status"]
+    closed = [unquoted, broker.ctl("close_connection", pid, "enough of it")["status"]]
+    told = peer.take(1)
+    return [closed, told, broker.ctl("close_connection", pid, "again")["status"]]
+
+
+def all_connections_of_a_vhost_are_closed(broker: Broker) -> Record:
+    peer = _inside(broker, "ended")
+    done = broker.ctl("close_all_connections", "-p", "ended", "enough")
+    return [done, peer.take(1)]
