@@ -70,6 +70,10 @@ class DefinedNode(Protocol):
         """A new vhost, wired up."""
         ...
 
+    def vhost_made(self, vhost: Vhost) -> None:
+        """It is there and lasts: give it what new ones begin with."""
+        ...
+
 
 def import_file(node: DefinedNode, path: str) -> None:
     """Take over the file that the configuration names.
@@ -196,7 +200,9 @@ def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     metadata = entry.get("metadata")
     said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
     kind = default_queue_type(said.get("default_queue_type"))
-    vhost = create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions)
+    vhost = create_vhost(
+        name, node.vhosts, node.make_vhost, node.engine.definitions, node.vhost_made
+    )
     description = str(said.get("description", vhost.description))
     tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags
     kind = kind or vhost.default_queue_type

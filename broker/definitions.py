@@ -103,9 +103,10 @@ def seed(
     auth: Auth,
     make_vhost: MakeVhost,
     definitions: DefinitionLog,
+    on_made: Callable[[Vhost], None] = lambda _: None,
 ) -> None:
     """Make the vhost, user and permission of a first start."""
-    vhost = create_vhost(what.vhost, vhosts, make_vhost, definitions)
+    vhost = create_vhost(what.vhost, vhosts, make_vhost, definitions, on_made)
     vhost.description = DEFAULT_DESCRIPTION
     put_vhost(vhost, definitions)
     auth.set_password(what.user, what.password)
@@ -114,14 +115,19 @@ def seed(
 
 
 def create_vhost(
-    name: str, vhosts: dict[str, Vhost], make_vhost: MakeVhost, definitions: DefinitionLog
+    name: str,
+    vhosts: dict[str, Vhost],
+    make_vhost: MakeVhost,
+    definitions: DefinitionLog,
+    on_made: Callable[[Vhost], None] = lambda _: None,
 ) -> Vhost:
-    """Make a vhost that lasts; an existing one stays as it is."""
+    """Make a vhost that lasts, and tell `on_made` of it; an existing one stays as it is."""
     known = vhosts.get(name)
     if known is not None:
         return known
     vhost = vhosts[name] = make_vhost(name)
     put_vhost(vhost, definitions)
+    on_made(vhost)
     return vhost
 
 

@@ -87,6 +87,7 @@ class Node:
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self.parameters = Parameters(self.engine.definitions)
+        self._vhost_defaults = options.vhost_defaults(config.seeding)
         self._replies: dict[str, ReplyTargets] = {}
         self.sockets_max = resources.sockets_max()
         self.memory_total_bytes = (
@@ -202,7 +203,14 @@ class Node:
         elif self.config.load_definitions is None:
             # RabbitMQ: who brings definitions brings the first user too.
             seed = options.seed(self.config.first_user)
-            definitions.seed(seed, self.vhosts, self.auth, self.make_vhost, self.engine.definitions)
+            definitions.seed(
+                seed,
+                self.vhosts,
+                self.auth,
+                self.make_vhost,
+                self.engine.definitions,
+                self.vhost_made,
+            )
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 queue.recover(functools.partial(self._is_stored, vhost.name))
@@ -212,6 +220,10 @@ class Node:
 
     def _is_stored(self, vhost_name: str, log_name: str) -> bool:
         return (vhost_name, log_name) in self.report.queues
+
+    def vhost_made(self, vhost: Vhost) -> None:
+        """A virtual host is new (not restored): give it what the configuration says it begins with."""
+        self._vhost_defaults.apply(vhost, self.auth)
 
     def make_vhost(self, name: str) -> Vhost:
         """A vhost with its queues' world wired up."""

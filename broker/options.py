@@ -16,7 +16,9 @@ from broker.definitions import Seed
 from broker.listener import SocketOptions
 from broker.monitor import Intervals, ResourceLimits
 from broker.vhost import VhostOptions
+from broker.vhost_defaults import DefaultUser, VhostDefaults
 from config.schema import FirstUserConfig, LoginConfig, NodeConfig, ResourceConfig
+from config.seeding import SeedingConfig
 from config.store import StoreConfig
 from config.tls import make_context
 from protocol.connection import ProtocolOptions
@@ -84,6 +86,35 @@ def seed(first: FirstUserConfig) -> Seed:
         password=first.password,
         tags=first.tags,
         permission=Permission(configure=first.configure, write=first.write, read=first.read),
+    )
+
+
+def vhost_defaults(config: SeedingConfig) -> VhostDefaults:
+    """What every new virtual host begins with. Raises: BadPattern, ValidationFailed."""
+    return VhostDefaults(
+        limits=[(each.pattern, each.limits) for each in config.limits],
+        policies=[
+            (
+                each.vhost_pattern,
+                each.name,
+                {"pattern": each.queue_pattern, "definition": dict(each.definition)},
+            )
+            for each in config.operator_policies
+        ],
+        users=[
+            (
+                each.vhost_pattern,
+                DefaultUser(
+                    name=each.name,
+                    password=each.password,
+                    tags=each.tags,
+                    permission=Permission(
+                        configure=each.configure, write=each.write, read=each.read
+                    ),
+                ),
+            )
+            for each in config.users
+        ],
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from config import tls, units
+from config import seeding, tls, units
 from config.option import Option
 from config.schema import PARTS, NodeConfig, plain_options
 from config.tls import TlsConfig
@@ -56,6 +56,7 @@ COMPOSED = (
     Option("prometheus.tcp.ip", units.host, None, "Address that it binds."),
     Option("default_pass", units.text, "guest", "Password of the user made at first start."),
     Option("default_user_tags.$tag", units.flag, None, "Tags of that user (`administrator` if none)."),
+    *seeding.options(),
     Option("loopback_users.$user", units.flag, None,
            "`true`: this user may only connect from this machine; `loopback_users.guest = false` frees guest."),
     Option("loopback_users", units.choice("none"), None, "`none`: every user may connect."),
@@ -89,6 +90,7 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     for alias in ("definitions.local.path", "management.load_definitions"):
         top.setdefault("load_definitions", values.get(alias))
     top["loopback_users"] = _loopback_users(values)
+    top["seeding"] = seeding.seeding(values)
     for part, port in (("management", 15672), ("prometheus", 15692)):
         parts[part]["listeners"] = _http_listeners(values, part, port, environ)
         parts[part]["tls_listeners"] = _https_listeners(values, part)

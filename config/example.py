@@ -18,7 +18,14 @@ from config.schema import plain_options
 EXAMPLE_PATH = "rabbitmq.conf.example"
 PAGE_PATH = "docs/configuration.md"
 
-_SHOWN_NAMES = {"$name": "default", "$tag": "administrator", "$user": "guest", "$n": "1"}
+_SHOWN_NAMES = {
+    "default_users.$name": "default_users.app",
+    "$id": "all",
+    "$name": "default",
+    "$tag": "administrator",
+    "$user": "guest",
+    "$n": "1",
+}
 _SHOWN_VALUES = {
     "listeners.tcp.default": "127.0.0.1:5672",
     "default_user_tags.administrator": "true",

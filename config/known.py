@@ -21,7 +21,7 @@ NOT_HONOURED = tuple(
     tcp_listen_options.delay_send tcp_listen_options.high_msgq_watermark tcp_listen_options.high_watermark
     tcp_listen_options.packet_size tcp_listen_options.show_econnreset tcp_listen_options.send_timeout
     tcp_listen_options.send_timeout_close tcp_listen_options.dontroute tcp_listen_options.buffer
-    default_users.* default_policies.* default_limits.* anonymous_login_user anonymous_login_pass
+    default_policies.operator.$.classic_queues.* anonymous_login_user anonymous_login_pass
     channel_max_per_node session_max_per_connection link_max_per_session vhost_max cluster_queue_limit
     vm_memory_calculation_strategy
     collect_statistics statistics_retention_policies.*

@@ -14,6 +14,7 @@ import argparse
 import difflib
 import glob
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +128,11 @@ class _Reading:
         self._settings: dict[str, Setting] = {}
         self._options = {option.name: option for _, _, option in plain_options()}
         self._options.update((option.name, option) for option in COMPOSED)
-        self._wildcards = tuple(name.partition("$")[0] for name in self._options if "$" in name)
+        self._wild = tuple(
+            (re.compile(re.sub(r"\\\$[a-z]+", "[^.]+", re.escape(name))), option)
+            for name, option in self._options.items()
+            if "$" in name
+        )
 
     def read_files(self, path: str, environ: Mapping[str, str]) -> None:
         """Read the named file (`.conf` may be left out) and then its conf.d."""
@@ -211,10 +216,7 @@ class _Reading:
         found = self._options.get(key)
         if found is not None:
             return None if "$" in key else found
-        parent, _, name = key.rpartition(".")
-        if f"{parent}." not in self._wildcards or not name:
-            return None
-        return next(option for option in COMPOSED if option.name.partition("$")[0] == f"{parent}.")
+        return next((each for form, each in self._wild if form.fullmatch(key)), None)
 
     def _unknown(self, setting: Setting) -> None:
         if is_known(setting.key):

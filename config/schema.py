@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from config import units
 from config.option import Option, option
+from config.seeding import NOTHING, SeedingConfig
 from config.store import AS_INSTALLED, StoreConfig
 from config.tls import NO_TLS, TlsConfig
 from config.units import Endpoint
@@ -337,6 +338,7 @@ class NodeConfig:
     loopback_users: frozenset[str] = frozenset({"guest"})
     first_user: FirstUserConfig = FirstUserConfig()
     store: StoreConfig = AS_INSTALLED
+    seeding: SeedingConfig = NOTHING
     resources: ResourceConfig = ResourceConfig()
     management: ManagementConfig = ManagementConfig()
     prometheus: PrometheusConfig = PrometheusConfig()

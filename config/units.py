@@ -12,6 +12,7 @@ Source: rabbitmq-server, deps/rabbit/priv/schema/rabbit.schema and cuttlefish's 
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
@@ -24,6 +25,16 @@ _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?\Z")
 _PORT_MAX = 65535
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[fwdhms])")
+_MILLISECONDS = {
+    "f": 1_209_600_000,
+    "w": 604_800_000,
+    "d": 86_400_000,
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1000,
+    "ms": 1,
+}
 
 
 class Endpoint(NamedTuple):
@@ -106,6 +117,29 @@ def binary_size(least: int, most: int | None = None) -> Reader[int]:
     """Return a reader of sizes whose every unit is a power of 1024 (RabbitMQ's `bytesize` type)."""
     number = integer(least, most)
     return lambda value: number(str(_sized(value, _BINARY)))
+
+
+def duration_ms(least: int) -> Reader[int]:
+    """Return a reader of milliseconds: a whole number, or `1h`, `1d12h`, `1.5s` (units f w d h m s ms)."""
+
+    def read(value: str) -> int:
+        parts = _DURATION_PART.findall(value)
+        if value.isdigit():
+            number = int(value)
+        elif parts and "".join(f"{amount}{unit}" for amount, unit in parts) == value:
+            number = math.ceil(sum(float(amount) * _MILLISECONDS[unit] for amount, unit in parts))
+        else:
+            raise ValueError(f"{value!r} is not a duration, write milliseconds or 1h, 1d12h, 30s")
+        if number < least:
+            raise ValueError(f"{value} is out of range, it must be at least {least} ms")
+        return number
+
+    return read
+
+
+def words(value: str) -> tuple[str, ...]:
+    """Return the words of a list that commas separate."""
+    return tuple(word for each in value.split(",") if (word := each.strip()))
 
 
 def flag(value: str) -> bool:

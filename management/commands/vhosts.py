@@ -18,7 +18,7 @@ from management.commands.users import put_permission
 
 def add_vhost(node: Any, name: str, creator: str | None) -> None:
     """Make a vhost; its creator may do everything in it."""
-    create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions)
+    create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions, node.vhost_made)
     if creator is not None:
         put_permission(node, name, creator, [".*", ".*", ".*"])
     staged(node)

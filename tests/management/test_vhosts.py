@@ -5,6 +5,7 @@ Source: the single-node cases of RabbitMQ's suites on virtual hosts, message sto
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pika
@@ -12,6 +13,7 @@ import pytest
 from pika.exceptions import ConnectionClosedByBroker
 
 from tests.support.black_box import PERSISTENT, eventually
+from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_server]
@@ -134,3 +136,37 @@ def test_counters_of_messages_follow_what_happened(node: NodeClient, name: str) 
         }
 
     eventually(lambda: stats() == {"publish": 5, "get": 1, "get_no_ack": 1, "ack": 1})
+
+
+def test_new_virtual_hosts_begin_with_what_the_configuration_says(
+    own_broker: Callable[..., BrokerProcess],
+) -> None:
+    """At the first start, by a command and by an import; a restart and an operator's change are left alone."""
+    node = own_broker(
+        default_users__app__vhost_pattern="^(/|team-.*)$",
+        default_users__app__password="secret",
+        default_users__app__read="^r",
+        default_policies__operator__short__vhost_pattern="^team-",
+        default_policies__operator__short__max_length="5",
+        default_limits__vhosts__1__pattern="^team-",
+        default_limits__vhosts__1__max_queues="2",
+    )
+    node.ctl("authenticate_user", "app", "secret")
+    assert "/\t.*\t.*\t^r" in node.ctl("list_user_permissions", "app")
+    node.ctl("add_vhost", "team-a")
+    NodeClient(node).api("POST", "/api/definitions", {"vhosts": [{"name": "team-b"}]})
+    node.ctl("add_vhost", "other")
+    for name in ("team-a", "team-b"):
+        assert "short" in node.ctl("list_operator_policies", "-p", name)
+        assert '{"max-queues":2}' in node.ctl("list_vhost_limits", "-p", name)
+    assert "short" not in node.ctl("list_operator_policies", "-p", "other")
+    node.ctl("clear_operator_policy", "-p", "team-a", "short")
+    assert node.stop() == 0
+    node.start()
+    assert "short" not in node.ctl("list_operator_policies", "-p", "team-a")
+    permissions = node.ctl("list_user_permissions", "app").splitlines()
+    assert sorted(line.split("\t")[0] for line in permissions if "^r" in line) == [
+        "/",
+        "team-a",
+        "team-b",
+    ]

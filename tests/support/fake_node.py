@@ -366,11 +366,16 @@ class FakeNode:
         self.vhosts = {"/": self.make_vhost("/")}
         self.sessions: set[FakeSession] = set()
         self.stop_requests = 0
+        self.vhosts_made: list[str] = []
         self.cluster_name = self.name
         self.entropy = FakeEntropy()
         self.monitor = FakeMonitor()
         self.observer = FakeObserver()
         self.acceptor = FakeAcceptor()
+
+    def vhost_made(self, vhost: Vhost) -> None:
+        """What new virtual hosts begin with."""
+        self.vhosts_made.append(vhost.name)
 
     def make_vhost(self, name: str) -> Vhost:
         """A real vhost over fake queues."""

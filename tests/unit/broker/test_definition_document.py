@@ -87,8 +87,12 @@ class Node:
     def __init__(self) -> None:
         self.engine = KeptEngine()
         self.vhosts: dict[str, Vhost] = {}
+        self.made: list[str] = []
         self.auth = Auth(self.engine.definitions, CountingEntropy())
         self.parameters = Parameters(self.engine.definitions)
+
+    def vhost_made(self, vhost: Vhost) -> None:
+        self.made.append(vhost.name)
 
     def make_vhost(self, name: str) -> Vhost:
         return make_vhost(name, self.engine)
