@@ -37,6 +37,8 @@ class Place:
     http_port: int
     command: Sequence[str]
     environment: Mapping[str, str] | None = None
+    restart: Callable[[], object] | None = None
+    """Stop the broker cleanly and start it again; None where others are at work."""
 
 
 class Broker:
@@ -127,6 +129,11 @@ class Broker:
         )
         error = done.stderr.replace("rabbitmqctl", "burrowctl")
         return {"status": done.returncode, "output": done.stdout, "error": error}
+
+    def restart(self) -> None:
+        """Stop the broker cleanly and start it again, all connections with it."""
+        assert self.place.restart is not None, "only on nodes apart"
+        self.place.restart()
 
     # ---- made for a scenario, gone after it ------------------------------------------------------------------
 

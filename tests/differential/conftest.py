@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,8 +82,22 @@ def places_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pla
         _rabbit(tmp_path_factory.mktemp("rabbit-apart"), SMALL_LIMITS) as theirs,
         _ours(tmp_path_factory.mktemp("ours-apart") / "data", SMALL_LIMITS) as ours,
     ):
-        theirs.ctl("eval", f"application:set_env(rabbit, channel_tick_interval, {TICK_MS}).")
-        yield _places(theirs, ours)
+
+        def tick_fast() -> None:
+            theirs.ctl("eval", f"application:set_env(rabbit, channel_tick_interval, {TICK_MS}).")
+
+        def restart_theirs() -> None:
+            theirs.ctl("stop_app")
+            theirs.ctl("start_app")
+            tick_fast()
+
+        def restart_ours() -> None:
+            assert ours.stop() == 0
+            ours.start()
+
+        tick_fast()
+        there, here = _places(theirs, ours)
+        yield replace(there, restart=restart_theirs), replace(here, restart=restart_ours)
 
 
 @contextlib.contextmanager

@@ -138,6 +138,16 @@ def the_publish_that_is_stopped_at_is_confirmed(broker: Broker) -> Record:
     return [told, confirmed, held, _told(peer), peer.take(1), peer.wait_ready("q", 2)]
 
 
+def a_publish_without_a_body_at_an_alarm(broker: Broker) -> Record:
+    peer = broker.peer()
+    peer.confirm()
+    _memory(broker, "0")
+    peer.publish("", "none", b"")
+    told, during = _told(peer), [each["method"] for each in peer.rest(0.5)]
+    _memory(broker, "0.4")
+    return [told, during, [each["method"] for each in peer.take(1, 1.0)], _told(peer)]
+
+
 def acks_behind_a_publish_wait(broker: Broker) -> Record:
     """The connection is not read any more, whatever else it sends."""
     peer = broker.peer()
