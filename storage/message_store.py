@@ -6,13 +6,13 @@ segment numbers are never used twice. Places and reference counts are kept in me
 message) and not written while running: the queue indexes are the truth, a clean stop takes a
 snapshot (`snapshot_terms`).
 
-State owned: segments, their tables, which files have un-synced bytes. Called by the disk thread;
-`read` and `CompactionPlan.step` also by one worker thread. Who waits for what:
+State owned: segments and their tables; `unsynced` knows what a power cut could take. Called by the
+disk thread; `read` and `CompactionPlan.step` also by one worker thread. Who waits for what:
 
 - a new segment's header and directory entry are durable before its first record;
-- `sync` (or `dirty_files` and `mark_synced`) makes appended records durable, the caller decides
-  when; a roll syncs the records itself, before it writes the seal, in both confirm modes: a seal
-  vouches for its records, and a whole segment un-synced is more than the store may hold;
+- `sync` makes appended records durable, the caller decides when; a roll syncs the records itself,
+  before it writes the seal, in both confirm modes: a seal vouches for its records, and a whole
+  segment un-synced is more than the store may hold;
 - a compacted file is durable before it is renamed, and the rename before the old file goes;
 - nothing waits for an unlink: a file that comes back after a power cut has no references.
 
@@ -34,7 +34,7 @@ from storage import record
 from storage.compaction import CompactionPlan, choose_victims, plan_header
 from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed
 from storage.file_cache import write_error
-from storage.filesystem import NO_DESCRIPTORS, File, FileSystem
+from storage.filesystem import NO_DESCRIPTORS, FileSystem
 from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
 from storage.segment import (
     FILE_HEADER_SIZE,
@@ -57,6 +57,7 @@ from storage.segment_scan import ScanTerms
 from storage.segment_set import SegmentSet
 from storage.store_index import StoreIndex, make_index
 from storage.types import StoredMessage
+from storage.unsynced import Unsynced
 
 _BLOB_LIMIT: Final = 1 << 20
 # A segment whose messages all went is given back at an idle moment from this size on.
@@ -94,8 +95,7 @@ class MessageStore:
         self._index = index or make_index(options.index, filesystem, options.directory)
         self._segments = SegmentSet(filesystem, self._seed, options.open_files)
         self._current: Table | None = None
-        self._dirty: dict[SegmentFile, int] = {}  # file -> how many of its slots are durable
-        self._unsynced_bytes = 0
+        self._unsynced = Unsynced(is_durable=options.is_durable)
         self._next_segment_no = 0
         # The highest number of a segment on disk: its file stays there, as a bare header when it is
         # dead, until a higher one is durable. So no number can ever come again.
@@ -215,14 +215,12 @@ class MessageStore:
         blob, sizes = record.pack_records(
             messages, slot, table.segment_no, self._seed, position, min(room, _BLOB_LIMIT)
         )
-        self._dirty.setdefault(file, slot)
-        # It stays open until its sync, which then hears of a write-back that failed.
-        file.is_dirty = self.options.is_durable
+        self._unsynced.note(file, slot)
         self._write(file, blob)
         table.extend(sizes)
         file.end += len(blob)
         file.size = file.end
-        self._unsynced_bytes += len(blob)
+        self._unsynced.note_written(len(blob))
         self._counts["appended_messages"] += len(sizes)
         self._counts["appended_bytes"] += len(blob)
         return table.segment_no << 32 | slot, len(sizes)
@@ -298,9 +296,7 @@ class MessageStore:
         if table.live_count == 0:
             self._remove(file)
             return
-        if self.options.is_durable and file in self._dirty:
-            self._sync_file(file)
-            self._unsynced_bytes = 0
+        self._unsynced.sync_rolled(file)
         self._seal(file)
         self._counts["rolled"] += 1
 
@@ -313,8 +309,7 @@ class MessageStore:
             return
         file.size = file.end + len(seal)
         file.is_sealed = True
-        # A hint: unlike its records, it need not keep the file open until its sync.
-        self._dirty.setdefault(file, len(file.tables[-1]))
+        self._unsynced.note_seal(file, len(file.tables[-1]))
 
     def release_idle(self) -> None:
         """At an idle moment: give back the current segment if it is mostly dead, and leftovers."""
@@ -343,35 +338,11 @@ class MessageStore:
     @property
     def unsynced_bytes(self) -> int:
         """Bytes of records that a power cut could take."""
-        return self._unsynced_bytes if self.options.is_durable else 0
-
-    def dirty_files(self) -> list[File]:
-        """Give the files to fdatasync so that everything appended is durable."""
-        if not self.options.is_durable:
-            return []
-        return [file.file() for file in self._dirty]
-
-    def mark_synced(self) -> None:
-        """Tell that all `dirty_files` were synced since the last write."""
-        for file in self._dirty:
-            file.is_dirty = False
-        self._dirty.clear()
-        self._unsynced_bytes = 0
+        return self._unsynced.bytes
 
     def sync(self) -> None:
         """Make everything appended durable. Raises SyncFailed, then see `abandon_unsynced`."""
-        if self.options.is_durable:
-            for file in list(self._dirty):
-                self._sync_file(file)
-        self.mark_synced()
-
-    def _sync_file(self, file: SegmentFile) -> None:
-        try:
-            file.file().fdatasync()
-        except OSError as error:
-            raise SyncFailed(f"{file.path}: {error}") from error
-        del self._dirty[file]
-        file.is_dirty = False
+        self._unsynced.sync()
 
     def abandon_unsynced(self) -> list[tuple[int, int]]:
         """After a failed sync: give up the dirty files; gives their un-synced handles as ranges.
@@ -379,16 +350,10 @@ class MessageStore:
         Those files get no more appends, seals or syncs. The caller still holds the messages of the
         ranges: it appends them again (handle -1 first) and drops the old handles.
         """
-        ranges: list[tuple[int, int]] = []
-        for file, durable in self._dirty.items():
-            table = file.tables[-1]
-            if durable < len(table):
-                base = table.segment_no << 32
-                ranges.append((base | durable, base | len(table) - 1))
-            if self._current is table:
-                self._current = None
-                table.seal()
-        self.mark_synced()
+        tables, ranges = self._unsynced.abandon()
+        if self._current in tables:
+            table, self._current = self._current, None
+            table.seal()
         return ranges
 
     def cut(self) -> list[tuple[str, int, bool]]:
@@ -552,7 +517,7 @@ class MessageStore:
 
     def _remove(self, file: SegmentFile) -> None:
         """Give a dead file's space back; the top one leaves its header on disk."""
-        self._dirty.pop(file, None)
+        self._unsynced.forget(file)
         if not self._is_top(file):
             self._segments.remove(file)
             return

@@ -21,6 +21,7 @@ from storage.message_store import MessageStore
 from storage.queue_scan import QueueScan
 from storage.references import ReferenceTally
 from storage.types import StoreObserver
+from storage.unsynced import Unsynced
 from tests.simulation.store_world import OPTIONS, Violation, World, run_to_cut
 from tests.support.sim_filesystem import PowerCut, SimFile
 
@@ -85,7 +86,7 @@ def sync_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(FileCache, "sync", forget)
-    monkeypatch.setattr(MessageStore, "sync", MessageStore.mark_synced)
+    monkeypatch.setattr(Unsynced, "sync", Unsynced.clear)
 
 
 def compact_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:

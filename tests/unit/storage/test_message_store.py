@@ -87,22 +87,22 @@ def test_a_segment_is_durable_before_use_and_sealed_after() -> None:
     assert len(sealed[1][0].offsets) == 18
 
 
-def test_what_to_sync() -> None:
+def test_what_a_power_cut_could_take() -> None:
     filesystem = SimFileSystem()
     store = opened(filesystem)
-    assert store.dirty_files() == []
+    assert store.unsynced_bytes == 0
     store.append(some(3))
     assert store.unsynced_bytes > 600
-    files = store.dirty_files()
-    assert [file.path for file in files] == [f"{DIRECTORY}/0.g0.seg"]
-    for file in files:
-        file.fdatasync()
-    store.mark_synced()
-    assert (store.dirty_files(), store.unsynced_bytes) == ([], 0)
-    store.append(some(25))
-    assert len(store.dirty_files()) == 2
+    syncs = filesystem.counters.calls["fdatasync"]
     store.sync()
-    assert store.dirty_files() == []
+    assert filesystem.counters.calls["fdatasync"] == syncs + 1
+    assert store.unsynced_bytes == 0
+    store.append(some(25))  # fills the segment: its records were synced by the roll
+    syncs = filesystem.counters.calls["fdatasync"]
+    store.sync()
+    assert filesystem.counters.calls["fdatasync"] == syncs + 2  # the seal, and the new segment
+    store.sync()
+    assert filesystem.counters.calls["fdatasync"] == syncs + 2
 
 
 def test_a_large_record_has_a_segment_of_its_own() -> None:
@@ -217,7 +217,7 @@ def test_the_transient_store_syncs_nothing_and_begins_empty() -> None:
     plan = store.plan(is_idle=True)
     assert plan is not None
     calls = dict(filesystem.counters.calls)
-    assert (store.dirty_files(), store.unsynced_bytes) == ([], 0)
+    assert store.unsynced_bytes == 0
     store.sync()
     assert calls.get("fdatasync", 0) == 0
     assert messages[0].handle >> 32 == 1 << 30
@@ -347,8 +347,10 @@ def test_nothing_unsynced_is_nothing_to_abandon() -> None:
     store = opened(filesystem)
     store.append(some(17))
     store.roll()  # only the seal waits now
+    syncs = filesystem.counters.calls["fdatasync"]
     assert store.abandon_unsynced() == []
-    assert store.dirty_files() == []
+    store.sync()
+    assert filesystem.counters.calls["fdatasync"] == syncs  # given up: never synced again
 
 
 def test_a_roll_that_cannot_sync() -> None:
