@@ -138,6 +138,19 @@ def erlang_term(value: FieldValue) -> str:
     return str(value)
 
 
+def check_same_fields(where: str, *fields: tuple[str, bool | str, bool | str]) -> None:
+    """Refuse a redeclaration of which a (name, received, current) differs.
+
+    Raises: PreconditionFailed, with RabbitMQ's text.
+    """
+    for name, received, current in fields:
+        if received != current:
+            raise PreconditionFailed(
+                f"inequivalent arg '{name}' for {where}:"
+                f" received {_told(received)} but current is {_told(current)}"
+            )
+
+
 def check_same_argument(key: str, current: FieldTable, received: FieldTable, where: str) -> None:
     """Refuse a redeclaration in which one argument means something else.
 

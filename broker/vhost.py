@@ -29,10 +29,17 @@ from broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGrap
 from broker.policy import EffectivePolicy, PolicySet
 from broker.queue import settings as queue_settings
 from broker.queue import transition
-from broker.resource import Rows, StagingEngine, describe, not_found, pack_arguments, row_key
+from broker.resource import (
+    Rows,
+    StagingEngine,
+    check_same_fields,
+    describe,
+    not_found,
+    pack_arguments,
+    row_key,
+)
 from broker.router import Route
 from broker.trace import Tracer
-from protocol import table
 from protocol.codec import split_exrk
 from protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 
@@ -228,16 +235,11 @@ class Vhost:
         if (queue.exclusive_owner is None) != (declaration.owner is None):
             raise self._locked(queue.name)
         where = describe("queue", queue.name, self.name)
-        for key, received, current in (
+        check_same_fields(
+            where,
             ("durable", declaration.durable and declaration.owner is None, queue.durable),
             ("auto_delete", declaration.auto_delete, queue.auto_delete),
-        ):
-            if received != current:
-                raise PreconditionFailed(
-                    f"inequivalent arg '{key}' for {where}:"
-                    f" received '{table.value_text(received)}'"
-                    f" but current is '{table.value_text(current)}'"
-                )
+        )
         queue_settings.check_equivalent(
             queue.arguments, declaration.arguments, queue.name, self.name
         )
@@ -318,11 +320,6 @@ class Vhost:
     def exclusive_queues(self, session: object) -> list[Queue]:
         """The queues that belong to a connection: to be deleted when it ends."""
         return list(self._owned.get(session, ()))
-
-    def delete_exclusive(self, session: object) -> None:
-        """Delete the queues of a connection that ends."""
-        for queue in self.exclusive_queues(session):
-            self.delete_queue(queue)
 
     def _disown(self, queue: Queue) -> None:
         owned = self._owned.get(queue.exclusive_owner)

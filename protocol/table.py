@@ -328,29 +328,6 @@ def from_json(value: Any) -> Any:
     return value
 
 
-def value_text(value: FieldValue) -> str:
-    """A value as RabbitMQ's texts print it, without quotes."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return str(value)
-
-
-def describe(value: FieldValue) -> str:
-    """``none`` or ``the value 'V' of type 'T'``, as the texts about one-sided arguments have it."""
-    if value is None:
-        return "none"
-    return f"the value '{value_text(value)}' of type '{type_name(value)}'"
-
-
-def inequivalent_text(current: FieldValue, received: FieldValue) -> str:
-    """The end of RabbitMQ's text about an inequivalent argument, from ``received`` on."""
-    if current is None or received is None:
-        return f"received {describe(received)} but current is {describe(current)}"
-    return f"received '{value_text(received)}' but current is '{value_text(current)}'"
-
-
 def _type_class(value: FieldValue) -> str:
     name = type_name(value)
     if name in _INTEGERS:

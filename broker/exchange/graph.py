@@ -18,8 +18,14 @@ from typing import TYPE_CHECKING
 
 from broker.binding import Binding, binding_identity
 from broker.exchange import TYPES
-from broker.resource import check_same_argument, describe, not_found, pack_arguments, row_key
-from protocol import table
+from broker.resource import (
+    check_same_argument,
+    check_same_fields,
+    describe,
+    not_found,
+    pack_arguments,
+    row_key,
+)
 from protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -94,18 +100,13 @@ class ExchangeGraph:
         Raises: PreconditionFailed.
         """
         where = describe("exchange", exchange.name, self.vhost_name)
-        for key, received, current in (
+        check_same_fields(
+            where,
             ("type", declaration.type, exchange.type),
             ("durable", declaration.durable, exchange.durable),
             ("auto_delete", declaration.auto_delete, exchange.auto_delete),
             ("internal", declaration.internal, exchange.internal),
-        ):
-            if received != current:
-                raise PreconditionFailed(
-                    f"inequivalent arg '{key}' for {where}:"
-                    f" received '{table.value_text(received)}'"
-                    f" but current is '{table.value_text(current)}'"
-                )
+        )
         check_same_argument("alternate-exchange", exchange.arguments, declaration.arguments, where)
 
     def create(self, declaration: ExchangeDeclaration) -> Exchange:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from broker.resource import describe, not_found, pack_arguments, row_key, unpack_arguments
+import pytest
+
+from broker.resource import (
+    check_same_fields,
+    describe,
+    not_found,
+    pack_arguments,
+    row_key,
+    unpack_arguments,
+)
+from protocol.errors import PreconditionFailed
 from protocol.table import Byte, FieldTable, Long, Timestamp, encode_table
 
 
@@ -27,3 +37,14 @@ def test_arguments_keep_their_types() -> None:
     }
     assert encode_table(unpack_arguments(pack_arguments(arguments))) == encode_table(arguments)
     assert unpack_arguments(pack_arguments({})) == {}
+
+
+def test_what_differs_is_told_in_rabbitmqs_words() -> None:
+    check_same_fields("queue 'q' in vhost '/'", ("durable", True, True))
+    with pytest.raises(PreconditionFailed) as caught:
+        check_same_fields("exchange 'e' in vhost '/'", ("durable", True, True), ("type", "x", "y"))
+    assert str(caught.value).endswith(
+        "inequivalent arg 'type' for exchange 'e' in vhost '/': received 'x' but current is 'y'"
+    )
+    with pytest.raises(PreconditionFailed, match="received 'true' but current is 'false'"):
+        check_same_fields("queue 'q' in vhost '/'", ("durable", True, False))

@@ -269,16 +269,16 @@ def test_the_owner_cannot_declare_it_not_exclusive() -> None:
     assert queue(vhost, owner="me", durable=True).durable is False
 
 
-def test_an_owners_queues_end_with_it() -> None:
+def test_an_owners_queues_are_known_until_they_are_deleted() -> None:
     vhost = make_vhost()
     mine = queue(vhost, "a", owner="me"), queue(vhost, "b", owner="me")
     queue(vhost, "c", owner="you")
     vhost.delete_queue(mine[0])
     assert vhost.exclusive_queues("me") == [mine[1]]
-    vhost.delete_exclusive("me")
+    vhost.delete_queue(mine[1])
+    assert vhost.exclusive_queues("me") == []
     assert list(vhost.queues) == ["c"]
-    assert mine[1].is_deleted
-    vhost.delete_exclusive("you")
+    vhost.delete_queue(vhost.queues["c"])
     assert not vhost._owned
 
 

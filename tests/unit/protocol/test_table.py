@@ -207,19 +207,6 @@ def test_whole_numbers_of_json_are_longs() -> None:
     assert [type(found["a"]), type(found["b"][0]), type(found["b"][2]["c"])] == [Long, bool, Long]
 
 
-def test_texts() -> None:
-    assert (
-        table.inequivalent_text(10, None)
-        == "received none but current is the value '10' of type 'signedint'"
-    )
-    assert (
-        table.inequivalent_text(None, "x")
-        == "received the value 'x' of type 'longstr' but current is none"
-    )
-    assert table.inequivalent_text(10, 20) == "received '20' but current is '10'"
-    assert table.inequivalent_text(True, b"ab") == "received 'ab' but current is 'true'"
-
-
 def test_what_is_an_integer_argument() -> None:
     assert all(map(table.is_integer, [1, Long(1), Byte(1), UnsignedInt(1)]))
     assert not any(map(table.is_integer, [True, "1", 1.0, None, Timestamp(1)]))
