@@ -21,7 +21,6 @@ from pamqp import body, commands, frame, header
 from protocol import _codec_py
 
 COUNT = 2000
-EXRK = b"\x00\x05queue"
 
 
 def wire(size: int, varying: bool) -> bytes:

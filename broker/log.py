@@ -7,7 +7,6 @@ bodies or passwords. Called on the loop, and by the store from its threads: stru
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any, TextIO
 
 import structlog
@@ -63,7 +62,6 @@ class LogObserver:
 
     def __init__(self, logger: Any) -> None:
         self._log = logger
-        self._started_at = time.monotonic()
 
     def set_level(self, level: str) -> None:
         """The least severe level that is logged from now on, where the logger can change it."""

@@ -99,7 +99,6 @@ class Node:
         self._are_sessions_gone = asyncio.Event()
         self._is_stopped = False
         self._busy_wait: BusyWait | None = None
-        self.start_seconds = 0.0
         self._loop: asyncio.AbstractEventLoop = None  # type: ignore[assignment]  # start()'s
         self._start_batches: StartBatches = None  # type: ignore[assignment]  # made by start()
         self._ack_timeouts: AckTimeouts = None  # type: ignore[assignment]  # made by start()
@@ -117,7 +116,6 @@ class Node:
 
         Raises: CannotListen, DataDirectoryLocked, ImportRefused, StorageError, Underprovisioned.
         """
-        began = time.monotonic()
         config = self.config
         self._directory.lock()
         self._check_provision()
@@ -177,7 +175,6 @@ class Node:
         await self.acceptor.listen()
         self.turn.watch_lag()
         self._sweep_later()
-        self.start_seconds = time.monotonic() - began
 
     def _make_turn(self) -> Turn:
         if self.config.busy_wait == "auto":

@@ -92,10 +92,6 @@ class Unacked:
         self._drop_settled()
         return pieces
 
-    def settle_one(self, tag: int) -> list[Piece]:
-        """Take out one tag."""
-        return self.settle_range(tag, tag)
-
     def settle_up_to(self, tag: int) -> list[Piece]:
         """Take out every outstanding tag up to `tag`, which must itself be outstanding; 0 means all."""
         if tag:

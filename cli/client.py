@@ -18,7 +18,6 @@ from cli.errors import TEMPFAIL, UNAVAILABLE, CliError
 
 # Above this a path does not fit a socket address and goes through an open directory.
 SOCKET_PATH_LIMIT = 107
-SAFE = ""
 
 
 class Refused(Exception):

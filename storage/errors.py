@@ -6,7 +6,6 @@
         ForeignStore       a file carries another store's identity
         UnknownFormat      a file is of a format version that this code does not know
       StoreClosed          used after close, or after it failed for good
-      CorruptRecord        bytes on disk fail their check; costs that record, nothing else
       ReadFailed           the file system refused a read (after one retry)
       WriteFailed          the file system refused a write; the file was cut back to its last good end
         DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG): may be tried again
@@ -42,10 +41,6 @@ class UnknownFormat(StoreRefused):
 
 class StoreClosed(StorageError):
     """The store was used after it was closed."""
-
-
-class CorruptRecord(StorageError):
-    """Bytes on disk do not pass their check."""
 
 
 class ReadFailed(StorageError):

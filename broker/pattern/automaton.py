@@ -40,7 +40,6 @@ class Automaton:
         self._steps: list[tuple[str, int, tuple[int, ...]]] = []
         self._conditions: list[Position | Look] = []
         self._looks: dict[int, Automaton] = {}
-        self._accepted = 0
         end = self._step("accept", 0, ())
         self._start = self._build(tree, end)
         self._accept_bit = 1 << len(self._characters)

@@ -83,7 +83,6 @@ class Queue:
         self.is_dirty = False
         self.is_deleted = False
         self.is_paging = False
-        self.was_used = False
         self.rate = ConsumptionRate(context.scheduler)
         self.taken_before = 0
         self.getters: deque[Getter] = deque()
@@ -364,7 +363,6 @@ class Queue:
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; deliveries start at the end of this turn, after consume-ok."""
         self.consumers.add(consumer)
-        self.was_used = True
         if consumer.exclusive:
             self.exclusive_consumer = consumer
         self._lease.stop()

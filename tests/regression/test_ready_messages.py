@@ -126,7 +126,7 @@ def test_what_is_acked_behind_an_unacked_message_is_let_go():
         batch = Batch((tag,), [message(b"x")], 1, TRANSIENT)
         unacked.add(Delivery(tag, bench.queue, bench.queue.backlog, batch, None))
     for tag in range(2, 5001):
-        assert len(unacked.settle_one(tag)) == 1
+        assert len(unacked.settle_range(tag, tag)) == 1
     assert unacked.count == 1
     assert sum(len(each.messages) for each in unacked.oldest_first()) < 2000
     assert len(list(unacked.oldest_first())) < 2000

@@ -34,7 +34,7 @@ def test_a_run_of_acks_over_two_deliveries():
 def test_an_unknown_tag_takes_nothing():
     unacked = Unacked()
     deliver(unacked, 1, 3)
-    unacked.settle_one(2)
+    unacked.settle_range(2, 2)
     for first, last, wrong in ((1, 3, 2), (3, 4, 4), (9, 9, 9)):
         with pytest.raises(UnknownTag) as caught:
             unacked.settle_range(first, last)
@@ -51,7 +51,7 @@ def test_settling_from_the_front_forgets_what_is_done():
     for tag in range(1, total + 1):
         deliver(unacked, tag, 1)
     for tag in range(1, total):
-        unacked.settle_one(tag)
+        unacked.settle_range(tag, tag)
         assert unacked.count == total - tag
     assert [each.first_tag for each in unacked.oldest_first()] == [total]
     unacked.settle_up_to(0)

@@ -16,7 +16,6 @@ from storage import errors
         (errors.DiskFull, errors.WriteFailed),
         (errors.SyncFailed, errors.StorageError),
         (errors.ReadFailed, errors.StorageError),
-        (errors.CorruptRecord, errors.StorageError),
         (errors.StoreClosed, errors.StorageError),
         (errors.StoreRefused, errors.StorageError),
     ],
