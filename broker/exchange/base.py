@@ -12,13 +12,22 @@ Source: AMQP 0-9-1 exchange class; RabbitMQ's rabbit_exchange_type_* modules.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from broker.binding import Binding, Destination, Identity
     from protocol.table import FieldTable
+
+
+class Properties(TypedDict, total=False):
+    """What a declaration says beside name and type; durable unless it says otherwise."""
+
+    durable: bool
+    auto_delete: bool
+    internal: bool
+    arguments: FieldTable | None
 
 
 class Exchange:
@@ -30,20 +39,12 @@ class Exchange:
     # True when the routing key makes no difference, so that one match does for all keys of a message.
     ignores_keys: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        durable: bool = True,
-        auto_delete: bool = False,
-        internal: bool = False,
-        arguments: FieldTable | None = None,
-    ) -> None:
+    def __init__(self, name: str, **properties: Unpack[Properties]) -> None:
         self.name = name
-        self.durable = durable
-        self.auto_delete = auto_delete
-        self.internal = internal
-        self.arguments: FieldTable = arguments or {}
+        self.durable = properties.get("durable", True)
+        self.auto_delete = properties.get("auto_delete", False)
+        self.internal = properties.get("internal", False)
+        self.arguments: FieldTable = properties.get("arguments") or {}
         self.alternate: str | None = None  # in force: argument, else policy
         self.policy_name: str | None = None
         self._bindings: dict[Identity, Binding] = {}

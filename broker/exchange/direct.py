@@ -9,9 +9,9 @@ Source: RabbitMQ's rabbit_exchange_type_direct and the default-exchange case of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from broker.exchange.base import Exchange
+from broker.exchange.base import Exchange, Properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,22 +25,8 @@ class DirectExchange(Exchange):
 
     type = "direct"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        durable: bool = True,
-        auto_delete: bool = False,
-        internal: bool = False,
-        arguments: FieldTable | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            durable=durable,
-            auto_delete=auto_delete,
-            internal=internal,
-            arguments=arguments,
-        )
+    def __init__(self, name: str, **properties: Unpack[Properties]) -> None:
+        super().__init__(name, **properties)
         # A dict used as an ordered set: unbinding one of many queues under one key stays O(1).
         self._by_key: dict[bytes, dict[Binding, None]] = {}
 

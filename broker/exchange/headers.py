@@ -15,9 +15,9 @@ Source: RabbitMQ's rabbit_exchange_type_headers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from broker.exchange.base import Exchange
+from broker.exchange.base import Exchange, Properties
 from broker.resource import erlang_term
 from protocol import table
 from protocol.errors import PreconditionFailed
@@ -84,22 +84,8 @@ class HeadersExchange(Exchange):
     needs_headers = True
     ignores_keys = True
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        durable: bool = True,
-        auto_delete: bool = False,
-        internal: bool = False,
-        arguments: FieldTable | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            durable=durable,
-            auto_delete=auto_delete,
-            internal=internal,
-            arguments=arguments,
-        )
+    def __init__(self, name: str, **properties: Unpack[Properties]) -> None:
+        super().__init__(name, **properties)
         self._compiled: dict[Binding, HeadersMatch] = {}
 
     def validate(self, arguments: FieldTable) -> None:

@@ -11,9 +11,9 @@ Source: AMQP 0-9-1 topic exchange; cases checked against RabbitMQ's rabbit_excha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from broker.exchange.base import Exchange
+from broker.exchange.base import Exchange, Properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,22 +56,8 @@ class TopicExchange(Exchange):
 
     type = "topic"
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        durable: bool = True,
-        auto_delete: bool = False,
-        internal: bool = False,
-        arguments: FieldTable | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            durable=durable,
-            auto_delete=auto_delete,
-            internal=internal,
-            arguments=arguments,
-        )
+    def __init__(self, name: str, **properties: Unpack[Properties]) -> None:
+        super().__init__(name, **properties)
         self._root = Node(after_hash=False)
 
     def match(
