@@ -103,6 +103,8 @@ def open_store(
             reserve_segments(filesystem, recorded)
             _rebuild(context, report)
     report.definitions = definitions.load()
+    if not (report.definitions or report.queues):
+        report.clean = True  # a new directory: no stop came before
     report.messages = sum(queue.count for queue in report.queues.values())
     return context, report
 

@@ -26,8 +26,17 @@ SMALL, LARGE = 50, 5000
 def engine_on(
     filesystem: SimFileSystem, rows: dict[tuple[str, str], object] | None = None, **options: object
 ) -> Engine:
+    engine = unopened(filesystem, rows, **options)
+    engine.recover()
+    engine.start_inline()
+    return engine
+
+
+def unopened(
+    filesystem: SimFileSystem, rows: dict[tuple[str, str], object] | None = None, **options: object
+) -> Engine:
     kept = {} if rows is None else rows
-    engine = Engine(
+    return Engine(
         "/data",
         filesystem,
         replace(StoreOptions(), **options),
@@ -35,9 +44,6 @@ def engine_on(
         FakeMessage,
         lambda _: SimDefinitions(filesystem, kept),
     )
-    engine.recover()
-    engine.start_inline()
-    return engine
 
 
 def run_of(

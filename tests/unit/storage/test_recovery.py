@@ -14,7 +14,7 @@ from storage.queue_index import entries_at
 from storage.record import ENTRY_SIZE
 from tests.simulation.store_world import make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
-from tests.unit.storage.test_engine import engine_on, publish
+from tests.unit.storage.test_engine import engine_on, publish, unopened
 
 COUNT = 64
 Rows = dict[tuple[str, str], object]
@@ -225,3 +225,11 @@ def test_clean_and_unclean_starts_agree() -> None:
     assert clean[2] == unclean[2]
     for name in ("first_seq", "count", "bytes", "persistent_count", "persistent_bytes"):
         assert getattr(clean[1].recovered, name) == getattr(unclean[1].recovered, name)
+
+
+def test_the_first_start_of_all_comes_after_no_unclean_stop() -> None:
+    filesystem = SimFileSystem()
+    assert unopened(filesystem).recover().clean
+    filesystem, rows = filled()
+    killed = unopened(filesystem.process_killed(), rows, segment_entry_count=COUNT)
+    assert not killed.recover().clean
