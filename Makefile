@@ -154,7 +154,7 @@ conformance: $(DEV_STAMP) ## wire scripts, one per rule of the protocol
 	$(PYTEST) -m "not differential" tests/conformance $(ARGS)
 
 .PHONY: differential
-differential: $(DEV_STAMP) ## the same scripts against an installed RabbitMQ and against us
+differential: $(DEV_STAMP) ## the same scenarios on an installed RabbitMQ and here
 	$(PYTEST) -m differential --timeout 3600 tests/differential $(ARGS)
 	@$(PY) -m scripts.spark_tests --if-possible -m differential --timeout 3600 $(ARGS)
 

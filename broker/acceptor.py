@@ -79,9 +79,7 @@ class Acceptor:
         self.servers += await listener.serve(plain, self._make_transport)
         for sockets, protocol in ((plain, "amqp"), (secure, "amqp/ssl")):
             for sock in sockets:
-                host, port = sock.getsockname()[:2]
-                address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                self._observer.listener_started(address, protocol)
+                self._observer.listener_started(listener.address_of(sock), protocol)
 
     def suspend(self) -> None:
         """Accept no more for now; what was accepted stays."""

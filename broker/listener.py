@@ -56,6 +56,12 @@ def bind(host: str, port: int, options: SocketOptions) -> socket.socket:
     return sock
 
 
+def address_of(sock: socket.socket) -> str:
+    """Where a socket listens, as the log and operators write it."""
+    host, port = sock.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> list[socket.socket]:
     """Bind every address; an empty host means all interfaces. Raises CannotListen."""
     sockets: list[socket.socket] = []

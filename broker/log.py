@@ -150,6 +150,11 @@ class LogObserver:
         """A key that is not honoured."""
         self._log.warning("configuration_warning", text=text)
 
+    def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:
+        """The HTTP API or the metrics listen."""
+        kind = "HTTPS" if is_tls else "HTTP (non-TLS)"
+        self._log.info(f"{part}: {kind} listener started on {address}")
+
     def listener_started(self, address: str, protocol: str) -> None:
         """A socket listens."""
         # Testcontainers and others wait for these words.

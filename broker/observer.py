@@ -56,6 +56,9 @@ class Observer(Protocol):
     def configuration_warning(self, text: str) -> None:
         """A key that is known to RabbitMQ and not honoured here."""
 
+    def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:
+        """The HTTP API or the metrics listen; `part` is RabbitMQ's word for it."""
+
     def listener_started(self, address: str, protocol: str) -> None:
         """A socket listens."""
 

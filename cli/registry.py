@@ -179,7 +179,7 @@ COMMANDS: dict[str, Command] = {
                               1, MANY),
     # questions
     "cluster_status": Command("cli.diagnostics", "cluster_status", "", "Displays the cluster's state"),
-    "report": Command("cli.diagnostics", "report", "", "Prints everything that who helps would ask for"),
+    "report": Command("cli.diagnostics", "report", "", "Prints what somebody who helps would ask for"),
     "list_feature_flags": Command("cli.diagnostics", "list_feature_flags", "[<column> ...]", "Lists feature flags",
                                   0, MANY),
     "enable_feature_flag": Command("cli.diagnostics", "enable_feature_flag", "all | <feature_flag>",

@@ -19,6 +19,7 @@ from typing import Any
 
 from broker import inspect
 from broker.auth import LoginRefused
+from broker.listener import address_of
 from management import access, commands, prometheus, settings, ui
 from management.aio import web
 from management.api import ROUTES
@@ -32,6 +33,8 @@ REALM = 'Basic realm="RabbitMQ Management"'
 # A definitions file of ten thousand queues is about 2 MB.
 BODY_LIMIT_BYTES = 20_000_000
 PUBLIC_PATHS = frozenset({"/api/auth"})
+# What RabbitMQ's log calls them.
+MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 
 NODE: web.AppKey[Any] = web.AppKey("node")
 RATES: web.AppKey[Rates] = web.AppKey("rates", Rates)
@@ -151,16 +154,23 @@ class Management:
                 create_app(self._node, trusted=True, rates=self._rates), [doors.control]
             )
         config = self._node.config
-        for sockets, part in ((doors.api, None), (doors.secure_api, config.management)):
-            if sockets:
-                app = create_app(self._node, trusted=False, rates=self._rates)
-                await self._serve(app, sockets, part)
-        for sockets, part in (
-            (doors.prometheus, None),
-            (doors.secure_prometheus, config.prometheus),
+        for part, sockets, secure in (
+            (MANAGEMENT, doors.api, None),
+            (MANAGEMENT, doors.secure_api, config.management),
+            (METRICS, doors.prometheus, None),
+            (METRICS, doors.secure_prometheus, config.prometheus),
         ):
-            if sockets:
-                await self._serve(prometheus.create_app(self._node), sockets, part)
+            if not sockets:
+                continue
+            if part == MANAGEMENT:
+                app = create_app(self._node, trusted=False, rates=self._rates)
+            else:
+                app = prometheus.create_app(self._node)
+            await self._serve(app, sockets, secure)
+            for sock in sockets:
+                self._node.observer.http_listener_started(
+                    part, address_of(sock), secure is not None
+                )
         self._sampler = asyncio.get_running_loop().create_task(self._sample_for_ever())
 
     async def _serve(

@@ -321,9 +321,16 @@ class FakeAcceptor:
 
 
 class FakeObserver:
-    """Remembers the log's level."""
+    """Remembers the log's level and what listens."""
 
     level = "info"
+
+    def __init__(self) -> None:
+        self.listeners: list[tuple[str, str, bool]] = []
+
+    def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:
+        """Write it down."""
+        self.listeners.append((part, address, is_tls))
 
     def set_level(self, level: str) -> None:
         """Take it."""

@@ -76,3 +76,10 @@ def test_a_bug_has_its_traceback():
     found = lines("plain", fail)
     assert "bug_found connection=c" in found[0]
     assert any("KeyError: 'gone'" in line for line in found)
+
+
+def test_the_lines_about_http_listeners_are_rabbitmqs():
+    (line,) = lines(
+        "plain", lambda o: o.http_listener_started("Management plugin", "[::]:1", False)
+    )
+    assert line.endswith("Management plugin: HTTP (non-TLS) listener started on [::]:1")

@@ -73,3 +73,11 @@ def test_control_socket_is_private_and_goes_away(tmp_path: Path) -> None:
         assert stat.S_ISSOCK(mode)
         assert stat.S_IMODE(mode) == 0o600
     assert not (tmp_path / "control.sock").exists()
+
+
+def test_what_listens_is_logged(served: Served) -> None:
+    assert [(part, is_tls) for part, _, is_tls in served.node.observer.listeners] == [
+        ("Management plugin", False),
+        ("Prometheus metrics", False),
+    ]
+    assert served.node.observer.listeners[0][1] == f"127.0.0.1:{served.port}"
