@@ -22,7 +22,14 @@ from storage.engine import Engine
 from storage.queue_log import QueueLog
 from storage.swap import begin_swap, commit_swap
 from storage.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
-from storage.types import NO_HANDLE, ON_DISK, LoadedMessage, RecoveryReport, StoreOptions
+from storage.types import (
+    NO_HANDLE,
+    ON_DISK,
+    CarriedMessage,
+    LoadedMessage,
+    RecoveryReport,
+    StoreOptions,
+)
 
 OK = 0
 _READ_COUNT = 2048
@@ -109,7 +116,9 @@ def _engine(
         segment_size_limit=limits[FILE_SIZE_KEY],
         segment_entry_count=limits[ENTRY_COUNT_KEY],
     )
-    return Engine(path, directory.filesystem, options, _Notes(streams), Carried, _NoDefinitions)
+    return Engine(
+        path, directory.filesystem, options, _Notes(streams), CarriedMessage, _NoDefinitions
+    )
 
 
 def _refuse_unnamed(report: RecoveryReport, old: Engine) -> None:
@@ -128,17 +137,6 @@ def _refuse_without_room(directory: StoreDirectory, count: int, size: int) -> No
         raise CannotUse(
             f"{directory.path}: about {size_text(needed)} are needed, {size_text(free)} are free"
         )
-
-
-@dataclass(slots=True)
-class Carried:
-    """A message on its way from one store to the other."""
-
-    exrk: bytes
-    raw: bytes
-    size: int
-    flags: int
-    handle: int = NO_HANDLE
 
 
 @dataclass(slots=True)
@@ -177,7 +175,7 @@ class _Copy:
 
     def _prepare(self, message: object) -> int:
         """Make a message of the old store one of the new; gives its old handle."""
-        assert isinstance(message, Carried)
+        assert isinstance(message, CarriedMessage)
         handle = message.handle
         message.flags &= ~ON_DISK
         slots = self._moved.get(handle >> 32) if handle >= 0 else None

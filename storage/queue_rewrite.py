@@ -11,7 +11,6 @@ and is not in memory costs that message only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import compress
 
 from storage.errors import StorageError, SyncFailed
@@ -21,20 +20,9 @@ from storage.queue_index import entries_at, pack_block, pack_header
 from storage.queue_segment import Segment, bits_of, selectors_of, slots_of
 from storage.queue_store import Reading, read_records
 from storage.record import ENTRY_NONE, EntryColumns, pack_index_entries
-from storage.types import StoredMessage, StoreObserver
+from storage.types import CarriedMessage, StoredMessage, StoreObserver
 
 _STEP = 256
-
-
-@dataclass(slots=True)
-class _Body:
-    """A stored message on its way from one file to another."""
-
-    exrk: bytes
-    raw: bytes
-    size: int
-    flags: int
-    handle: int = -1
 
 
 def live_store_bytes(queue: QueueDisk, segment: Segment) -> int:
@@ -183,7 +171,7 @@ class _Copy:
                 if entry is None:
                     self.lost.append(slot)
                 else:
-                    found[slot] = _Body(*entry)
+                    found[slot] = CarriedMessage(*entry)
         return sorted(found.items(), key=_slot)
 
     def _append(self, generation: int, end: int, bodies: list[tuple[int, StoredMessage]]) -> int:

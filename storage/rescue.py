@@ -17,19 +17,8 @@ from storage.errors import StorageError
 from storage.queue_convert import prepare, publish, sync
 from storage.queue_disk import QueueDisk
 from storage.queue_segment import Segment, bits_of, slots_of
-from storage.types import NO_HANDLE, StoredMessage, StoreObserver
+from storage.types import CarriedMessage, StoredMessage, StoreObserver
 from storage.vhost_store import VhostStore, forget_handles
-
-
-@dataclass(slots=True)
-class _Body:
-    """A message that was read back."""
-
-    exrk: bytes
-    raw: bytes
-    size: int
-    flags: int
-    handle: int = NO_HANDLE
 
 
 @dataclass(slots=True)
@@ -101,7 +90,7 @@ def append_again(
     for handle in places.keys() - messages.keys():
         entry = store.read([handle])[0]
         if entry is not None:
-            messages[handle] = _Body(*entry)
+            messages[handle] = CarriedMessage(*entry)
     old_handles = sorted(messages)
     again = [messages[handle] for handle in old_handles]
     if not again:
