@@ -26,6 +26,7 @@ from tests.spark.conftest import publish
 from tests.spark.crash_source import STEPS, kill_session
 from tests.support import rabbitmq_node
 from tests.support.broker_process import ROOT
+from tests.support.die_with_parent import dying
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
 
@@ -53,7 +54,7 @@ class Application:
         }
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, str(HERE / "crash_application.py"), *self._arguments],
+                dying([sys.executable, str(HERE / "crash_application.py"), *self._arguments]),
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -3,7 +3,7 @@
 State: the process, its log file (in the data directory's parent) and the ports it was given.
 Callers: the black-box fixture, crash harness, fuzzers and the headline test.
 Invariants: knows nothing of the server's insides; a started process is stopped or killed by its own
-id; the data directory outlives the process, so that the next start finds what was written.
+id, and by the kernel when the test run dies; the data directory outlives the process, so that the next start finds what was written.
 Source: the command-line contract in README (ready line, exit status, `--set` keys).
 """
 
@@ -19,6 +19,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.support.die_with_parent import dying
 
 ROOT = Path(__file__).resolve().parents[2]
 # Tests of other environments (Spark's) name the one that the broker runs in.
@@ -139,7 +141,7 @@ class BrokerProcess:
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                command,
+                dying(command),
                 cwd=ROOT,
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
