@@ -12,7 +12,7 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
 SPARK_STAMP := $(VENV)/.stamp-spark
-PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx storage/_sync_c.pyx)
+PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx storage/_sync_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
 PACKAGES := $(wildcard protocol storage config broker management offline cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)

@@ -6,6 +6,7 @@ or a failing compilation never fails an installation: the broker then runs on th
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -17,10 +18,24 @@ SOURCES = {
 }
 
 
+STAMP = "build_stamp.pxi"
+
+
+def source_crc(source: str) -> int:
+    """Return what a compiled module compares with its source when it is imported (build_stamp.pxi)."""
+    return zlib.crc32(Path(source).read_bytes(), zlib.crc32(Path(STAMP).read_bytes()))
+
+
 def compiled_modules() -> list[Extension]:
     """Return the extensions whose source is here, translated to C, or none without Cython."""
     wanted = [
-        Extension(name, [source], extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing"])
+        Extension(
+            name,
+            [source],
+            depends=[STAMP],
+            define_macros=[("BURROWMQ_SOURCE_CRC", f"{source_crc(source)}LL")],
+            extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing"],
+        )
         for name, source in SOURCES.items()
         if Path(source).exists()
     ]

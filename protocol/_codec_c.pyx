@@ -15,6 +15,8 @@ collector never tracks a queued message.
 Source: AMQP 0-9-1 sections 4.2.3 and 4.2.6; frame-size slack of 8 octets as in RabbitMQ's rabbit_reader.
 """
 
+include "../build_stamp.pxi"
+
 cimport cython
 from cpython.bytes cimport (
     PyBytes_AS_STRING,

@@ -8,6 +8,8 @@ multiplication where the CPU has it (Intel, "Fast CRC Computation Using PCLMULQD
 bytes at a time from tables elsewhere.
 """
 
+include "../build_stamp.pxi"
+
 from cpython.array cimport array, clone
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc

@@ -9,6 +9,8 @@ on its way when the first sync commits the journal, and that commit covers the f
 write-back is told by the fdatasync of the same file.
 """
 
+include "../build_stamp.pxi"
+
 from libc.errno cimport errno
 from libc.stdlib cimport free, malloc
 

@@ -1,0 +1,55 @@
+"""A compiled module that is older than its source says so, in a checkout; an installed one has nothing to compare."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker_process import ROOT
+
+MODULES = ("protocol._codec_c", "storage._record_c", "storage._sync_c")
+
+
+def checkout(directory: Path, module: str) -> Path:
+    """A directory with the compiled module and its source; gives the source."""
+    package, _, name = module.partition(".")
+    found = sorted((ROOT / package).glob(f"{name}.cpython-*.so"))
+    if not found:
+        pytest.skip(f"{module} is not compiled here (no C compiler?)")
+    (directory / package).mkdir()
+    (directory / package / "__init__.py").write_text("")
+    shutil.copy(found[0], directory / package)
+    shutil.copy(ROOT / "build_stamp.pxi", directory)
+    return Path(shutil.copy(ROOT / package / f"{name}.pyx", directory / package))
+
+
+def import_it(directory: Path, module: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); import {module}"]
+    return subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_that_is_older_than_its_source_is_not_imported(
+    tmp_path: Path, module: str
+) -> None:
+    source = checkout(tmp_path, module)
+    assert import_it(tmp_path, module).returncode == 0
+    source.write_text(source.read_text() + "\n")
+    done = import_it(tmp_path, module)
+    assert done.returncode
+    assert "RuntimeError" in done.stderr
+    assert "run `make build`" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["source", "stamp"])
+def test_without_a_source_there_is_nothing_to_compare(tmp_path: Path, missing: str) -> None:
+    source = checkout(tmp_path, MODULES[1])
+    source.write_text("not what was compiled\n")
+    (source if missing == "source" else tmp_path / "build_stamp.pxi").unlink()
+    assert import_it(tmp_path, MODULES[1]).returncode == 0
