@@ -27,7 +27,7 @@ from broker.product import VERSION
 from config.errors import ConfigError
 from config.load import Loaded, load, parse_argv
 from config.schema import LogConfig
-from storage.errors import StorageError
+from storage.errors import StorageError, with_way_out
 
 EX_CONFIG = 78
 SWITCH_INTERVAL_S = 0.001
@@ -79,7 +79,8 @@ async def run(loaded: Loaded) -> int:
         StorageError,
         Underprovisioned,
     ) as error:
-        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
+        text = with_way_out(error) if isinstance(error, StorageError) else str(error)
+        sys.stderr.write(f"burrowmq-server: cannot start: {text}\n")
         await node.abandon()
         return 1
     try:

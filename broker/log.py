@@ -195,9 +195,17 @@ class LogObserver:
             copied_bytes=copied_bytes,
         )
 
+    def compaction_failed(self, store: str, reason: str) -> None:
+        """See StoreObserver."""
+        self._log.error("compaction_failed", store=store, reason=reason)
+
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A record could not be read."""
         self._log.error("record_lost", place=place, id=seq_or_handle, reason=reason)
+
+    def index_unreadable(self, place: str, reason: str) -> None:
+        """See StoreObserver."""
+        self._log.error("index_unreadable", place=place, reason=reason)
 
     def recovery_finished(self, clean: bool, messages: int, lost: int, duration_ms: float) -> None:
         """The store is open."""

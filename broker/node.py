@@ -49,7 +49,7 @@ from protocol.codec import NAME as CODEC_NAME
 from protocol.codec import load_message
 from protocol.connection import ProtocolOptions, ServerConnection
 from storage.engine import Engine
-from storage.errors import StorageError
+from storage.errors import StorageError, with_way_out
 from storage.filesystem import OsFileSystem
 from storage.types import RecoveryReport
 
@@ -384,7 +384,7 @@ class Node:
             await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
         except StorageError as error:
             is_clean = False
-            self.observer.store_failed(str(error))
+            self.observer.store_failed(with_way_out(error))
         self._directory.unlock()
         self.observer.node_stopped(self.name)
         return is_clean

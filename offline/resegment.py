@@ -245,9 +245,15 @@ class _Notes:
     ) -> None:
         """Nothing to say."""
 
+    def compaction_failed(self, store: str, reason: str) -> None:
+        """Nothing is lost by it."""
+
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A message is left behind."""
         self._streams.errors.write(f"lost: {place}: {seq_or_handle}: {reason}\n")
+
+    def index_unreadable(self, place: str, reason: str) -> None:
+        """Nothing is acknowledged here."""
 
     def recovery_finished(self, clean: bool, messages: int, lost: int, duration_ms: float) -> None:
         """Nothing to say."""

@@ -21,7 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Protocol
 
-from storage.errors import ReadFailed, SyncFailed, WriteFailed
+from storage.errors import ReadFailed, SyncFailed, error_text
+from storage.file_cache import write_error
 from storage.filesystem import File, FileSystem
 from storage.segment import (
     FILE_HEADER_SIZE,
@@ -215,7 +216,7 @@ class CompactionPlan:
                 self._filesystem.unlink(self.temporary_path)
             self._file = self._filesystem.create(self.temporary_path)
         except OSError as error:
-            raise WriteFailed(f"{self.temporary_path}: {error}") from error
+            raise write_error(self.temporary_path, error) from error
         self._write(pack_file_header(self._header))
 
     def _next_parts(self) -> list[memoryview]:
@@ -237,7 +238,7 @@ class CompactionPlan:
             data = memoryview(file.file().pread(end - start, start))
         except OSError as error:
             file.is_unreadable = True
-            raise ReadFailed(f"{file.path}: {error}") from error
+            raise ReadFailed(error_text(error, file.path)) from error
         if len(data) != end - start:
             file.is_unreadable = True
             raise ReadFailed(f"{file.path}: shorter than its table")
@@ -248,7 +249,7 @@ class CompactionPlan:
         try:
             self._file.pwrite(blob, self._position)
         except OSError as error:
-            raise WriteFailed(f"{self.temporary_path}: {error}") from error
+            raise write_error(self.temporary_path, error) from error
         self._position += len(blob)
 
     def _finish(self) -> None:
@@ -260,7 +261,7 @@ class CompactionPlan:
         try:
             self._file.fdatasync()
         except OSError as error:
-            raise SyncFailed(f"{self.temporary_path}: {error}") from error
+            raise SyncFailed(error_text(error, self.temporary_path)) from error
 
     def output(self, index: TableMaker) -> SegmentFile:
         """Give the output as the segment file that it is after the rename."""

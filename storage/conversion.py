@@ -94,7 +94,7 @@ class Conversion:
         try:
             for queue, segment in self._chosen:
                 if segment.live:
-                    self._prepared.append(prepare(queue, segment, queue.version, {}))
+                    self._prepared.append(prepare(queue, segment, queue.version, None))
         except StorageError:
             self.abandon()
             raise

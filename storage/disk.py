@@ -25,6 +25,7 @@ from storage.errors import (
     DiskFull,
     StorageError,
     StoreClosed,
+    with_way_out,
 )
 from storage.message_store import MessageStore
 from storage.types import BackupJob, LoadedMessage, Post
@@ -98,7 +99,7 @@ class InlineBackend:
         def wait_for_space(error: DiskFull) -> None:
             nonlocal failures
             failures += 1
-            self._space.ran_out(str(error))
+            self._space.ran_out(with_way_out(error))
             if failures > _INLINE_RETRIES:
                 raise error
 
@@ -122,13 +123,10 @@ class InlineBackend:
             pass
         while (chosen := self._work.next_plan(is_idle=True)) is not None:
             store, plan = chosen
-            is_copied = False
-            try:
-                while not plan.step():
-                    pass
-                is_copied = True
-            finally:
-                self._work.publish(store, plan, is_copied)
+            error = self._work.copy(plan)
+            self._work.publish(store, plan, error)
+            if error is not None:
+                return
 
     def close(self, batch: Batch | None, ends: Ends) -> None:
         """Stop cleanly."""
@@ -147,10 +145,12 @@ class _Close:
 class _Copied:
     """A compaction's copying ended."""
 
-    def __init__(self, store: MessageStore, plan: CompactionPlan, is_done: bool) -> None:
+    def __init__(
+        self, store: MessageStore, plan: CompactionPlan, error: StorageError | None
+    ) -> None:
         self.store = store
         self.plan = plan
-        self.is_done = is_done
+        self.error = error
 
 
 class ThreadedBackend:
@@ -228,8 +228,9 @@ class ThreadedBackend:
     def _fail(self, error: Exception) -> None:
         if self._failure is not None:
             return
-        reason = str(error)
-        if not isinstance(error, StorageError):
+        if isinstance(error, StorageError):
+            reason = with_way_out(error)
+        else:
             reason = "".join(traceback.format_exception(error))
         self._failure = reason
         self._post(lambda: self._client.store_failed(reason))
@@ -295,7 +296,7 @@ class ThreadedBackend:
 
         def wait_for_space(error: DiskFull) -> None:
             nonlocal waited_s
-            self._space.ran_out(str(error))
+            self._space.ran_out(with_way_out(error))
             pause = min(_SPACE_RETRY_S + waited_s / 2, _SPACE_RETRY_MAX_S)
             waited_s += pause
             if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
@@ -352,21 +353,19 @@ class ThreadedBackend:
         except queue.Empty:
             return False
         self._copier = None
-        self._work.publish(copied.store, copied.plan, copied.is_done)
-        return copied.is_done
+        self._work.publish(copied.store, copied.plan, copied.error)
+        return copied.error is None
 
     def _copy(self, store: MessageStore, plan: CompactionPlan) -> None:
-        is_done = False
+        error: StorageError | None = StoreClosed("the store is being closed")
         try:
-            while not is_done and not self._closing.is_set():
-                is_done = plan.step()
-                if not is_done:
-                    time.sleep(_COPY_PAUSE_S)
-        except StorageError:
-            is_done = False
+            error = self._work.copy(plan, self._pause_copying)
         finally:
-            self._copied.put(_Copied(store, plan, is_done))
+            self._copied.put(_Copied(store, plan, error))
             self._inbox.put(None)
+
+    def _pause_copying(self) -> bool:
+        return self._closing.wait(_COPY_PAUSE_S)
 
     # -- backups --------------------------------------------------------------------------------------------------
 

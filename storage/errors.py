@@ -10,17 +10,25 @@
       WriteFailed          the file system refused a write; the file was cut back to its last good end
         DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG): may be tried again
           NoDescriptors    ... because too many files are open: may be tried again when some were closed
+      DirectoryFailed      a directory fsync, or the rename that puts files in place, failed: the store is done
       SyncFailed           fdatasync or a directory fsync failed: never retried on the same file
 
 State: none. Raised by every module of storage, policy is decided in disk. Invariant: after any
-of them the raising object is consistent and can be used or closed. Refusals have written nothing.
+of them the raising object is consistent and can be used or closed. Refusals have written nothing. Texts name the file,
+the operation and the system's error (`error_text`); `with_way_out` adds what somebody can do about it.
 """
 
 from __future__ import annotations
 
+import errno
+
+_LOOK_AT_THE_DISK = "look at the disk and at the kernel's log, then start the node again: what was confirmed is kept"
+
 
 class StorageError(Exception):
     """Base of everything that storage raises on purpose."""
+
+    way_out = ""
 
 
 class StoreRefused(StorageError):
@@ -46,18 +54,46 @@ class StoreClosed(StorageError):
 class ReadFailed(StorageError):
     """The file system refused a read."""
 
+    way_out = _LOOK_AT_THE_DISK
+
 
 class WriteFailed(StorageError):
     """The file system refused a write; what was there before is unharmed."""
+
+    way_out = _LOOK_AT_THE_DISK
 
 
 class DiskFull(WriteFailed):
     """There is no room for a write; it may be tried again when there is."""
 
+    way_out = "make room on that disk; a running node goes on by itself"
+
 
 class NoDescriptors(DiskFull):
     """Too many files are open; nothing was tried on this one."""
 
+    way_out = "raise the limit of open files (ulimit -n); a running node goes on by itself"
+
+
+class DirectoryFailed(StorageError):
+    """A name could not be made durable or put in place: nobody knows which file a start will find."""
+
+    way_out = _LOOK_AT_THE_DISK
+
 
 class SyncFailed(StorageError):
     """A sync failed: what the file holds on disk is unknown and the sync is never retried on it."""
+
+    way_out = _LOOK_AT_THE_DISK
+
+
+def error_text(error: OSError, path: str = "") -> str:
+    """Say which operation failed on which file, and how. `path` is for errors that do not know theirs."""
+    operation = next(iter(getattr(error, "__notes__", ())), "an operation")
+    name = errno.errorcode.get(error.errno or 0, "no errno")
+    return f"{error.filename or path}: {operation} failed: {error.strerror or error} ({name})"
+
+
+def with_way_out(error: StorageError) -> str:
+    """Say what happened and what to do about it."""
+    return f"{error}; {error.way_out}" if error.way_out else str(error)

@@ -13,8 +13,16 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from storage.errors import DiskFull, NoDescriptors, StorageError, WriteFailed
+from storage.errors import (
+    DirectoryFailed,
+    DiskFull,
+    NoDescriptors,
+    WriteFailed,
+    error_text,
+)
 from storage.filesystem import NO_DESCRIPTORS, File, FileSystem
 
 # Too many open files pass like a full disk does, and say nothing about the file.
@@ -24,19 +32,33 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG}) | NO_DESCRIPTORS
 def write_error(path: str, error: OSError) -> WriteFailed:
     """Translate a refused write."""
     if error.errno in NO_DESCRIPTORS:
-        return NoDescriptors(f"{path}: {error.strerror}")
+        return NoDescriptors(error_text(error, path))
     kind = DiskFull if error.errno in NO_ROOM else WriteFailed
-    return kind(f"{path}: {error.strerror or error}")
+    return kind(error_text(error, path))
+
+
+@contextmanager
+def as_storage_errors() -> Iterator[None]:
+    """Translate what the file system refuses and nobody further in has an answer to."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error("", error) from error
 
 
 def open_file(filesystem: FileSystem, path: str) -> File:
-    """Open a file. Raises OSError, or NoDescriptors while none is left: nobody must take that for damage."""
+    """Open a file, at the second attempt if need be.
+
+    Raises OSError, or NoDescriptors while none is left: nobody must take that for damage.
+    """
     try:
         return filesystem.open(path)
     except OSError as error:
         if error.errno in NO_DESCRIPTORS:
-            raise NoDescriptors(f"{path}: {error.strerror}") from error
-        raise
+            raise NoDescriptors(error_text(error, path)) from error
+        if isinstance(error, FileNotFoundError):
+            raise
+    return filesystem.open(path)
 
 
 def parent_of(path: str) -> str:
@@ -106,6 +128,9 @@ class FileCache:
     def _create_anyway(self, path: str) -> File:
         try:
             return self.filesystem.create(path)
+        except FileExistsError:
+            # Names are used once: it is left by an attempt that failed and could not be taken back.
+            self.filesystem.unlink(path)
         except OSError as error:
             if error.errno not in NO_DESCRIPTORS or not self.release_clean():
                 raise
@@ -177,10 +202,10 @@ class FileCache:
         """Files that are open."""
         return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
 
-    def sync(self) -> list[str]:
-        """Make everything durable: stores, indexes and directories. Gives the paths of files whose sync failed.
+    def sync(self) -> dict[str, str]:
+        """Make everything durable: stores, indexes and directories. Gives the files whose sync failed, and why.
 
-        Raises StorageError when a directory's fails; NoDescriptors when one could not be opened for it, which may be
+        Raises DirectoryFailed when a directory's fails; NoDescriptors when one could not be opened for it, which may be
         tried again.
         """
         paths = {
@@ -191,18 +216,18 @@ class FileCache:
         self._dirty_indexes.clear()
         self._dirty_dirs.clear()
         self.syncs += len(paths)
-        failed: list[str] = []
+        failed: dict[str, str] = {}
         unopened: OSError | None = None
         for item, error in self.filesystem.sync_all(list(paths), directories):
             if not isinstance(item, str):
                 self._open.pop(paths[item], None)
-                failed.append(paths[item])
+                failed[paths[item]] = error_text(error, paths[item])
             elif error.errno in NO_DESCRIPTORS:
                 self._dirty_dirs[item] = None
                 unopened = error
             elif not isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
                 # Nothing can be written elsewhere instead of a name: the store is done.
-                raise StorageError(f"{item}: {error.strerror or error}") from error
+                raise DirectoryFailed(error_text(error, item)) from error
         if unopened is not None and not failed:
-            raise NoDescriptors(f"a directory to sync: {unopened.strerror}") from unopened
+            raise NoDescriptors(error_text(unopened)) from unopened
         return failed

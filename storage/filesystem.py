@@ -6,7 +6,8 @@ power cuts and failing calls. Everything above counts on exactly what the protoc
 - a write is in the file when the call returns, and durable only after `fdatasync` of that file;
 - a create, rename or unlink is durable only after `fsync_dir` of its directory;
 - a file stays readable through an open `File` after it was unlinked or renamed over;
-- a write that does not fit raises `OSError`; some prefix of it may be in the file.
+- a write that does not fit raises `OSError`; some prefix of it may be in the file;
+- an `OSError` has its file's name and, as a note, the operation (`Naming`), for whoever has to say what failed.
 
 State owned: open file descriptors, one a `File`, closed with the last reference. Called by the
 disk thread, and by the worker thread for reads and for files of its own. Never caches, never
@@ -46,6 +47,32 @@ _JOIN_BYTES = 256 * 1024
 # Too many open files, of the process or of the machine.
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Naming:
+    """While this is entered, an `OSError` that passes by is of this operation on this file."""
+
+    __slots__ = ("_operation", "_path")
+
+    def __init__(self, operation: str, path: str) -> None:
+        self._operation = operation
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            if error.filename is None:
+                error.filename = self._path
+            error.add_note(self._operation)
+
+
+def named_error(number: int, operation: str, path: str) -> OSError:
+    """Give the error of a call that only told its number."""
+    error = OSError(number, os.strerror(number), path)
+    error.add_note(operation)
+    return error
 
 
 class File(Protocol):
@@ -129,7 +156,7 @@ class FileSystem(Protocol):
         """Remove a directory with all that is in it; nothing happens when it is not there."""
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or directory is there."""
+        """Tell whether a file or directory is there. Raises OSError when that cannot be told."""
 
     def file_size(self, path: str) -> int:
         """Give the length of the file at path."""
@@ -158,15 +185,16 @@ class OsFile:
 
     def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
         """Write all of data, going on after short writes."""
-        written = os.pwrite(self._fd, data, offset)
-        if written == len(data):
-            return
-        view = memoryview(data)
-        while written < len(view):
-            step = os.pwrite(self._fd, view[written:], offset + written)
-            if step == 0:
-                raise OSError(28, "write of 0 bytes", self._path)
-            written += step
+        with Naming("pwrite", self._path):
+            written = os.pwrite(self._fd, data, offset)
+            if written == len(data):
+                return
+            view = memoryview(data)
+            while written < len(view):
+                step = os.pwrite(self._fd, view[written:], offset + written)
+                if step == 0:
+                    raise OSError(errno.ENOSPC, "write of 0 bytes", self._path)
+                written += step
 
     def pwritev(self, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
         """Write the parts, small ones joined; one pwritev of large parts costs 2.5 times as much processor time."""
@@ -188,26 +216,29 @@ class OsFile:
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read until size bytes are there or the file ends."""
-        data = os.pread(self._fd, size, offset)
-        if len(data) == size or not data:
-            return data
-        parts = [data]
-        got = len(data)
-        while got < size:
-            data = os.pread(self._fd, size - got, offset + got)
-            if not data:
-                break
-            parts.append(data)
-            got += len(data)
+        with Naming("pread", self._path):
+            data = os.pread(self._fd, size, offset)
+            if len(data) == size or not data:
+                return data
+            parts = [data]
+            got = len(data)
+            while got < size:
+                data = os.pread(self._fd, size - got, offset + got)
+                if not data:
+                    break
+                parts.append(data)
+                got += len(data)
         return b"".join(parts)
 
     def fdatasync(self) -> None:
         """Make what was written durable."""
-        os.fdatasync(self._fd)
+        with Naming("fdatasync", self._path):
+            os.fdatasync(self._fd)
 
     def truncate(self, size: int) -> None:
         """Cut or extend the file."""
-        os.ftruncate(self._fd, size)
+        with Naming("ftruncate", self._path):
+            os.ftruncate(self._fd, size)
 
     def size(self) -> int:
         """Give the length."""
@@ -255,45 +286,50 @@ class OsFileSystem:
     def open(self, path: str) -> OsFile:
         """Open an existing file for reading and writing."""
         self.opens += 1
-        return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        with Naming("open", path):
+            return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def create(self, path: str) -> OsFile:
         """Create a new file; it must not exist."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        return OsFile(path, os.open(path, flags, 0o640))
+        with Naming("create", path):
+            return OsFile(path, os.open(path, flags, 0o640))
 
     def reserve(self, path: str, size: int) -> None:
         """Create a file with its blocks."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        try:
-            os.posix_fallocate(fd, 0, size)
-        finally:
-            os.close(fd)
+        with Naming("fallocate", path):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            try:
+                os.posix_fallocate(fd, 0, size)
+            finally:
+                os.close(fd)
 
     def read_file(self, path: str) -> bytes:
         """Read a whole file."""
-        with open(path, "rb") as stream:
+        with Naming("read", path), open(path, "rb") as stream:
             return stream.read()
 
     def fsync_dir(self, path: str) -> None:
         """Sync a directory; that needs a descriptor for a moment, and one is kept for it."""
-        try:
-            fd = os.open(path, _DIRECTORY_FLAGS)
-        except OSError as error:
-            if error.errno not in NO_DESCRIPTORS:
-                raise
-            self._fsync_dir_with_spare(path)
-            return
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        with Naming("fsync", path):
+            try:
+                fd = os.open(path, _DIRECTORY_FLAGS)
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTORS:
+                    raise
+                self._fsync_dir_with_spare(path)
+                return
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
     def keep_spare(self) -> None:
         """Take the descriptor that `fsync_dir` falls back on. Raises OSError."""
         with self._spare_lock:
             if self._spare < 0:
-                self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+                with Naming("open", os.devnull):
+                    self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def __del__(self) -> None:
         if self._spare >= 0:
@@ -326,7 +362,7 @@ class OsFileSystem:
         if self._sync_files is not None:
             codes = self._sync_files([cast("OsFile", file).fileno() for file in files])
             failed: list[tuple[File | str, OSError]] = [
-                (file, OSError(code, os.strerror(code), file.path))
+                (file, named_error(code, "fdatasync", file.path))
                 for file, code in zip(files, codes, strict=True)
                 if code
             ]
@@ -342,38 +378,51 @@ class OsFileSystem:
 
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing the target."""
-        os.rename(source, target)
+        with Naming("rename", target):
+            os.rename(source, target)
 
     def link(self, source: str, target: str) -> None:
         """Make a hard link."""
-        os.link(source, target)
+        with Naming("link", target):
+            os.link(source, target)
 
     def unlink(self, path: str) -> None:
         """Remove a file."""
-        os.unlink(path)
+        with Naming("unlink", path):
+            os.unlink(path)
 
     def listdir(self, path: str) -> list[str]:
         """Give the names in a directory, sorted."""
-        return sorted(os.listdir(path))
+        with Naming("listdir", path):
+            return sorted(os.listdir(path))
 
     def mkdir(self, path: str) -> None:
         """Create a directory and its parents."""
-        os.makedirs(path, mode=0o750, exist_ok=True)
+        with Naming("mkdir", path):
+            os.makedirs(path, mode=0o750, exist_ok=True)
 
     def rmtree(self, path: str) -> None:
         """Remove a directory and what is in it."""
-        if os.path.isdir(path):
-            shutil.rmtree(path)
+        with Naming("rmtree", path):
+            if os.path.isdir(path):
+                shutil.rmtree(path)
 
     def exists(self, path: str) -> bool:
         """Tell whether something is there."""
-        return os.path.exists(path)
+        with Naming("stat", path):
+            try:
+                os.stat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+        return True
 
     def file_size(self, path: str) -> int:
         """Give a file's length."""
-        return os.stat(path).st_size
+        with Naming("stat", path):
+            return os.stat(path).st_size
 
     def disk_free(self, path: str) -> int:
         """Give what an unprivileged process may still write."""
-        stat = os.statvfs(path)
+        with Naming("statvfs", path):
+            stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize

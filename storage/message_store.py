@@ -32,7 +32,7 @@ from typing import Final
 
 from storage import record
 from storage.compaction import CompactionPlan, choose_victims, plan_header
-from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed
+from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, error_text
 from storage.file_cache import write_error
 from storage.filesystem import NO_DESCRIPTORS, FileSystem
 from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
@@ -260,7 +260,7 @@ class MessageStore:
                 self._segments.unlink(path)
                 if error.errno in NO_DESCRIPTORS:
                     raise write_error(path, error) from error
-                raise SyncFailed(f"{path}: {error}") from error
+                raise SyncFailed(error_text(error, path)) from error
         file = SegmentFile(self._filesystem, path, number, 0)
         file.adopt(handle)
         self._top_segment_no = number
@@ -490,7 +490,7 @@ class MessageStore:
         except OSError as error:
             for victim in plan.victims:
                 self._segments.forget(victim)
-            raise SyncFailed(f"{self.options.directory}: {error}") from error
+            raise SyncFailed(error_text(error, self.options.directory)) from error
 
     def stats(self) -> dict[str, int]:
         """Give the store's counters and sizes by name."""

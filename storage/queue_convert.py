@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from storage import queue_blocks, queue_index, queue_store, record
-from storage.errors import StorageError, SyncFailed
+from storage.errors import DirectoryFailed, ReadFailed, SyncFailed, error_text
 from storage.file_cache import write_error
 from storage.filesystem import File, FileSystem
 from storage.queue_blocks import BLOCK_SIZE
@@ -55,11 +55,15 @@ class Prepared:
 
 
 def prepare(
-    queue: QueueDisk, segment: Segment, version: int, in_memory: Mapping[int, StoredMessage]
+    queue: QueueDisk,
+    segment: Segment,
+    version: int,
+    in_memory: Mapping[int, StoredMessage] | None,
 ) -> Prepared:
     """Write a segment's live messages aside, not durably yet. Raises WriteFailed or ReadFailed.
 
-    `in_memory` are messages by place, taken instead of what the files say.
+    `in_memory` are messages by place, taken instead of what the files say; with None the old files are good, and stay
+    when they cannot be read. Else what cannot be read is lost.
     """
     columns = queue.columns_of(segment)
     live = segment.live_mask()
@@ -74,6 +78,9 @@ def prepare(
             _write_v1(prepared, columns, bodies)
         else:
             _write_v2(prepared, columns, bodies)
+    except ReadFailed:
+        abandon(prepared)
+        raise
     except OSError as error:
         abandon(prepared)
         raise write_error(aside, error) from error
@@ -93,11 +100,11 @@ def sync(filesystem: FileSystem, prepared: Sequence[Prepared]) -> None:
     files = [file for one in prepared if one.queue.durable for file in one.files]
     failed = filesystem.sync_all(files, ())
     if failed:
-        raise SyncFailed(f"{failed[0][0]}: {failed[0][1]}")
+        raise SyncFailed(error_text(failed[0][1]))
 
 
 def publish(filesystem: FileSystem, prepared: Sequence[Prepared], observer: StoreObserver) -> None:
-    """Put the new files in place and let go of the old ones. Raises StorageError: then nobody knows which count."""
+    """Put the new files in place and let go of the old ones. Raises DirectoryFailed: then nobody knows which count."""
     for one in prepared:
         for file in one.files:
             file.close()
@@ -105,12 +112,12 @@ def publish(filesystem: FileSystem, prepared: Sequence[Prepared], observer: Stor
         try:
             filesystem.rename(one.aside, target)
         except OSError as error:
-            raise StorageError(f"{target}: {error}") from error
+            raise DirectoryFailed(error_text(error, target)) from error
         one.queue.cache.forget(target)
     directories = sorted({one.queue.directory for one in prepared if one.queue.durable})
     failed = filesystem.sync_all((), directories)
     if failed:
-        raise StorageError(f"{failed[0][0]}: {failed[0][1]}")
+        raise DirectoryFailed(error_text(failed[0][1]))
     for one in prepared:
         _switch(one)
         base = one.segment.number * one.queue.index.entry_count
@@ -194,8 +201,9 @@ class _Bodies:
         segment: Segment,
         columns: EntryColumns,
         kept: int,
-        in_memory: Mapping[int, StoredMessage],
+        in_memory: Mapping[int, StoredMessage] | None,
     ) -> None:
+        self._is_exact = in_memory is None
         self._queue = queue
         self._segment = segment
         self._columns = columns
@@ -204,7 +212,7 @@ class _Bodies:
         self._slots = slots_of(kept & ~shared)
         self._packed: dict[int, bytes] = {}
         for slot in self._slots if in_memory else ():
-            message = in_memory.get(slot)
+            message = in_memory.get(slot) if in_memory is not None else None
             if message is not None:
                 blob, _ = record.pack_records([message], slot, segment.number, queue.index.seed)
                 self._packed[slot] = blob
@@ -248,7 +256,7 @@ class _Bodies:
             file = None if packed is not None else sources(slot)
             offset = self._columns.locations[slot]
             if size and (file is not source or offset != start + size or size + length > _PIECE):
-                yield _read(source, size, start)
+                yield _read(source, size, start, self._is_exact)
                 size = 0
             if packed is not None:
                 yield packed
@@ -257,7 +265,7 @@ class _Bodies:
                 source, start = file, offset
             size += length
         if size:
-            yield _read(source, size, start)
+            yield _read(source, size, start, self._is_exact)
 
     def _sources(self) -> _Sources:
         return _Sources(self._queue, self._segment, self._columns.kinds)
@@ -285,16 +293,22 @@ class _Sources:
         return self._file
 
 
-def _read(file: File | None, size: int, offset: int) -> bytes:
-    """Read; what cannot be read is zeros, which no record is: the message is lost when it is asked for."""
+def _read(file: File | None, size: int, offset: int, is_exact: bool) -> bytes:
+    """Read, twice if need be; what is not there is zeros, which no record is: the message is lost when it is asked for.
+
+    What cannot be read is so, too, unless `is_exact`. Raises ReadFailed.
+    """
     assert file is not None
-    for _ in range(2):
-        try:
-            data = file.pread(size, offset)
-        except OSError:
-            continue
-        return data.ljust(size, b"\0")
-    return bytes(size)
+    try:
+        return file.pread(size, offset).ljust(size, b"\0")
+    except OSError:
+        pass
+    try:
+        return file.pread(size, offset).ljust(size, b"\0")
+    except OSError as error:
+        if is_exact:
+            raise ReadFailed(error_text(error, file.path)) from error
+        return bytes(size)
 
 
 _TO_DISK = bytes.maketrans(bytes((KIND_JOURNAL,)), bytes((KIND_STORE,)))

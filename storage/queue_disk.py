@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from storage import record
-from storage.errors import ReadFailed
+from storage.errors import ReadFailed, error_text
 from storage.file_cache import FileCache, write_error
 from storage.filesystem import File
 from storage.queue_entries import columns_v1, columns_v2, persistent_flags
@@ -47,6 +47,7 @@ class QueueDisk:
         "is_made",
         "name",
         "store",
+        "unread",
         "v1",
         "version",
         "vhost",
@@ -68,6 +69,8 @@ class QueueDisk:
         self.cache = cache
         self.durable = durable
         self.is_made = False
+        # Why references of acked entries were not given back: an index could not be read. Asked for, then emptied.
+        self.unread = ""
         seed = record.crc32(directory.rpartition("/")[2].encode(), record.seed_of(identity))
         self.index = QueueIndex(directory, seed, identity, cache, entry_count)
         self.store = QueueStore(directory, seed, identity, cache)
@@ -224,7 +227,10 @@ class QueueDisk:
         messages: Sequence[StoredMessage] | None,
         dropped: list[int],
     ) -> None:
-        """The live entries of a range are gone; the shared store handles among them are put into `dropped`."""
+        """The live entries of a range are gone; the shared store handles among them are put into `dropped`.
+
+        Those of entries that cannot be read are not, and `unread` says why.
+        """
         entry_count = self.index.entry_count
         seq = first_seq
         while seq <= last_seq:
@@ -271,7 +277,11 @@ class QueueDisk:
         if messages is not None:
             handles = [message.handle for message in messages if message.handle >= 0]
         else:
-            handles = self.handles_at(segment, hit)
+            try:
+                handles = self.handles_at(segment, hit)
+            except ReadFailed as error:
+                self.unread = str(error)  # the acks hold all the same
+                return
         segment.shared -= len(handles)
         dropped += handles
 
@@ -308,7 +318,7 @@ class QueueDisk:
         try:
             return self._load(number, first, last)
         except OSError as error:
-            raise ReadFailed(f"{self.directory}, segment {number}: {error}") from error
+            raise ReadFailed(error_text(error, f"{self.directory}, segment {number}")) from error
 
     def _load(self, number: int, first: int, last: int) -> EntryColumns:
         segment = self.index.segments.get(number)

@@ -21,12 +21,14 @@ from storage.filesystem import File
 from storage.queue_disk import QueueDisk
 from storage.queue_segment import KIND_SHARED, Segment
 from storage.queue_store import Reading, read_records
-from storage.record import ENTRY_PRESENT, EntryColumns
+from storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
 from storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
 from storage.vhost_store import VhostStore
 
 # Index entries looked at with one read.
 _STEP = 2048
+# Entries in a page of the disk.
+_PAGE = 4096 // ENTRY_SIZE
 Stored = tuple[bytes, bytes, int, int] | None
 
 
@@ -98,8 +100,15 @@ def _plan_slots(
     try:
         columns = queue.load(segment.number, base, slots[-1])
     except ReadFailed:
-        plan.corrupt += [first_seq + slot for slot in slots]
-        return len(slots), left
+        if segment.version == 1 or len(slots) <= _PAGE:
+            plan.corrupt += [first_seq + slot for slot in slots]
+            return len(slots), left
+        half = len(slots) // 2  # what cannot be read is as little as a page of the disk
+        taken, left = _plan_slots(queue, plan, segment, slots[:half], left)
+        if taken < half:
+            return taken, left
+        taken, left = _plan_slots(queue, plan, segment, slots[half:], left)
+        return half + taken, left
     count = slots[-1] - base + 1
     if (
         count == len(slots)

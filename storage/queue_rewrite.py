@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import compress
 
-from storage.errors import StorageError, SyncFailed
+from storage.errors import DirectoryFailed, StorageError, SyncFailed, error_text
 from storage.file_cache import write_error
 from storage.queue_disk import QueueDisk
 from storage.queue_index import entries_at, pack_block, pack_header
@@ -35,24 +35,25 @@ def live_store_bytes(queue: QueueDisk, segment: Segment) -> int:
 def rewrite(
     queue: QueueDisk,
     segment: Segment,
-    in_memory: Mapping[int, StoredMessage],
+    in_memory: Mapping[int, StoredMessage] | None,
     observer: StoreObserver,
 ) -> list[int]:
-    """Write a segment's pair anew; gives the places that were lost. Raises WriteFailed or SyncFailed.
+    """Write a segment's pair anew; gives the places that were lost. Raises WriteFailed, ReadFailed or SyncFailed.
 
-    `in_memory` are messages by place, taken instead of what the file says.
+    `in_memory` are messages by place, taken instead of what the file says; with None the old pair is good, and stays
+    when it cannot be read. Else what cannot be read is lost.
     """
     columns = queue.columns_of(segment)
     live = segment.live_mask()
     present = bits_of(columns.statuses)
     stored = live & present & ~bits_of(columns.kinds)
     generation = segment.generation + 1
-    copy = _Copy(queue, segment, columns)
+    copy = _Copy(queue, segment, columns, is_exact=in_memory is None)
     path = queue.index.path(segment.number)
     aside = f"{path}.tmp"
     filesystem = queue.cache.filesystem
     try:
-        end = copy.write_store(generation, slots_of(stored), in_memory) if stored else 0
+        end = copy.write_store(generation, slots_of(stored), in_memory or {}) if stored else 0
         kept = live & present
         for slot in copy.lost:
             kept &= ~(1 << slot)
@@ -93,7 +94,7 @@ def _write_index(
         try:
             file.fdatasync()
         except OSError as error:
-            raise SyncFailed(f"{aside}: {error}") from error
+            raise SyncFailed(error_text(error, aside)) from error
     file.close()
     assert entries_at(index.entry_count) == len(head) + len(blocks)
 
@@ -112,7 +113,7 @@ def _publish(queue: QueueDisk, segment: Segment, generation: int, kept: int, end
         try:
             queue.cache.filesystem.fsync_dir(queue.directory)
         except OSError as error:
-            raise StorageError(f"{queue.directory}: {error}") from error
+            raise DirectoryFailed(error_text(error, queue.directory)) from error
     if old_end:
         queue.store.delete(segment.number, old_generation)
 
@@ -120,7 +121,10 @@ def _publish(queue: QueueDisk, segment: Segment, generation: int, kept: int, end
 class _Copy:
     """Bodies on their way into the new store."""
 
-    def __init__(self, queue: QueueDisk, segment: Segment, columns: EntryColumns) -> None:
+    def __init__(
+        self, queue: QueueDisk, segment: Segment, columns: EntryColumns, *, is_exact: bool
+    ) -> None:
+        self._how = Reading(queue.store.seed, is_exact=is_exact)
         self._queue = queue
         self._segment = segment
         self._columns = columns
@@ -148,7 +152,7 @@ class _Copy:
             try:
                 file.fdatasync()
             except OSError as error:
-                raise SyncFailed(f"{file.path}: {error}") from error
+                raise SyncFailed(error_text(error, file.path)) from error
         return end
 
     def _bodies(
@@ -164,9 +168,7 @@ class _Copy:
         if wanted:
             store, segment = self._queue.store, self._segment
             file = store.open(segment.number, segment.generation)
-            records = read_records(
-                file, segment.number, Reading(store.seed), wanted, offsets, sizes
-            )
+            records = read_records(file, segment.number, self._how, wanted, offsets, sizes)
             for slot, entry in zip(wanted, records, strict=True):
                 if entry is None:
                     self.lost.append(slot)

@@ -278,7 +278,8 @@ def _bad_bodies(
         step = slots[at : at + _CHECK_STEP]
         offsets = [columns.locations[slot] for slot in step]
         sizes = [columns.sizes[slot] for slot in step]
-        found = read_records(file, segment.number, Reading(queue.store.seed), step, offsets, sizes)
+        how = Reading(queue.store.seed, is_exact=True)
+        found = read_records(file, segment.number, how, step, offsets, sizes)
         for slot, entry in zip(step, found, strict=True):
             if entry is None:
                 bad |= 1 << slot

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage import record
-from storage.errors import ForeignStore, UnknownFormat
+from storage.errors import ForeignStore, ReadFailed, UnknownFormat, error_text
 from storage.file_cache import BUFFER_BYTES, FileCache, write_error
 from storage.filesystem import File
 from storage.types import StoredMessage
@@ -68,11 +68,15 @@ def check_header(data: bytes, path: str, identity: bytes) -> bool:
 
 
 class Reading(NamedTuple):
-    """How records are read: what their checksums start from, in what pieces, and whether those are verified."""
+    """How records are read: what their checksums start from, in what pieces, whether those are verified.
+
+    `is_exact`: who reads must not take what cannot be read for what is damaged.
+    """
 
     seed: int
     buffer_bytes: int = BUFFER_BYTES
     is_checked: bool = True
+    is_exact: bool = False
 
 
 class QueueStore:
@@ -177,7 +181,10 @@ def read_records(
     offsets: Sequence[int],
     sizes: Sequence[int],
 ) -> list[tuple[bytes, bytes, int, int] | None]:
-    """Read records with few large reads; None for each that is bad. Any thread."""
+    """Read records with few large reads; None for each that is bad. Any thread.
+
+    Raises ReadFailed when they are to be read exactly.
+    """
     found: list[tuple[bytes, bytes, int, int] | None] = []
     first, count = 0, len(offsets)
     most = _READ_BUFFERS * how.buffer_bytes
@@ -192,7 +199,7 @@ def read_records(
                 break
             end = past
             last += 1
-        data = _read(file, end - start, start)
+        data = _read(file, end - start, start, how.is_exact)
         places = [offset - start for offset in offsets[first:last]]
         found += record.unpack_many(
             data, places, segment, slots[first:last], how.seed, how.is_checked
@@ -201,11 +208,15 @@ def read_records(
     return found
 
 
-def _read(file: File, size: int, offset: int) -> bytes:
-    """Read; a refused read is tried once more, then the records in it count as bad."""
-    for _ in range(2):
-        try:
-            return file.pread(size, offset)
-        except OSError:
-            continue
-    return b""
+def _read(file: File, size: int, offset: int, is_exact: bool) -> bytes:
+    """Read; a refused read is tried once more, then the records in it count as bad or it raises ReadFailed."""
+    try:
+        return file.pread(size, offset)
+    except OSError:
+        pass
+    try:
+        return file.pread(size, offset)
+    except OSError as error:
+        if is_exact:
+            raise ReadFailed(error_text(error, file.path)) from error
+        return b""

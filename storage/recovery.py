@@ -18,8 +18,8 @@ from typing import cast
 
 from storage.backup import discard_staging
 from storage.definition_store import DefinitionStore, SqliteDefinitionStore
-from storage.errors import StorageError, SyncFailed
-from storage.file_cache import FileCache
+from storage.errors import DiskFull, SyncFailed
+from storage.file_cache import FileCache, as_storage_errors, write_error
 from storage.filesystem import FileSystem
 from storage.queue_disk import QueueDisk
 from storage.queue_journal import JournalLimits
@@ -29,9 +29,11 @@ from storage.queue_segment import Segment
 from storage.queue_upkeep import settle
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
+from storage.space import give_up_ballast
 from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name, queue_files
 from storage.swap import finish_swap
 from storage.terms import (
+    TERMS_FILE,
     dump_json,
     load_json,
     recorded_store,
@@ -62,7 +64,32 @@ def open_store(
     load_message: LoadMessage,
     definitions_at: DefinitionsAt | None,
 ) -> tuple[StoreContext, RecoveryReport]:
-    """Open what is in a data directory. Raises StoreRefused, and has then written nothing."""
+    """Open what is in a data directory.
+
+    Raises StoreRefused, and has then written nothing; StorageError when a file cannot be read or written: what cannot
+    be read is never taken for damaged or missing, so the next start finds all that this one should have found.
+    """
+    rest = (data_dir, filesystem, options, observer, load_message, definitions_at)
+    try:
+        with as_storage_errors():
+            return _open_store(*rest)
+    except DiskFull:
+        if not give_up_ballast(filesystem, data_dir):
+            raise
+    with as_storage_errors():
+        return _open_store(
+            *rest
+        )  # whatever the first attempt has done, a start may be cut off anywhere
+
+
+def _open_store(
+    data_dir: str,
+    filesystem: FileSystem,
+    options: StoreOptions,
+    observer: StoreObserver,
+    load_message: LoadMessage,
+    definitions_at: DefinitionsAt | None,
+) -> tuple[StoreContext, RecoveryReport]:
     filesystem.keep_spare()
     finish_swap(filesystem, data_dir)
     recorded = recorded_store(filesystem, data_dir, options)
@@ -209,13 +236,14 @@ def save_clean(
     text: JsonValue = {"version_1": [], "vhosts": [[one.vhost] for one in vhosts], "queues": rows}
     parts = [dump_json(text)]
     parts += [store.persistent.snapshot_terms() for store in vhosts]
+    if not context.is_miscounted:  # without terms the next start counts the references
+        try:
+            write_terms(context.filesystem, context.data_dir, parts)
+        except OSError as error:
+            raise write_error(f"{context.data_dir}/{TERMS_FILE}", error) from error
     for store in vhosts:
         store.persistent.close_index()
         store.transient.close_index()
-    try:
-        write_terms(context.filesystem, context.data_dir, parts)
-    except OSError as error:
-        raise StorageError(f"the terms were not written: {error}") from error
 
 
 def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
@@ -279,6 +307,11 @@ def _rebuild(context: StoreContext, report: RecoveryReport) -> None:
     for entry in context.filesystem.listdir(root):
         directory = f"{root}/{entry}"
         vhost = _vhost_name(context, directory)
+        if vhost is None and not _holds_anything(context.filesystem, directory):
+            context.filesystem.rmtree(
+                directory
+            )  # an attempt to make one that did not come to its name
+            continue
         if vhost is None:
             report.lost += 1
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
@@ -292,7 +325,7 @@ def _rebuild(context: StoreContext, report: RecoveryReport) -> None:
 def _sync(context: StoreContext) -> None:
     failed = context.cache.sync()
     if failed:
-        raise SyncFailed(failed[0])
+        raise SyncFailed(", ".join(failed.values()))
 
 
 def _vhost_name(context: StoreContext, directory: str) -> str | None:
@@ -312,6 +345,14 @@ def _vhost_name(context: StoreContext, directory: str) -> str | None:
         if context.vhost_dir(name) == directory:
             return name
     return None
+
+
+def _holds_anything(filesystem: FileSystem, directory: str) -> bool:
+    """Tell whether there is a queue or a segment file of the shared store in a vhost's directory."""
+    return any(
+        filesystem.exists(f"{directory}/{name}") and filesystem.listdir(f"{directory}/{name}")
+        for name in ("queues", "msg_store_persistent")
+    )
 
 
 def _queue_names(context: StoreContext, directory: str) -> tuple[str, str] | None:

@@ -1,22 +1,29 @@
 """Messages whose sync failed, written again: from memory, or as they can still be read.
 
-State: none. Called by the writer on the disk thread, under its lock, after the shared store gave up the files whose
-fdatasync failed. Invariants: an entry is changed only while it is live; the old handle loses exactly the references
-that the new one gets. Source: fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing
-again would report success for lost data.
+State: a `Rescue`, from the failed sync until everything is written elsewhere; without room it waits like a batch does.
+Called by the writer on the disk thread, under its lock. Invariants: an entry is changed only while it is live; the old
+handle loses exactly the references that the new one gets; nothing is synced while a rescue is not finished. Source:
+fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again would report success for
+lost data.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from storage.batch import Append
-from storage.errors import StorageError
-from storage.queue_convert import prepare, publish, sync
+from storage.batch import Append, Batch
+from storage.errors import DirectoryFailed, StorageError, error_text
+from storage.file_cache import as_storage_errors
+from storage.queue_convert import Prepared, abandon, prepare, publish, sync
 from storage.queue_disk import QueueDisk
+from storage.queue_names import NAME_FILE
+from storage.queue_rewrite import rewrite
 from storage.queue_segment import Segment, bits_of, slots_of
+from storage.store_context import StoreContext
 from storage.types import CarriedMessage, StoredMessage, StoreObserver
 from storage.vhost_store import VhostStore, forget_handles
 
@@ -56,56 +63,86 @@ def rewrite_v1(
         if files.files.path(segment.number) in failed or files.is_in_journal(segment)
     ]
     filesystem = queue.cache.filesystem
-    prepared = [
-        prepare(queue, segment, 1, messages_of(queue, segment, runs)) for segment in segments
-    ]
-    sync(filesystem, prepared)
+    prepared: list[Prepared] = []
+    try:
+        prepared.extend(
+            prepare(queue, segment, 1, messages_of(queue, segment, runs)) for segment in segments
+        )
+        sync(filesystem, prepared)
+    except StorageError:
+        for one in prepared:
+            abandon(one)
+        raise
     publish(filesystem, prepared, observer)
     files.abandon()
     if queue.durable:
         try:
             filesystem.fsync_dir(queue.directory)
         except OSError as error:
-            raise StorageError(f"{queue.directory}: {error}") from error
+            raise DirectoryFailed(error_text(error, queue.directory)) from error
 
 
-def append_again(
-    store: VhostStore,
-    ranges: Sequence[tuple[int, int]],
-    queues: Sequence[QueueDisk],
-    in_memory: Iterable[StoredMessage],
-) -> None:
-    """Append what given-up handles hold once more and let the entries name the new ones.
+class _Moves:
+    """Messages of one vhost's shared store that get new handles, because the old ones were given up."""
 
-    A batch may be half applied: messages in memory whose entries are still to be written count too. Raises WriteFailed
-    or SyncFailed. A message that is neither in memory nor readable keeps its old handle.
-    """
-    places = _places(queues, ranges)
-    messages = {
-        message.handle: message
-        for message in in_memory
-        if message.handle in places
-        or (_is_in(message.handle, ranges) and store.contains(message.handle))
-    }
-    for handle in places.keys() - messages.keys():
-        entry = store.read([handle])[0]
-        if entry is not None:
-            messages[handle] = CarriedMessage(*entry)
-    old_handles = sorted(messages)
-    again = [messages[handle] for handle in old_handles]
-    if not again:
-        return
-    refs = [store.store_of(handle).refs_of(handle) for handle in old_handles]
-    forget_handles(again)
-    store.append(again)
-    for old, message, count in zip(old_handles, again, refs, strict=True):
-        for place in places.get(old, ()):
-            queue = place.queue
-            entry_columns = queue.load(place.segment.number, place.slot, place.slot)
-            new = entry_columns._replace(locations=array("Q", [message.handle]))
-            queue.relocate(place.segment, place.slot, new)
-        store.add_refs([message] * (count - 1))
-        store.drop_refs([old] * count)
+    def __init__(
+        self,
+        store: VhostStore,
+        ranges: Sequence[tuple[int, int]],
+        queues: Sequence[QueueDisk],
+        in_memory: Sequence[StoredMessage],
+    ) -> None:
+        self._store = store
+        self._ranges = ranges
+        self._queues = queues
+        self._in_memory = in_memory
+        # By old handle; a new one has a reference of its own until all that named the old one name it.
+        self._moved: dict[int, StoredMessage] = {}
+
+    def run(self) -> None:
+        """Append them once more and let the entries name the new handles; called again it goes on.
+
+        A batch may be half applied: messages in memory whose entries are still to be written count too. A message that
+        is neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
+        """
+        store = self._store
+        places = _places(self._queues, self._ranges)
+        self._append(places)
+        for old, message in list(self._moved.items()):
+            for place in places.get(old, ()):
+                queue, segment, slot = place.queue, place.segment, place.slot
+                columns = queue.load(segment.number, slot, slot)
+                columns = columns._replace(locations=array("Q", [message.handle]))
+                queue.relocate(segment, slot, columns)
+                store.add_refs([message])
+                store.drop_refs([old])
+            rest = store.store_of(old).refs_of(old)
+            store.add_refs([message] * rest)
+            store.drop_refs([old] * rest + [message.handle])
+            del self._moved[old]
+
+    def _append(self, places: Mapping[int, list[_Place]]) -> None:
+        store = self._store
+        messages = {
+            message.handle: message
+            for message in self._in_memory
+            if message.handle in places
+            or (_is_in(message.handle, self._ranges) and store.contains(message.handle))
+        }
+        for handle in places.keys() - messages.keys() - self._moved.keys():
+            entry = store.read([handle])[0]
+            if entry is not None:
+                messages[handle] = CarriedMessage(*entry)
+        old_handles = sorted(messages)
+        again = [messages[handle] for handle in old_handles]
+        forget_handles(again)
+        try:
+            store.append(again)
+        except StorageError:
+            for old, message in zip(old_handles, again, strict=True):
+                message.handle = old
+            raise
+        self._moved.update(zip(old_handles, again, strict=True))
 
 
 def _places(
@@ -127,3 +164,60 @@ def _places(
 
 def _is_in(handle: int, ranges: Sequence[tuple[int, int]]) -> bool:
     return any(first <= handle <= last for first, last in ranges)
+
+
+class Rescue:
+    """What one failed sync may have taken, on its way to other files. Steps are done whole or not at all."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        queues: Mapping[int, QueueDisk],
+        batch: Batch | None,
+        failed: Collection[str],
+    ) -> None:
+        """Give up the files of the shared stores that hold un-synced messages, and the per-queue files in `failed`.
+
+        Messages of the batch that somebody waits for are in memory; older ones are read back where that still works:
+        nobody was told that those are safe.
+        """
+        self._failed = set(failed)
+        self._observer = context.observer
+        self._steps: deque[Callable[[], None]] = deque()
+        runs: dict[int, list[Append]] = {}
+        for command in batch.commands if batch is not None else ():
+            if isinstance(command, Append) and command.queue_id in queues:
+                runs.setdefault(command.queue_id, []).append(command)
+        in_memory = [one for group in runs.values() for run in group for one in run.messages]
+        for vhost in context.vhosts():
+            ranges = vhost.persistent.abandon_unsynced()
+            if ranges:
+                its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
+                self._steps.append(_Moves(vhost, ranges, its, in_memory).run)
+        for queue_id, queue in queues.items():
+            if any(path.startswith(f"{queue.directory}/") for path in self._failed):
+                self._plan(queue, runs.get(queue_id, []))
+
+    def _plan(self, queue: QueueDisk, runs: list[Append]) -> None:
+        if f"{queue.directory}/{NAME_FILE}" in self._failed:
+            self._steps.append(queue.make)
+        if queue.v1 is not None:
+            self._steps.append(partial(rewrite_v1, queue, self._failed, runs, self._observer))
+        for number, segment in queue.index.segments.items():
+            if segment.version == 2:
+                self._steps.append(partial(self._rewrite, queue, number, runs))
+
+    def _rewrite(self, queue: QueueDisk, number: int, runs: list[Append]) -> None:
+        segment = queue.index.segments.get(number)
+        if segment is None or segment.version == 1:
+            return  # gone, or written anew, while there was no room for this
+        names = {queue.index.path(number), queue.store.path(number, segment.generation)}
+        if names & self._failed:
+            rewrite(queue, segment, messages_of(queue, segment, runs), self._observer)
+
+    def advance(self) -> None:
+        """Go on. Raises DiskFull (call it again later) or another StorageError."""
+        while self._steps:
+            with as_storage_errors():
+                self._steps[0]()
+            self._steps.popleft()

@@ -23,6 +23,15 @@ _SHARE = 8
 _SPARE = 3
 
 
+def give_up_ballast(filesystem: FileSystem, data_dir: str) -> bool:
+    """Remove a ballast that an earlier start reserved; False when there is none. Raises OSError."""
+    path = f"{data_dir}/{BALLAST_FILE}"
+    if not filesystem.exists(path):
+        return False
+    filesystem.unlink(path)
+    return True
+
+
 class Space:
     """The room on the store's disk."""
 
@@ -46,15 +55,17 @@ class Space:
             self.has_ballast = self._reserve()
         self._is_wanted = self.has_ballast
 
-    def ran_out(self, reason: str) -> None:
-        """A write found no room; tried again after this."""
+    def ran_out(self, reason: str) -> bool:
+        """A write found no room; tried again after this. True when there is more of it now: the ballast is gone."""
         if not self.is_short:
             self.is_short = True
             self._observer.space_exhausted(reason, True)
             self._tell(True)
-        if self.has_ballast:
-            self.has_ballast = False
-            self._remove()
+        if not self.has_ballast:
+            return False
+        self.has_ballast = False
+        self._remove()
+        return True
 
     def look(self) -> None:
         """What was in memory could be written: go on as before if there is room for the ballast again."""

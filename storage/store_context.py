@@ -20,7 +20,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from storage.definition_store import DefinitionStore
-from storage.errors import SyncFailed
+from storage.errors import SyncFailed, error_text
 from storage.file_cache import FileCache, write_error
 from storage.filesystem import FileSystem
 from storage.message_store import MessageStore, MessageStoreOptions
@@ -62,6 +62,8 @@ class StoreContext:
     # By directory, because the file that names a queue may be damaged.
     recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
     journals: JournalLimits = field(default_factory=JournalLimits)
+    # References were not given back, because an index could not be read: the next start has to count them.
+    is_miscounted: bool = False
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 
     # -- vhosts ---------------------------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ class StoreContext:
         try:
             self.filesystem.fsync_dir(parent)
         except OSError as error:
-            raise SyncFailed(f"{parent}: {error}") from error
+            raise SyncFailed(error_text(error, parent)) from error
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

@@ -163,8 +163,14 @@ class StoreObserver(Protocol):
     ) -> None:
         """A segment was rewritten without its dead records."""
 
+    def compaction_failed(self, store: str, reason: str) -> None:
+        """A compaction was given up; what it was to copy stays as it is."""
+
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A record could not be read; its message is dropped and its bytes are in quarantine."""
+
+    def index_unreadable(self, place: str, reason: str) -> None:
+        """Messages were acknowledged whose entries cannot be read: their space comes back after the next start."""
 
     def recovery_finished(self, clean: bool, messages: int, lost: int, duration_ms: float) -> None:
         """The store is open."""

@@ -10,7 +10,7 @@ failed is never tried again on that file.
 
 from __future__ import annotations
 
-from storage.errors import SyncFailed
+from storage.errors import SyncFailed, error_text
 from storage.segment import SegmentFile, Table
 
 
@@ -61,7 +61,7 @@ class Unsynced:
         try:
             file.file().fdatasync()
         except OSError as error:
-            raise SyncFailed(f"{file.path}: {error}") from error
+            raise SyncFailed(error_text(error, file.path)) from error
         del self._files[file]
         file.is_dirty = False
 

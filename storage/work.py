@@ -22,8 +22,11 @@ from storage.errors import (
     NoDescriptors,
     ReadFailed,
     StorageError,
+    StoreClosed,
     SyncFailed,
+    with_way_out,
 )
+from storage.file_cache import as_storage_errors
 from storage.message_store import MessageStore
 from storage.recovery import save_clean
 from storage.space import Space
@@ -50,16 +53,21 @@ class Work:
         options = writer.context.options
         self._is_synced_first = options.confirm == "fsync"
         self._unsynced_limit = options.unsynced_limit
+        self._space: Space | None = None
 
     def space(self, tell: Callable[[bool], None]) -> Space:
         """Give the watch on the disk's room."""
         context = self.writer.context
         size = context.options.ballast_bytes
-        return Space(context.filesystem, context.data_dir, size, context.observer, tell)
+        self._space = Space(context.filesystem, context.data_dir, size, context.observer, tell)
+        return self._space
 
     def apply(self, batch: Batch, wait_for_space: Callable[[DiskFull], None]) -> None:
         """Write a batch and sync it if somebody waits. Raises StorageError."""
         writer = self.writer
+        if writer.is_rescuing:  # of an idle moment's sync, without room for it then
+            self._rescue(wait_for_space)
+            self._sync_after_rescue(wait_for_space)
         with self.lock:
             writer.begin(batch)
         rescued = False
@@ -77,7 +85,8 @@ class Work:
                     raise
                 rescued = True
                 with self.lock:
-                    writer.rescue(batch, [], str(error))
+                    writer.begin_rescue(batch, {}, str(error))
+                self._rescue(wait_for_space)
         is_waited_for = batch.sync and self._is_synced_first
         if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
             self.sync(batch, wait_for_space)
@@ -102,26 +111,47 @@ class Work:
     ) -> None:
         """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
 
-        NoDescriptors only when there is nobody to wait: everything is as before, and may be tried again.
+        DiskFull (NoDescriptors too) only when there is nobody to wait: what is left is done before the next batch.
         """
         writer = self.writer
+        if writer.is_rescuing:
+            self._rescue(wait_for_space)
         failed, reason = self._sync_once(wait_for_space)
         if not reason:
             return
         with self.lock:
-            writer.rescue(batch, failed, reason)
-        failed = writer.sync()
-        if failed:
-            raise SyncFailed(f"again after writing elsewhere: {failed[0]}")
+            writer.begin_rescue(batch, failed, reason)
+        self._rescue(wait_for_space)
+        self._sync_after_rescue(wait_for_space)
+
+    def _rescue(self, wait_for_space: Callable[[DiskFull], None] | None) -> None:
+        """Write elsewhere what a failed sync may have taken, when there is room for it. Raises StorageError."""
+        writer = self.writer
+        while writer.is_rescuing:
+            try:
+                with self.lock:
+                    writer.go_on_rescuing()
+            except DiskFull as error:
+                with self.lock:
+                    writer.context.cache.release_clean()
+                if wait_for_space is None:
+                    raise
+                wait_for_space(error)
+
+    def _sync_after_rescue(self, wait_for_space: Callable[[DiskFull], None] | None) -> None:
+        _, reason = self._sync_once(wait_for_space)
+        if reason:
+            raise SyncFailed(f"after writing elsewhere again: {reason}")
 
     def _sync_once(
         self, wait_for_space: Callable[[DiskFull], None] | None
-    ) -> tuple[list[str], str]:
-        """Sync: (the per-queue files that failed, what failed), nothing of both when all went well."""
+    ) -> tuple[dict[str, str], str]:
+        """Sync: (the per-queue files that failed, what was said), nothing of both when all went well."""
         attempts = 0
         while True:
             try:
-                failed = self.writer.sync()
+                with as_storage_errors():
+                    failed = self.writer.sync()
             except NoDescriptors as error:
                 # All files are synced by now and can be closed: only directories are left.
                 attempts += 1
@@ -132,19 +162,19 @@ class Work:
                 if attempts > 1 and wait_for_space is not None:
                     wait_for_space(error)
             except SyncFailed as error:
-                return [], str(error)
+                return {}, str(error)
             else:
-                return failed, ", ".join(failed)
+                return failed, ", ".join(failed.values())
 
     def idle(self) -> None:
         """Acks into the files, empty segments away, everything durable."""
         is_done = False
         while not is_done:
             is_done = self.upkeep()
-            if self.writer.context.is_dirty():
+            if self.writer.context.is_dirty() or self.writer.is_rescuing:
                 try:
                     self.sync(None)
-                except NoDescriptors:  # the next idle moment tries again
+                except DiskFull:  # the next idle moment, or batch, tries again
                     return
 
     def upkeep(self) -> bool:
@@ -153,7 +183,7 @@ class Work:
         Without room for it, it stays to be done.
         """
         try:
-            with self.lock:
+            with self.lock, as_storage_errors():
                 self.writer.upkeep()
         except NoDescriptors:
             return not self.writer.context.cache.dirty_count
@@ -163,18 +193,20 @@ class Work:
 
     def convert(self) -> bool:
         """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
+        if self.writer.is_rescuing:
+            return False
         conversion = self.writer.conversion
         filesystem = self.writer.context.filesystem
         try:
             for _ in range(_JOURNAL_SYNCS):
-                with self.lock:
+                with self.lock, as_storage_errors():
                     is_waiting = self.writer.begin_conversion()
                 if not is_waiting:
                     break
                 self.sync(None)
             else:
                 return False
-            with self.lock:
+            with self.lock, as_storage_errors():
                 prepared = conversion.prepare()
             queue_convert.sync(filesystem, prepared)
         except DiskFull:
@@ -188,13 +220,13 @@ class Work:
                 conversion.give_up_chosen()
             self.writer.context.observer.sync_failed("conversion", str(error))
             return False
-        with self.lock:
+        with self.lock, as_storage_errors():
             conversion.publish()
         return bool(prepared)
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
         """Read; the lock is held for planning only."""
-        with self.lock:
+        with self.lock, as_storage_errors():
             planned = self.writer.plan_read(request)
         if planned is None:
             return [], request.first_seq
@@ -203,7 +235,7 @@ class Work:
 
     def next_plan(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
         """Choose what to compact next in any vhost."""
-        with self.lock:
+        with self.lock, as_storage_errors():
             for vhost in self.writer.context.vhosts():
                 for store in (vhost.persistent, vhost.transient):
                     if is_idle:
@@ -213,11 +245,27 @@ class Work:
                         return store, plan
         return None
 
-    def publish(self, store: MessageStore, plan: CompactionPlan, is_copied: bool) -> None:
-        """Put a copied plan in place, or give it up. Raises SyncFailed."""
-        with self.lock:
-            if not is_copied:
+    @staticmethod
+    def copy(plan: CompactionPlan, pause: Callable[[], bool] | None = None) -> StorageError | None:
+        """Copy a plan, with pauses (True: the store is being closed); gives what went wrong."""
+        try:
+            while not plan.step():
+                if pause is not None and pause():
+                    return StoreClosed("the store is being closed")
+        except StorageError as error:
+            return error
+        return None
+
+    def publish(
+        self, store: MessageStore, plan: CompactionPlan, failed: StorageError | None
+    ) -> None:
+        """Put a copied plan in place, or give it up: its new file is no loss. Raises SyncFailed."""
+        with self.lock, as_storage_errors():
+            if failed is not None:
                 store.abandon_plan()
+                if not isinstance(failed, DiskFull | StoreClosed):
+                    observer = self.writer.context.observer
+                    observer.compaction_failed(store.options.directory, str(failed))
                 return
             with contextlib.suppress(DiskFull):
                 freed = store.publish()
@@ -256,7 +304,9 @@ class Work:
         writer = self.writer
         while True:
             try:
-                with self.lock:
+                if writer.is_rescuing:
+                    self.sync(None)
+                with self.lock, as_storage_errors():
                     writer.upkeep()
                     queues = [
                         (queue, *ends.get(queue_id, (0, 0)))
@@ -270,4 +320,7 @@ class Work:
                 self.sync(None)
                 with self.lock:
                     writer.context.cache.release_clean()
+            except DiskFull as error:
+                if self._space is None or not self._space.ran_out(with_way_out(error)):
+                    raise
         writer.context.definitions.close()

@@ -15,21 +15,22 @@ is never repeated on the same file.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
-from storage.batch import Append, Batch, Delete, DropUnclaimed, Open, ReadRequest, SetVersion
+from storage.batch import Batch, Delete, DropUnclaimed, Open, ReadRequest, SetVersion
 from storage.conversion import Conversion
 from storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
+from storage.file_cache import as_storage_errors
 from storage.queue_disk import QueueDisk
 from storage.queue_read import ReadPlan, fetch_records, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
 from storage.queue_segment import Segment
 from storage.queue_upkeep import settle
-from storage.rescue import append_again, messages_of, rewrite_v1
+from storage.rescue import Rescue
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
 from storage.types import ON_DISK, LoadedMessage, RecoveredQueue, StoredMessage
@@ -93,6 +94,7 @@ class Writer:
         self._retiring: dict[QueueDisk, None] = {}  # queues whose old journal goes as syncs succeed
         self.is_sync_due = False  # a journal is full and the one before is not gone
         self.conversion = Conversion(context)
+        self._rescue: Rescue | None = None
         self._lost: deque[tuple[int, int]] = deque()  # (queue id, seq), from the reader thread
 
     # -- batches --------------------------------------------------------------------------------------------------
@@ -139,7 +141,8 @@ class Writer:
         while steps:
             if cache.is_crowded:
                 raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
-            steps[0]()
+            with as_storage_errors():
+                steps[0]()
             steps.popleft()
 
     def _control(self, command: Control) -> None:
@@ -173,8 +176,9 @@ class Writer:
         self._retiring.pop(queue, None)
         try:
             handles = queue.all_handles()
-        except ReadFailed:
-            handles = []  # their references are counted anew at the next unclean start
+        except ReadFailed as error:
+            handles = []
+            self._miscount(queue, str(error))
         self.context.remove_queue(queue)
         if handles:
             self._work_of(queue).dropped += handles
@@ -194,7 +198,7 @@ class Writer:
                 self._share(queue, run.messages)
                 puts += self._put_steps(queue, run)
             if pending.acks or pending.acked_seqs or pending.discard_below:
-                acks.append(partial(self._ack, queue_id, queue, pending))
+                acks.append(partial(self._ack, queue, pending))
                 self._unsettled[queue_id] = None
                 acks.append(partial(self._settle, queue_id, queue))
         for vhost in self._work:
@@ -259,20 +263,24 @@ class Writer:
             self.context.vhost(vhost).add_refs(work.repeated)
             work.repeated = []
 
-    def _ack(self, queue_id: int, queue: QueueDisk, pending: PendingQueue) -> None:
-        """Acks, in memory. An index that cannot be read costs references until the next unclean start."""
+    def _ack(self, queue: QueueDisk, pending: PendingQueue) -> None:
+        """Acks, in memory. An index that cannot be read costs references until the next start."""
         dropped = self._work_of(queue).dropped
-        try:
-            for ack in pending.acks:
-                # After a rescue, messages that the broker holds may carry handles that were given up.
-                messages = None if self.counters.rescues else ack.messages
-                queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
-            if pending.acked_seqs:
-                queue.ack_seqs(pending.acked_seqs, dropped)
-            if pending.discard_below:
-                queue.discard_below(pending.discard_below, dropped)
-        except ReadFailed as error:
-            self.context.observer.record_lost(queue.directory, queue_id, str(error))
+        for ack in pending.acks:
+            # After a rescue, messages that the broker holds may carry handles that were given up.
+            messages = None if self.counters.rescues else ack.messages
+            queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
+        if pending.acked_seqs:
+            queue.ack_seqs(pending.acked_seqs, dropped)
+        if pending.discard_below:
+            queue.discard_below(pending.discard_below, dropped)
+        if queue.unread:
+            self._miscount(queue, queue.unread)
+            queue.unread = ""
+
+    def _miscount(self, queue: QueueDisk, reason: str) -> None:
+        self.context.is_miscounted = True
+        self.context.observer.index_unreadable(queue.directory, reason)
 
     def _settle(self, queue_id: int, queue: QueueDisk) -> None:
         is_left, flushed = settle(queue, is_idle=False)
@@ -289,7 +297,7 @@ class Writer:
             # Without room the old files stay as large as they are.
             with suppress(ReadFailed, DiskFull):
                 if live_store_bytes(queue, segment) * 4 < segment.store_end:
-                    self.counters.lost += len(rewrite(queue, segment, {}, self.context.observer))
+                    self.counters.lost += len(rewrite(queue, segment, None, self.context.observer))
                     self.counters.rewritten += 1
 
     def _drop_refs(self) -> None:
@@ -302,7 +310,12 @@ class Writer:
 
     def is_dirty(self) -> bool:
         """Tell whether anything waits for a sync or for idle work."""
-        return bool(self._unsettled or self.context.is_dirty() or self.conversion.queue_count)
+        return bool(
+            self._unsettled
+            or self.context.is_dirty()
+            or self.conversion.queue_count
+            or self.is_rescuing
+        )
 
     def begin_conversion(self) -> bool:
         """Choose what is converted next; True when syncs have to let journals go first. Raises StorageError."""
@@ -311,8 +324,11 @@ class Writer:
             self._note_journal(queue)  # else no sync would let go of what was just given up
         return is_waiting
 
-    def sync(self) -> list[str]:
-        """Make everything that was applied durable. Gives the per-queue files whose sync failed. Raises SyncFailed."""
+    def sync(self) -> dict[str, str]:
+        """Make everything that was applied durable. Gives the per-queue files whose sync failed, and what was said.
+
+        Raises SyncFailed.
+        """
         self.counters.syncs += 1
         self.unsynced_bytes = 0
         self.is_sync_due = False
@@ -329,43 +345,23 @@ class Writer:
                 del self._retiring[queue]
         return failed
 
-    def rescue(self, batch: Batch | None, failed: list[str], reason: str) -> None:
-        """After a failed sync: write what it may have taken again, elsewhere.
+    @property
+    def is_rescuing(self) -> bool:
+        """Whether a rescue is not finished: nothing may be synced before it is."""
+        return self._rescue is not None
 
-        Messages of the batch that somebody waits for are in memory; older ones are read back where that still works:
-        nobody was told that those are safe. Raises StorageError when it cannot.
-        """
+    def begin_rescue(self, batch: Batch | None, failed: Mapping[str, str], reason: str) -> None:
+        """After a failed sync: take what it may have lost out of use. `go_on_rescuing` writes it elsewhere."""
+        assert self._rescue is None, "a rescue is not finished"
         self.counters.rescues += 1
         self.context.observer.sync_failed(", ".join(failed), reason)
-        runs: dict[int, list[Append]] = {}
-        for command in batch.commands if batch is not None else ():
-            if isinstance(command, Append) and command.queue_id in self._queues:
-                runs.setdefault(command.queue_id, []).append(command)
-        in_memory = [
-            message for group in runs.values() for run in group for message in run.messages
-        ]
-        for vhost in self.context.vhosts():
-            ranges = vhost.persistent.abandon_unsynced()
-            if ranges:
-                queues = [queue for queue in self._queues.values() if queue.vhost == vhost.vhost]
-                append_again(vhost, ranges, queues, in_memory)
-        paths = set(failed)
-        for queue_id, queue in self._queues.items():
-            if not any(path.startswith(f"{queue.directory}/") for path in paths):
-                continue
-            if queue.v1 is not None:
-                rewrite_v1(queue, paths, runs.get(queue_id, []), self.context.observer)
-                self._retiring.pop(queue, None)
-            for segment in list(queue.index.segments.values()):
-                if segment.version == 1:
-                    continue
-                names = {
-                    queue.index.path(segment.number),
-                    queue.store.path(segment.number, segment.generation),
-                }
-                if names & paths:
-                    by_place = messages_of(queue, segment, runs.get(queue_id, []))
-                    rewrite(queue, segment, by_place, self.context.observer)
+        self._rescue = Rescue(self.context, self._queues, batch, failed.keys())
+
+    def go_on_rescuing(self) -> None:
+        """Write it elsewhere. Raises DiskFull (call it again later) or another StorageError."""
+        if self._rescue is not None:
+            self._rescue.advance()
+            self._rescue = None
 
     def upkeep(self) -> None:
         """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes.
@@ -393,10 +389,7 @@ class Writer:
             if queue is None:
                 continue
             dropped: list[int] = []
-            try:
-                queue.ack_seqs([seq], dropped)
-            except ReadFailed:
-                continue
+            queue.ack_seqs([seq], dropped)
             self._unsettled[queue_id] = None
             if dropped:
                 self.context.vhost(queue.vhost).drop_refs(dropped)

@@ -79,11 +79,11 @@ def test_what_was_handed_over_survives_the_process() -> None:
 def sync_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A confirm without fsync."""
 
-    def forget(self: FileCache) -> list[str]:
+    def forget(self: FileCache) -> dict[str, str]:
         self._dirty_stores.clear()
         self._dirty_indexes.clear()
         self._dirty_dirs.clear()
-        return []
+        return {}
 
     monkeypatch.setattr(FileCache, "sync", forget)
     monkeypatch.setattr(Unsynced, "sync", Unsynced.clear)

@@ -10,9 +10,10 @@ gives the file system that is found after a power cut, drawn by a random generat
   one) or any part (`strict=True`: all that POSIX promises).
 
 `cut_before` stops everything with `PowerCut` before the n-th operation that changes something;
-`fail` makes the n-th call of one kind fail. A failed fdatasync drops the file's un-synced writes
-from what will ever be durable, though they can still be read: that is what Linux does. `free_bytes`
-bounds what may still be written.
+`fail` makes the n-th call of one kind fail, `fail_from` the n-th of all calls and those behind it, reads too. A failed
+fdatasync drops the file's un-synced writes from what will ever be durable, though they can still be read: that is what
+Linux does; `resynced` names the files that somebody synced again after that. `free_bytes` bounds what may still be
+written.
 
 State owned: all of it, in memory. Directories themselves are durable when made. Used by the tests
 of storage and by the crash tests of the whole engine; itself tested in
@@ -30,6 +31,8 @@ from dataclasses import dataclass, field
 from storage.filesystem import File, sync_in_order
 
 SECTOR = 512
+# No places for a power cut: calls that change nothing, or at once for good.
+_LOOKS = frozenset({"mkdir", "pread", "open", "listdir", "exists", "file_size"})
 Data = bytes | bytearray | memoryview
 
 
@@ -51,9 +54,11 @@ class _Truncate:
 class _Inode:
     """One file's bytes: as read now, as durable, and what lies between."""
 
-    __slots__ = ("content", "durable", "pending")
+    __slots__ = ("content", "durable", "failures", "is_suspect", "pending")
 
     def __init__(self, durable: bytes = b"") -> None:
+        self.is_suspect = False  # a sync of it failed in this process
+        self.failures = 0
         self.durable = bytearray(durable)
         self.content = bytearray(durable)
         self.pending: list[_Write | _Truncate] = []
@@ -128,6 +133,21 @@ class _Fault:
     path_part: str
 
 
+@dataclass(frozen=True, slots=True)
+class FaultPoint:
+    """Calls `first`, counted over all of these kinds from one on, and the `times - 1` behind it fail.
+
+    After that, `full` attempts to write find no room.
+    """
+
+    first: int
+    number: int
+    times: int
+    keep: int
+    operations: frozenset[str]
+    full: int = 0
+
+
 @dataclass(slots=True)
 class SimCounters:
     """How often each kind of call was made."""
@@ -142,6 +162,7 @@ class SimFile:
         self._filesystem = filesystem
         self._path = path
         self._inode = inode
+        self._failures_seen = inode.failures
 
     @property
     def path(self) -> str:
@@ -160,7 +181,9 @@ class SimFile:
         if free is not None and growth > free:
             written = written[: max(0, len(written) - (growth - free))]
             growth = free
-            error = error or OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+            if error is None:
+                error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+                error.add_note("pwrite")
         if free is not None:
             self._filesystem.free_bytes = free - growth
         if written:
@@ -183,8 +206,19 @@ class SimFile:
         """Make the pending writes durable; a failure loses them."""
         failed = self._filesystem.begin("fdatasync", self._path)
         if failed is not None:
+            self._inode.is_suspect = self._inode.is_suspect or bool(self._inode.pending)
             self._inode.pending.clear()
+            self._inode.failures += 1
+            self._failures_seen = self._inode.failures
             raise failed[0]
+        if self._failures_seen < self._inode.failures:
+            # Linux: whoever had the file open when another's sync failed is told once, too.
+            self._failures_seen = self._inode.failures
+            error = OSError(errno.EIO, os.strerror(errno.EIO), self._path)
+            error.add_note("fdatasync")
+            raise error
+        if self._inode.is_suspect:
+            self._filesystem.resynced.append(self._path)
         self._inode.sync()
 
     def truncate(self, size: int) -> None:
@@ -211,7 +245,12 @@ class SimFileSystem:
         self.cut_before: int | None = None
         self.free_bytes: int | None = None
         self.counters = SimCounters()
+        self.full_left = 0
+        self.calls = 0  # of the kinds that `fail_from` counts
+        self.failed: list[tuple[str, str]] = []  # calls that failed: what, and of which path
+        self.resynced: list[str] = []
         self._faults: list[_Fault] = []
+        self._point: FaultPoint | None = None
         self._names: dict[str, dict[str, _Inode]] = {"/": {}}
         self._durable_names: dict[str, dict[str, _Inode]] = {"/": {}}
         self._pending: list[_Link] = []
@@ -234,9 +273,51 @@ class SimFileSystem:
         """
         self._faults.append(_Fault(operation, nth, number, times, keep, path_part))
 
+    def fail_from(
+        self,
+        first: int,
+        number: int,
+        *,
+        times: int = 1,
+        keep: int = 0,
+        operations: frozenset[str] = frozenset(),
+        full: int = 0,
+    ) -> None:
+        """Let call `first` from now on, of these operations (of all when empty), and those behind it fail."""
+        self.calls = 0
+        self._point = FaultPoint(first, number, times, keep, operations, full)
+        self.full_left = full
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        self._point = None
+        self.full_left = 0
+        self._faults.clear()
+        self.free_bytes = None
+
+    def _at_point(self, operation: str, path: str) -> tuple[OSError, int] | None:
+        point = self._point
+        if self.full_left and self.failed and operation in ("pwrite", "create"):
+            self.full_left -= 1
+            self.failed.append((operation, path))
+            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path), 11
+        if point is None or (point.operations and operation not in point.operations):
+            return None
+        self.calls += 1
+        if not point.first <= self.calls < point.first + point.times:
+            return None
+        self.failed.append((operation, path))
+        return OSError(point.number, os.strerror(point.number), path), point.keep
+
     def begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
-        """Count a call; stop at the power cut; give the error that it shall fail with."""
-        if operation not in ("pread", "open"):
+        """Count a call; stop at the power cut; give the error that it shall fail with, named as the real ones are."""
+        failed = self._begin(operation, path)
+        if failed is not None:
+            failed[0].add_note(operation)
+        return failed
+
+    def _begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
+        if operation not in _LOOKS:
             if self.cut_before is not None and self.operations >= self.cut_before:
                 raise PowerCut(f"before operation {self.operations}: {operation} {path}")
             self.operations += 1
@@ -249,7 +330,7 @@ class SimFileSystem:
             if fault.countdown <= 0:
                 fault.times -= 1
                 return OSError(fault.number, os.strerror(fault.number), path), fault.keep
-        return None
+        return self._at_point(operation, path)
 
     def begin_simple(self, operation: str, path: str) -> None:
         """Count a call that fails whole or not at all."""
@@ -260,6 +341,7 @@ class SimFileSystem:
     def cut(self, rng: random.Random) -> SimFileSystem:
         """Give the file system as found after a power cut now."""
         found = SimFileSystem(strict=self.strict)
+        found.failed, found.resynced = self.failed, self.resynced
         names = {path: dict(entries) for path, entries in self._durable_names.items()}
         if self.strict:
             kept = [link for link in self._pending if rng.random() < 0.5]
@@ -279,11 +361,17 @@ class SimFileSystem:
         return found
 
     def process_killed(self) -> SimFileSystem:
-        """Give the file system as found after the process died: the page cache survives."""
+        """Give the file system as found after the process died: the page cache survives, and what fails goes on to."""
         found = SimFileSystem(strict=self.strict)
+        for entries in self._names.values():
+            for inode in entries.values():
+                inode.is_suspect = False  # nobody can know it any more
+        found._point, found.calls, found.full_left = self._point, self.calls, self.full_left
+        found.failed, found.resynced = self.failed, self.resynced
         found._names = self._names
         found._durable_names = self._durable_names
         found._pending = self._pending
+        found.free_bytes = self.free_bytes
         return found
 
     # Looking and damaging -----------------------------------------------------------------------
@@ -394,12 +482,18 @@ class SimFileSystem:
     def unlink(self, path: str) -> None:
         """Remove a name."""
         self.begin_simple("unlink", path)
-        self._find(path)
+        inode = self._find(path)
+        if self.free_bytes is not None and self._is_last_name(inode):
+            self.free_bytes += len(inode.content)
         directory, name = _split(path)
         self._change(_Link(directory, name, None))
 
+    def _is_last_name(self, inode: _Inode) -> bool:
+        return sum(one is inode for names in self._names.values() for one in names.values()) == 1
+
     def listdir(self, path: str) -> list[str]:
         """Give the names of files and directories in a directory."""
+        self.begin_simple("listdir", path)
         directory = _normal(path)
         if directory not in self._names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -413,7 +507,7 @@ class SimFileSystem:
 
     def mkdir(self, path: str) -> None:
         """Create a directory and its parents, durably."""
-        self._count("mkdir")
+        self.begin_simple("mkdir", path)
         parts = _normal(path).split("/")
         for end in range(2, len(parts) + 1):
             directory = "/".join(parts[:end])
@@ -421,9 +515,13 @@ class SimFileSystem:
             self._durable_names.setdefault(directory, {})
 
     def rmtree(self, path: str) -> None:
-        """Remove a directory with what is in it, durably."""
-        self.begin_simple("rmtree", path)
+        """Remove a directory with what is in it, durably; one that fails half-way (`keep`) has removed some files."""
+        failed = self.begin("rmtree", path)
         directory = _normal(path)
+        if failed is not None:
+            if failed[1]:
+                self._remove_some(directory)
+            raise failed[0]
         for names in (self._names, self._durable_names):
             for other in list(names):
                 if other == directory or other.startswith(directory + "/"):
@@ -434,22 +532,32 @@ class SimFileSystem:
             if link.directory != directory and not link.directory.startswith(directory + "/")
         ]
 
+    def _remove_some(self, directory: str) -> None:
+        for names in (self._names, self._durable_names):
+            for other, entries in names.items():
+                if other == directory or other.startswith(directory + "/"):
+                    for name in sorted(entries)[::2]:
+                        del entries[name]
+        self._pending = [
+            link
+            for link in self._pending
+            if link.directory != directory and not link.directory.startswith(directory + "/")
+        ]
+
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory is there."""
+        self.begin_simple("exists", path)
         directory, name = _split(path)
         return _normal(path) in self._names or name in self._names.get(directory, {})
 
     def file_size(self, path: str) -> int:
         """Give a file's length."""
+        self.begin_simple("file_size", path)
         return len(self._find(path).content)
 
     def disk_free(self, path: str) -> int:
         """Give what may still be written."""
         return 1 << 40 if self.free_bytes is None else self.free_bytes
-
-    def _count(self, operation: str) -> None:
-        calls = self.counters.calls
-        calls[operation] = calls.get(operation, 0) + 1
 
 
 def _link(names: dict[str, dict[str, _Inode]], link: _Link) -> None:

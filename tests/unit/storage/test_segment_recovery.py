@@ -103,4 +103,4 @@ def test_the_directory_is_made_durably() -> None:
     filesystem = SimFileSystem()
     make_directory(filesystem, "/a/b")
     make_directory(filesystem, "/a/b")
-    assert filesystem.counters.calls == {"mkdir": 1, "fsync_dir": 1}
+    assert filesystem.counters.calls == {"exists": 2, "mkdir": 1, "fsync_dir": 1}

@@ -139,10 +139,10 @@ def test_a_failing_open_is_tried_again() -> None:
     messages = filled(store, 1)
     for file in store._segments.files.values():
         file.release()
-    filesystem.fail("open", times=2)
+    filesystem.fail("open", times=5)
     assert store.read([messages[0].handle]) == [messages[0].record]
     store._segments.files["/v/store/0.g0.seg"].release()
-    filesystem.fail("open", times=3)
+    filesystem.fail("open", times=6)
     assert store.read([messages[0].handle]) == [None]
 
 

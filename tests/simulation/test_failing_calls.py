@@ -1,0 +1,237 @@
+"""Each call of a whole session of the store fails once, twice, for good, half-way, or for lack of room.
+
+`make test` lets every so-manieth call fail, `make test-long` each of them. A failure prints what run_with_fault needs to
+do it again. What must hold is in fault_script; that the harness would notice is shown by the mutants at the end.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from storage import writer
+from storage.errors import StorageError
+from storage.file_cache import FileCache
+from storage.queue_disk import QueueDisk
+from storage.space import BALLAST_FILE
+from storage.types import StoreOptions
+from storage.unsynced import Unsynced
+from tests.simulation.fault_script import Fault, Session, calls_of, run_with_fault
+from tests.simulation.store_world import OPTIONS, Violation, World
+
+_FOR_GOOD = 1 << 40
+_SYNCS = frozenset({"fdatasync", "fsync_dir"})
+_CHANGES = _SYNCS | {
+    "pwrite", "create", "rename", "link", "unlink", "truncate", "mkdir", "rmtree", "commit"
+}  # fmt: skip
+FAULTS = {
+    "EIO": Fault(errno.EIO, keep=3),
+    "EIO twice": Fault(errno.EIO, times=2),
+    "EIO for good": Fault(errno.EIO, times=_FOR_GOOD),
+    "a disk that takes nothing more": Fault(errno.EIO, times=_FOR_GOOD, operations=_CHANGES),
+    "EINTR": Fault(errno.EINTR),
+    "no room, and a short write": Fault(errno.ENOSPC, keep=30, operations=_CHANGES),
+    "no room for a while": Fault(errno.ENOSPC, times=4, keep=7, operations=_CHANGES),
+    "a failed sync": Fault(errno.EIO, operations=frozenset({"fdatasync"})),
+    "a failed sync of a directory": Fault(errno.EIO, operations=frozenset({"fsync_dir"})),
+    "two failed syncs": Fault(errno.EIO, times=2, operations=_SYNCS),
+    "a failed sync, then no room": Fault(errno.EIO, operations=frozenset({"fdatasync"}), full=6),
+}
+SHARE = 29  # of the calls, in `make test`
+
+
+def let_fail(source: int, name: str, step: int, options: StoreOptions = OPTIONS) -> Counter[str]:
+    """Let every `step`th call of a session fail in turn; gives how often what came of it."""
+    fault = FAULTS[name]
+    calls = calls_of(source, options, fault.operations)
+    assert calls > 60
+    if fault.operations and len(fault.operations) <= 2:
+        step = min(step, 7)
+    outcomes: Counter[str] = Counter()
+    for at in range(1 + len(name) % step, calls + 1, step):
+        try:
+            outcomes[run_with_fault(source, at, fault, strict=bool(at & 1), options=options)] += 1
+        except Violation as error:
+            raise Violation(f"version {source}, {name}, call {at}: {error}") from error
+    return outcomes
+
+
+@pytest.mark.parametrize("source", [1, 2])
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_failing_call_costs_nothing_that_was_confirmed(name: str, source: int) -> None:
+    outcomes = let_fail(source, name, SHARE)
+    assert "went on" in outcomes or FAULTS[name].times == _FOR_GOOD or "directory" in name
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("source", [1, 2])
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_failing_call_costs_nothing_that_was_confirmed(name: str, source: int) -> None:
+    let_fail(source, name, 1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_same_with_a_paged_index(name: str) -> None:
+    let_fail(2, name, 3, replace(OPTIONS, store_index="paged"))
+
+
+def test_a_start_does_not_take_the_unreadable_for_torn() -> None:
+    world = World(1, strict=True)
+    session = Session(world, 2)
+    session.declare()
+    session.publish(("a", "b"), (20,) * 10, sync=True)
+    world.filesystem = world.filesystem.process_killed()
+    world.filesystem.fail("pread", times=2, path_part=".qs")
+    with pytest.raises(StorageError, match=r"qs: pread failed: .* \(EIO\)"):
+        world._open()
+    world.crash()
+    assert len(world.queues["a"].live()) == 10
+
+
+@pytest.mark.parametrize("source", [1, 2])
+def test_a_rescue_without_room_waits_for_it(source: int) -> None:
+    world = World(1, strict=True, versions=(source,))
+    session = Session(world, source)
+    session.declare()
+    session.publish(("a", "b"), (20, 400), sync=True)
+    spaces: list[bool] = []
+    world.engine.on_space = spaces.append
+    world.filesystem.fail_from(1, errno.EIO, operations=frozenset({"fdatasync"}), full=5)
+    session.publish(("a", "b"), (30, 500, 60, 700), sync=True)
+    assert world.observer.events["sync_failed"] == 1
+    assert world.filesystem.full_left == 0
+    assert spaces == [True, False]
+    assert world.durable_epoch == world.engine.epoch - 1
+    world.filesystem.heal()
+    session.read()
+    world.crash()
+    assert not world.filesystem.resynced
+
+
+def test_a_rescue_of_an_idle_moment_is_finished_before_the_next_batch() -> None:
+    world = World(1, strict=True)
+    session = Session(world, 2)
+    session.declare()
+    session.publish(("a", "b"), (20, 400))
+    world.filesystem.fail_from(1, errno.EIO, operations=frozenset({"fdatasync"}), full=1)
+    world.engine.idle()
+    session.publish(("a", "b"), (30, 500), sync=True)
+    assert world.durable_epoch == world.engine.epoch - 1
+    world.filesystem.heal()
+    world.crash()
+    assert len(world.queues["a"].live()) == 4
+
+
+def test_a_stop_and_a_start_without_room_take_the_ballast() -> None:
+    options = replace(OPTIONS, ballast_bytes=2000)
+    world = World(1, strict=True, options=options)
+    session = Session(world, 2)
+    session.declare()
+    session.publish(("a", "b"), (20, 400), sync=True)
+    ballast = f"/data/{BALLAST_FILE}"
+    assert world.filesystem.exists(ballast)
+    world.is_faulty = (
+        True  # a seal finds no room: a hint, without which a start looks at the segment
+    )
+    world.filesystem.free_bytes = 10
+    world.restart()
+    assert not world.filesystem.exists(ballast)
+    world.filesystem.free_bytes = None
+    world.restart()
+    assert world.filesystem.exists(ballast)
+    world.filesystem.free_bytes = 10
+    world.crash(is_power=False)
+    assert not world.filesystem.exists(ballast)
+    assert len(world.queues["a"].live()) == 2
+
+
+def test_a_full_disk_never_ends_a_running_store() -> None:
+    for source in (1, 2):
+        fault = Fault(errno.ENOSPC, times=3, keep=9, operations=frozenset({"pwrite"}))
+        calls = calls_of(source, operations=fault.operations)
+        outcomes = Counter(
+            run_with_fault(source, at, fault, strict=True) for at in range(20, calls, 7)
+        )
+        # Stops and starts have nobody who could wait.
+        assert outcomes["went on"] > 5
+        assert not outcomes["stopped"]
+
+
+# The mutants: each leaves out one thing that the design holds to be needed.
+
+
+def sync_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed sync is tried again on the same file."""
+    original = FileCache.sync
+
+    def sync(self: FileCache) -> dict[str, str]:
+        files = {**self._dirty_stores, **self._dirty_indexes}
+        failed = original(self)
+        return {path: said for path, said in failed.items() if not _can_be_synced(files[path])}
+
+    monkeypatch.setattr(FileCache, "sync", sync)
+
+
+def _can_be_synced(file: object) -> bool:
+    file.fdatasync()
+    return True
+
+
+def sync_the_shared_store_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same in the shared store."""
+    original = Unsynced._sync
+
+    def sync_file(self: Unsynced, file: object) -> None:
+        try:
+            original(self, file)
+        except StorageError:
+            original(self, file)
+
+    monkeypatch.setattr(Unsynced, "_sync", sync_file)
+
+
+def forget_the_other_acks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The acks of a message whose index entry cannot be read are forgotten with those behind it."""
+    original = QueueDisk._drop_handles
+
+    def drop(self: QueueDisk, *details: object) -> None:
+        original(self, *details)
+        if self.unread:
+            raise writer.ReadFailed(self.unread)
+
+    def note(self: writer.Writer, queue: QueueDisk, pending: object) -> None:
+        try:
+            original_ack(self, queue, pending)
+        except writer.ReadFailed:
+            return
+
+    original_ack = writer.Writer._ack
+    monkeypatch.setattr(QueueDisk, "_drop_handles", drop)
+    monkeypatch.setattr(writer.Writer, "_ack", note)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "source", "name", "step"),
+    [
+        (sync_again, 2, "a failed sync", 1),
+        (sync_the_shared_store_again, 2, "a failed sync", 1),
+        (forget_the_other_acks, 2, "EIO twice", 1),
+    ],
+)
+def test_the_harness_catches(
+    mutant: Callable[[pytest.MonkeyPatch], None],
+    source: int,
+    name: str,
+    step: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(Violation):
+        let_fail(source, name, step)
