@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from offline.check import DAMAGED, OK, Check
@@ -24,13 +24,12 @@ from offline.streams import Streams
 from storage.backup import FORMAT, INCOMPLETE, MANIFEST
 from storage.errors import StorageError, UnknownFormat
 from storage.file_cache import parent_of
-from storage.filesystem import File, FileSystem
+from storage.file_tree import FileTree, pieces
+from storage.filesystem import FileSystem
 from storage.terms import STORE_FILE
 
 MUST_EXIST: Final = False
 _LOCK: Final = "LOCK"
-_PIECE_BYTES: Final = 1 << 20
-_FILES_PER_SYNC: Final = 64
 
 # Is told how many bytes more are done.
 OnBytes = Callable[[int], None]
@@ -160,35 +159,33 @@ class _Restoring:
         self._backup = backup
         self._data_dir = data_dir
         self._on_bytes = on_bytes
-        self._made: dict[str, None] = {}
-        self._unsynced: list[File] = []
+        self._tree = FileTree(filesystem, data_dir)
 
     def run(self, manifest: Manifest) -> None:
         filesystem, data_dir = self._filesystem, self._data_dir
         filesystem.mkdir(data_dir)
-        self._made[data_dir] = None
         # What makes a node refuse the directory until STORE.json is there.
-        self._make_directory(f"{data_dir}/vhosts")
+        self._tree.make_directory(f"{data_dir}/vhosts")
         last: list[BackupFile] = []
         for file in manifest.files:
             if file.path == STORE_FILE:
                 last.append(file)
                 continue
             self._copy(file)
-        self._sync(list(self._made))
+        self._tree.sync(self._tree.directories)
         for file in last:
             self._copy(file)
-        self._sync([data_dir, parent_of(data_dir) or "/"])
+        self._tree.sync([data_dir, parent_of(data_dir) or "/"])
 
     def _copy(self, file: BackupFile) -> None:
         target = f"{self._data_dir}/{file.path}"
-        self._make_directory(parent_of(target))
+        self._tree.make_directory(parent_of(target))
         source, copy = (
             self._filesystem.open(f"{self._backup}/{file.path}"),
             self._filesystem.create(target),
         )
         check = at = 0
-        for piece in _pieces(source, file.size):
+        for piece in pieces(source, file.size):
             copy.pwrite(piece, at)
             check = zlib.crc32(piece, check)
             at += len(piece)
@@ -197,23 +194,4 @@ class _Restoring:
             raise NotABackup(
                 f"{self._backup}/{file.path} is damaged: its CRC-32 is not the recorded one"
             )
-        self._unsynced.append(copy)
-        if len(self._unsynced) >= _FILES_PER_SYNC:
-            self._sync([])
-
-    def _make_directory(self, path: str) -> None:
-        if path in self._made:
-            return
-        self._make_directory(parent_of(path))
-        self._filesystem.mkdir(path)
-        self._made[path] = None
-
-    def _sync(self, directories: list[str]) -> None:
-        files, self._unsynced = self._unsynced, []
-        for _, error in self._filesystem.sync_all(files, directories):
-            raise error
-
-
-def _pieces(source: File, size: int) -> Iterator[bytes]:
-    for at in range(0, size, _PIECE_BYTES):
-        yield source.pread(min(_PIECE_BYTES, size - at), at)
+        self._tree.take(copy)

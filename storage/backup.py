@@ -28,8 +28,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from storage.errors import StorageError
+from storage.errors import StorageError, error_text
 from storage.file_cache import parent_of
+from storage.file_tree import FileTree, pieces
 from storage.filesystem import File, FileSystem
 from storage.queue_disk import QueueDisk
 from storage.queue_index import HEADER_SIZE, entries_at, pack_block
@@ -46,11 +47,9 @@ INCOMPLETE: Final = "INCOMPLETE"
 STAGING: Final = ".backup"
 DEFINITIONS: Final = "definitions.db"
 
-_PIECE_BYTES: Final = 1 << 20
 # Between two slices of copying, so that a backup takes a share of the disk and never all of it.
 _SLICE_BYTES: Final = 8 << 20
 _PAUSE_S: Final = 0.005
-_FILES_PER_SYNC: Final = 64
 
 # Waits that long; True: the store is being closed.
 Pause = Callable[[float], bool]
@@ -105,7 +104,8 @@ def take_cut(context: StoreContext, queues: Iterable[QueueDisk], job: BackupJob)
         items.append(_Item(DEFINITIONS, size, is_final=False))
     except (OSError, StorageError) as error:
         discard_staging(filesystem, data_dir)
-        raise StorageError(f"the cut could not be taken: {error}") from error
+        reason = error_text(error, staging) if isinstance(error, OSError) else str(error)
+        raise StorageError(f"the cut could not be taken: {reason}") from error
     job.file_count = len(items)
     job.byte_count = sum(item.size for item in items)
     job.state = "running"
@@ -185,8 +185,7 @@ def make_backup(filesystem: FileSystem, cut: Cut, job: BackupJob, pause: Pause) 
         _prepare(filesystem, job.directory)
         _Copying(filesystem, cut, job, pause).run()
     except OSError as error:
-        reason = f"{error.filename or job.directory}: {error.strerror or error}"
-        raise StorageError(reason) from error
+        raise StorageError(error_text(error, job.directory)) from error
     finally:
         discard_staging(filesystem, parent_of(cut.staging))
 
@@ -234,8 +233,7 @@ class _Copying:
         self._cut = cut
         self._job = job
         self._pause = pause
-        self._made: dict[str, None] = {job.directory: None}
-        self._unsynced: list[File] = []
+        self._tree = FileTree(filesystem, job.directory)
         self._since_pause = 0
 
     def run(self) -> None:
@@ -246,7 +244,7 @@ class _Copying:
             self._filesystem.unlink(f"{self._cut.staging}/{number}")
             rows.append([item.path, item.size, check])
             job.files_done += 1
-        self._sync(list(self._made))
+        self._tree.sync(self._tree.directories)
         manifest: dict[str, JsonValue] = {
             "format": FORMAT,
             **job.labels,
@@ -265,7 +263,7 @@ class _Copying:
     def _bring(self, staged: str, item: _Item) -> int | None:
         """Bring one file; gives its CRC-32 unless it was only given a name."""
         target = f"{self._job.directory}/{item.path}"
-        self._make_directory(parent_of(target))
+        self._tree.make_directory(parent_of(target))
         if item.is_final:
             try:
                 self._filesystem.link(staged, target)
@@ -278,7 +276,7 @@ class _Copying:
                 return None
         source, file = self._filesystem.open(staged), self._filesystem.create(target)
         check = at = 0
-        for piece in _index_pieces(source, item) if item.segment else _pieces(source, item.size):
+        for piece in _index_pieces(source, item) if item.segment else pieces(source, item.size):
             file.pwrite(piece, at)
             check = zlib.crc32(piece, check)
             at += len(piece)
@@ -291,21 +289,7 @@ class _Copying:
     def _take(self, file: File, size: int) -> None:
         self._job.bytes_done += size
         self._rest(0)
-        self._unsynced.append(file)
-        if len(self._unsynced) >= _FILES_PER_SYNC:
-            self._sync([])
-
-    def _make_directory(self, path: str) -> None:
-        if path in self._made:
-            return
-        self._make_directory(parent_of(path))
-        self._filesystem.mkdir(path)
-        self._made[path] = None
-
-    def _sync(self, directories: list[str]) -> None:
-        files, self._unsynced = self._unsynced, []
-        for _, error in self._filesystem.sync_all(files, directories):
-            raise error
+        self._tree.take(file)
 
     def _rest(self, size: int) -> None:
         """Let others at the disk now and then; stop when the store is being closed."""
@@ -315,11 +299,6 @@ class _Copying:
             self._since_pause, wait_s = 0, _PAUSE_S
         if self._pause(wait_s):
             raise StorageError("the node is stopping")
-
-
-def _pieces(source: File, size: int) -> Iterator[bytes]:
-    for at in range(0, size, _PIECE_BYTES):
-        yield source.pread(min(_PIECE_BYTES, size - at), at)
 
 
 def _index_pieces(source: File, item: _Item) -> Iterator[bytes]:
