@@ -111,12 +111,10 @@ def differences(url: str, queue: str, count: int) -> list[str]:
 
 
 def number_of(properties: bytes) -> int:
-    """The number in a message's id, -1 when there is none."""
-    at = properties.find(b"\x01nl")  # a header "n" of 64 bits, or of 32
-    if at >= 0:
-        return int.from_bytes(properties[at + 3 : at + 11], "big", signed=True)
-    at = properties.find(b"\x01nI")
-    return int.from_bytes(properties[at + 3 : at + 7], "big", signed=True) if at >= 0 else -1
+    """The number in the first header, "n" of 32 or 64 bits; -1 when there is none."""
+    _, _, value = properties.partition(b"\x01n")  # the name: no number stands before it
+    size = {b"I": 4, b"l": 8}.get(value[:1])
+    return -1 if size is None else int.from_bytes(value[1 : 1 + size], "big")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
