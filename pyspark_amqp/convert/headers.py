@@ -1,21 +1,12 @@
-"""Header tables as text and back, and x-death as typed values.
+"""x-death as typed values, tables of strings from text, and times.
 
-Owns no state. Called by both converters, once for each different table of a batch.
-
-What a header's value becomes:
-
-    string          itself
-    bool, number    JSON; not-a-number and the infinities as JSON strings ("NaN")
-    timestamp       JSON number, seconds
-    binary          JSON string of base64
-    decimal         JSON number
-    table, array    JSON object, array, by the same rules; strings in them are JSON strings
-    void            JSON null
+Owns no state. Called by both converters, once for each different table of a batch. What other headers become is in
+texts.py.
 
 The way back makes every value a string: JSON and a string that looks like it cannot be told apart.
 Whoever needs the types keeps `headers_raw`.
 
-Invariant: any table that decodes has a text; octets that are no UTF-8 are replaced.
+Invariant: any table that decodes has its x-death read or none; octets that are no UTF-8 are replaced.
 Source: RabbitMQ's "Dead Letter Exchanges" for x-death.
 """
 
@@ -28,23 +19,13 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
+from pyspark_amqp.convert.texts import X_DEATH
 from pyspark_amqp.wire.table import FieldTable, FieldValue, Timestamp, encode_table
 
-X_DEATH: Final = "x-death"
 YEAR_10000_S: Final = 253_402_300_800
 """Python and SQL have no later timestamps; a sender that wrote milliseconds is far beyond it."""
 
-Pairs = list[tuple[str, str]]
 Death = dict[str, Any]
-
-
-def header_texts(table: FieldTable) -> Pairs:
-    """Return names and texts in the table's order, without x-death."""
-    return [
-        (_clean(name), _clean(value) if isinstance(value, str) else _json(value))
-        for name, value in table.items()
-        if name != X_DEATH
-    ]
 
 
 def table_octets(pairs: Iterable[tuple[str, str | None]]) -> bytes:

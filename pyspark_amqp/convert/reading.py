@@ -16,17 +16,19 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pyspark_amqp.convert.columns import Column, Columns, split_blocks
-from pyspark_amqp.convert.headers import Death, Pairs, deaths, header_texts, microseconds
+from pyspark_amqp.convert.headers import Death, deaths, microseconds
 from pyspark_amqp.convert.schema import DEATHS, HEADERS, TIMESTAMP, schema_of
+from pyspark_amqp.convert.texts import X_DEATH, Pairs, table_texts
 from pyspark_amqp.wire.deliveries import Deliveries
 from pyspark_amqp.wire.framing import split_route
 from pyspark_amqp.wire.properties import KINDS
-from pyspark_amqp.wire.table import BadTable, FieldTable, decode_table
+from pyspark_amqp.wire.table import BadTable, decode_table
 
 BATCH_ROWS: Final = 8192
 BATCH_BYTES: Final = 64 << 20
 """Spark's own batches are of this order, and Arrow's binary arrays end at 2 GB."""
 
+_X_DEATH: Final = X_DEATH.encode()
 _TABLE_COLUMNS: Final = frozenset({"headers", "headers_raw", "x_death"})
 
 
@@ -132,12 +134,12 @@ def _tables(raw: Column, wanted: set[str]) -> dict[str, pa.Array]:
     if not wanted & {"headers", "x_death"}:
         return made
     coded = octets.dictionary_encode()
-    tables = [_decode(table) for table in coded.dictionary.to_pylist()]
+    tables: list[bytes] = coded.dictionary.to_pylist()
     if "headers" in wanted:
-        texts: list[Pairs | None] = _each(tables, header_texts)
+        texts: list[Pairs | None] = _each(tables, table_texts)
         made["headers"] = pa.array(texts, HEADERS).take(coded.indices)
     if "x_death" in wanted:
-        found: list[list[Death] | None] = _each(tables, deaths)
+        found: list[list[Death] | None] = _each(tables, _deaths)
         if any(found):
             made["x_death"] = pa.array(found, DEATHS).take(coded.indices)
         else:
@@ -145,12 +147,17 @@ def _tables(raw: Column, wanted: set[str]) -> dict[str, pa.Array]:
     return made
 
 
-def _each(tables: list[FieldTable | None], convert: Callable[[FieldTable], Any]) -> list[Any]:
-    return [None if table is None else convert(table) for table in tables]
+def _each(tables: list[bytes], convert: Callable[[bytes], Any]) -> list[Any]:
+    """Return what each table becomes, None for what is none."""
+    found: list[Any] = []
+    for octets in tables:
+        try:
+            found.append(convert(octets))
+        except BadTable:
+            found.append(None)
+    return found
 
 
-def _decode(octets: bytes) -> FieldTable | None:
-    try:
-        return decode_table(octets)
-    except BadTable:
-        return None
+def _deaths(octets: bytes) -> list[Death] | None:
+    """Return a table's x-death; those that have none are not decoded."""
+    return deaths(decode_table(octets)) if _X_DEATH in octets else None
