@@ -132,7 +132,7 @@ test-spark: $(DEV_STAMP) ## the tests of pyspark_amqp, with Spark (Java 17 or ne
 .PHONY: test-long
 test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, coverage of the interpreted run
 	$(PYTEST) -m "long and not differential" --timeout 3600 tests $(ARGS)
-	@$(PY) -m scripts.spark_tests --if-possible -m "long and not differential" --timeout 3600 $(ARGS)
+	@$(PY) -m scripts.spark_tests --if-possible -m long -v --session-timeout 2700 $(ARGS)
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -m "not long and not differential" tests/unit tests/regression tests/integration $(ARGS)
 	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/regression tests/property $(ARGS)
 	$(BIN)/coverage report

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,7 +29,8 @@ collect_ignore = (
         "test_broker_crash.py",
         "test_jobs.py",
         "test_notebook.py",
-        "test_zip.py",
+        "test_submit.py",
+        "test_traffic.py",
     ]
 )
 
@@ -69,6 +71,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Return what prints a line at once: a test of minutes says how far it is."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\n{time.monotonic() - began:4.0f} s  {text}", end="", flush=True)
+
+    return say
 
 
 @pytest.fixture

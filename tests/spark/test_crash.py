@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 DEADLINE_S = 240
+Tell = Callable[[str], None]
 
 
 class Application:
@@ -128,12 +129,15 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def check(application: Application, count: int, told: str = "") -> None:
+def check(application: Application, count: int, told: str = "") -> str:
+    """Compare what the sink has with what was published; return it as a line."""
     found = application.ids()
     expected = {f"m{n}" for n in range(count)}
     lost = len(expected - found.keys())
     twice = sum(times - 1 for times in found.values())
-    assert (lost, twice, len(found)) == (0, 0, count), f"lost {lost}, twice {twice}. {told}"
+    line = f"{count:,} messages, lost {lost}, twice {twice}. {told}"
+    assert (lost, twice, len(found)) == (0, 0, count), line
+    return line
 
 
 def fill(url: str, queue: str, count: int) -> None:
@@ -152,43 +156,47 @@ def test_killed_where_it_hurts_most(url: str, queue: str, tmp_path: Path) -> Non
     check(application, 600)
 
 
-# Each part begins with a full queue, and ends with all of it in the sink.
+# Each part begins with a full queue, and ends with all of it in the sink: steps, kills at random, rows of a
+# batch. Those at random need more batches than fit between them.
 PARTS = {
-    "until it is published": (STEPS[:4], 0),
-    "until the next batch": (STEPS[4:], 0),
-    "at random": ((), 5),
+    "until it is published": (STEPS[:4], 0, 1500),
+    "until the next batch": (STEPS[4:], 0, 1500),
+    "at random": ((), 5, 500),
 }
+COUNT = 30_000
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_at_every_step_and_at_random(
-    url: str, queue: str, tmp_path: Path, part: str
+    url: str, queue: str, tmp_path: Path, tell: Tell, part: str
 ) -> None:
-    killed(url, queue, tmp_path, part)
+    killed(url, queue, tmp_path, part, tell)
 
 
-def killed(url: str, queue: str, tmp_path: Path, part: str) -> None:
-    steps, random_count = PARTS[part]
-    count = 30_000
+def killed(url: str, queue: str, tmp_path: Path, part: str, tell: Tell) -> None:
+    steps, random_count, records = PARTS[part]
     seed = random.randrange(1 << 32)
     chosen = random.Random(seed)
-    fill(url, queue, count)
-    application = Application(url, queue, tmp_path / "a", 1500, "messageId")
+    fill(url, queue, COUNT)
+    application = Application(url, queue, tmp_path / "a", records, "messageId")
     for step in steps:
         application.die_at(step)
-    kill_count = 0
-    while kill_count < random_count and application.die_after(chosen.uniform(0.1, 3.0)):
-        kill_count += 1
+        tell(f"killed: {step}")
+    for number in range(1, random_count + 1):
+        delay_s = chosen.uniform(0.1, 3.0)
+        assert application.die_after(delay_s), f"ended before kill {number}, seed {seed}"
+        tell(f"killed: {delay_s:.2f} s after a batch began, {len(application.offsets())} so far")
     application.finish()
-    check(application, count, f"seed {seed}, {kill_count} random kills")
-    assert kill_count == random_count, f"seed {seed}"
+    tell(check(application, COUNT, f"seed {seed}"))
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
-def test_without_comparison_it_comes_twice(url: str, queue: str, tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+def test_without_comparison_it_comes_twice(
+    url: str, queue: str, tmp_path: Path, tell: Tell
+) -> None:
     """The control: if nothing came twice here, the tests above would prove nothing."""
     publish(url, queue, 600)
     application = Application(url, queue, tmp_path / "a", 200, "none")
@@ -197,23 +205,29 @@ def test_without_comparison_it_comes_twice(url: str, queue: str, tmp_path: Path)
     found = application.ids()
     assert set(found) == {f"m{n}" for n in range(600)}
     # One or both pieces of a batch of 200 were published and not acknowledged.
-    assert sum(found.values()) - 600 in {100, 200}
+    twice = sum(found.values()) - 600
+    assert twice in {100, 200}
+    tell(f"600 messages, ids not compared: twice {twice}")
 
 
-@pytest.fixture
-def rabbitmq_url(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def rabbitmq_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not rabbitmq_node.is_installed():
         pytest.skip("RabbitMQ is not installed: apt-get install rabbitmq-server")
-    node = rabbitmq_node.RabbitNode(tmp_path / "rabbitmq", rabbitmq_node.free_node_port())
+    node = rabbitmq_node.RabbitNode(
+        tmp_path_factory.mktemp("rabbitmq"), rabbitmq_node.free_node_port()
+    )
     node.start()
     yield node.url
     node.stop()
 
 
+@pytest.mark.long
 @pytest.mark.differential
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", PARTS)
-def test_the_same_with_rabbitmq(rabbitmq_url: str, tmp_path: Path, part: str) -> None:
+def test_the_same_with_rabbitmq(rabbitmq_url: str, tmp_path: Path, tell: Tell, part: str) -> None:
+    queue = f"crash {part}"
     with connect(rabbitmq_url) as connection:
-        declare_queue(connection, "crash")
-    killed(rabbitmq_url, "crash", tmp_path, part)
+        declare_queue(connection, queue)
+    killed(rabbitmq_url, queue, tmp_path, part, tell)
