@@ -9,7 +9,9 @@ are wrong for every kind of read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -87,5 +89,15 @@ class AmqpDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("amqp")` known to a session that did not find it by itself."""
+    """Make `format("amqp")` known to a session that did not find it by itself.
+
+    Spark (4.3) looks for the zips of `--py-files` in a wrong folder when it starts what plans a stream. So the zip that
+    this package came in is told to its Python processes; on other machines no file has that name, and none is needed.
+    """
+    archive = Path(__file__).parents[1]
+    context = getattr(spark, "_sc", None)  # there is none with Spark Connect
+    if archive.is_file() and context is not None:
+        known = context.environment.get("PYTHONPATH", "")
+        if str(archive) not in known.split(os.pathsep):
+            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(archive), known]))
     spark.dataSource.register(AmqpDataSource)

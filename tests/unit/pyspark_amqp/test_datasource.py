@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from pyspark_amqp.options import BadOptions
 from pyspark_amqp.sink.writers import BatchWriter, StreamWriter
 from pyspark_amqp.source.batch import DrainReader, PeekReader
 from pyspark_amqp.source.stream import AmqpStreamReader
+from scripts.spark_zip import pack
 
 
 def source(**options: str) -> AmqpDataSource:
@@ -36,6 +38,24 @@ def test_importing_the_package_loads_neither_spark_nor_arrow() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         pyspark_amqp.nothing
+
+
+FROM_A_ZIP = """
+import os, sys
+from types import SimpleNamespace as Fake
+sys.path.insert(0, sys.argv[1])
+import pyspark_amqp
+environment = {"PYTHONPATH": "/other"}
+session = Fake(_sc=Fake(environment=environment), dataSource=Fake(register=lambda source: None))
+pyspark_amqp.register(session)
+pyspark_amqp.register(session)
+assert environment["PYTHONPATH"].split(os.pathsep) == [sys.argv[1], "/other"], environment
+"""
+
+
+def test_a_zip_is_told_to_the_python_processes(tmp_path: Path) -> None:
+    pack(tmp_path / "amqp.zip")
+    subprocess.run([sys.executable, "-c", FROM_A_ZIP, str(tmp_path / "amqp.zip")], check=True)
 
 
 def test_options_choose_the_reader() -> None:
