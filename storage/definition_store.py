@@ -15,7 +15,7 @@ import json
 import sqlite3
 from typing import Protocol, cast
 
-from storage.errors import DiskFull, StorageError
+from storage.errors import DiskFull, StorageError, StoreRefused
 from storage.types import JsonValue
 
 # (kind, key, value); a value of None deletes the row.
@@ -48,18 +48,35 @@ class SqliteDefinitionStore:
     """`DefinitionStore` on SQLite."""
 
     def __init__(self, path: str) -> None:
+        """Open or make the database. Raises StoreRefused when it is damaged, StorageError."""
+        self._path = path
         # The disk thread takes over after recovery; it is still one thread at a time.
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("PRAGMA synchronous=FULL")
-        self._connection.execute(_SCHEMA)
+        try:
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute(_SCHEMA)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> StorageError:
+        """An operational error says nothing about the file; any other means that it is damaged."""
+        if isinstance(error, sqlite3.OperationalError):
+            return StorageError(f"{self._path}: it cannot be opened: {error}")
+        return StoreRefused(
+            f"{self._path} is damaged: {error}; put it back from a backup, or from a copy that `sqlite3` can .recover"
+        )
 
     def load(self) -> list[DefinitionChange]:
-        """All rows, by kind and key."""
-        rows = self._connection.execute(
-            "SELECT kind, key, value FROM definition ORDER BY kind, key"
-        )
-        return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
+        """All rows, by kind and key. Raises StoreRefused when the database is damaged."""
+        try:
+            rows = self._connection.execute(
+                "SELECT kind, key, value FROM definition ORDER BY kind, key"
+            )
+            return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
+        except (sqlite3.Error, ValueError) as error:
+            raise self._unreadable(error) from error
 
     def commit(self, changes: list[DefinitionChange]) -> None:
         """Make the changes durable, in order."""
@@ -77,8 +94,8 @@ class SqliteDefinitionStore:
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
-                raise DiskFull(f"definitions: {error}") from error
-            raise StorageError(f"definitions were not committed: {error}") from error
+                raise DiskFull(f"{self._path}: commit failed: {error}") from error
+            raise StorageError(f"{self._path}: commit failed: {error}") from error
 
     def copy_to(self, path: str) -> None:
         """Write a compact copy of what is committed: one file, no journal beside it."""

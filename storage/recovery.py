@@ -18,7 +18,7 @@ from typing import cast
 
 from storage.backup import discard_staging
 from storage.definition_store import DefinitionStore, SqliteDefinitionStore
-from storage.errors import DiskFull, SyncFailed
+from storage.errors import DiskFull, StoreRefused, SyncFailed
 from storage.file_cache import FileCache, as_storage_errors, write_error
 from storage.filesystem import FileSystem
 from storage.queue_disk import QueueDisk
@@ -51,6 +51,7 @@ from storage.types import (
 )
 from storage.vhost_store import VhostStore
 
+DEFINITIONS_FILE = "definitions.db"
 DefinitionsAt = Callable[[str], DefinitionStore]
 # Of a segment's row in the terms; the bit sets follow where there are any.
 _FIXED_FIELDS = 13
@@ -82,6 +83,11 @@ def open_store(
         )  # whatever the first attempt has done, a start may be cut off anywhere
 
 
+def _has_vhosts(filesystem: FileSystem, data_dir: str) -> bool:
+    directory = f"{data_dir}/vhosts"
+    return filesystem.exists(directory) and bool(filesystem.listdir(directory))
+
+
 def _open_store(
     data_dir: str,
     filesystem: FileSystem,
@@ -93,9 +99,13 @@ def _open_store(
     filesystem.keep_spare()
     finish_swap(filesystem, data_dir)
     recorded = recorded_store(filesystem, data_dir, options)
+    path = f"{data_dir}/{DEFINITIONS_FILE}"
+    if definitions_at is None and _has_vhosts(filesystem, data_dir) and not filesystem.exists(path):
+        # Without it nobody would open the queues, and they would go.
+        raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
     parts = take_terms(filesystem, data_dir)
-    definitions = (definitions_at or SqliteDefinitionStore)(f"{data_dir}/definitions.db")
+    definitions = (definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
 
     def new_context() -> StoreContext:
         return StoreContext(
@@ -128,7 +138,7 @@ def _open_store(
         if filesystem.exists(f"{data_dir}/vhosts"):
             recorded.first_segment = recorded.ceiling
             reserve_segments(filesystem, recorded)
-            _rebuild(context, report)
+            _rebuild(context, report, is_exact=parts is not None)
     report.definitions = definitions.load()
     if not (report.definitions or report.queues):
         report.clean = True  # a new directory: no stop came before
@@ -301,8 +311,12 @@ def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
 # -- after any other stop -----------------------------------------------------------------------------------------
 
 
-def _rebuild(context: StoreContext, report: RecoveryReport) -> None:
-    """Walk all indexes, then open the shared stores with the references found."""
+def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -> None:
+    """Walk all indexes, then open the shared stores with the references found.
+
+    `is_exact`: the stop was a clean one, so that no ack and no end of a file was left to a power cut: what an index
+    names and a shared store has not is lost.
+    """
     root = f"{context.data_dir}/vhosts"
     for entry in context.filesystem.listdir(root):
         directory = f"{root}/{entry}"
@@ -316,7 +330,7 @@ def _rebuild(context: StoreContext, report: RecoveryReport) -> None:
             report.lost += 1
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
-        scans = _rebuild_vhost(context, vhost, report)
+        scans = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
         _sync(context)
         for scan in scans:
             scan.queue.after_sync()
@@ -365,7 +379,9 @@ def _queue_names(context: StoreContext, directory: str) -> tuple[str, str] | Non
     return names
 
 
-def _rebuild_vhost(context: StoreContext, vhost: str, report: RecoveryReport) -> list[QueueScan]:
+def _rebuild_vhost(
+    context: StoreContext, vhost: str, report: RecoveryReport, *, is_exact: bool
+) -> list[QueueScan]:
     store = _begin_vhost(context, vhost)
     tally = ReferenceTally()
     scans: list[QueueScan] = []
@@ -380,6 +396,8 @@ def _rebuild_vhost(context: StoreContext, vhost: str, report: RecoveryReport) ->
             scans.append(scan)
     recovery = store.persistent.recover(tally, context.recorded.first_segment)
     report.quarantined += recovery.quarantined
+    if is_exact:
+        recovery = recovery._replace(lost=recovery.gone | recovery.torn | recovery.lost)
     _drop_missing(context, scans, recovery)
     for scan in scans:
         scan.finish()

@@ -11,6 +11,7 @@ from offline.__main__ import main
 from offline.directory import CannotUse
 from offline.restore import Manifest, NotABackup, prepare, read_manifest, restore
 from storage.backup import INCOMPLETE, MANIFEST
+from storage.definition_store import SqliteDefinitionStore
 from storage.engine import Engine
 from storage.errors import StoreRefused, UnknownFormat
 from storage.filesystem import OsFileSystem
@@ -123,6 +124,7 @@ def run(path: Path, *words: str) -> int:
 def backup(tmp_path: Path) -> tuple[Path, dict[str, list[bytes]]]:
     """A backup on disk, and the bodies in it."""
     bodies = offline_store.make_store(tmp_path / "data")
+    SqliteDefinitionStore(str(tmp_path / "data" / "definitions.db")).close()
     engine = Engine(
         str(tmp_path / "data"),
         OsFileSystem(),
