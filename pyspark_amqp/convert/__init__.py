@@ -8,12 +8,14 @@ Owns no state. Called by the Spark source and sink and by jobs; works without Sp
 
 from pyspark_amqp.convert.reading import Reader
 from pyspark_amqp.convert.schema import HEADERS_RAW, MESSAGE, VERSION, schema_of, selected
+from pyspark_amqp.convert.strict import BadMessage
 from pyspark_amqp.convert.writing import BadRow, Writer
 
 __all__ = [
     "HEADERS_RAW",
     "MESSAGE",
     "VERSION",
+    "BadMessage",
     "BadRow",
     "Reader",
     "Writer",

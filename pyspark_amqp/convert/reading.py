@@ -4,8 +4,8 @@ State: a Reader owns its schema. Called by the source's tasks, by peeking and by
 
 Invariants: a batch has exactly the reader's schema, also when it has no rows; what cannot be decoded
 becomes null (a table, a timestamp beyond the calendar) or has its octets replaced (text that is no
-UTF-8), never an error: one bad message must not stop a pipeline, and its octets stay in `body` and
-`headers_raw`. Header tables are decoded once for each different one of a batch.
+UTF-8), never an error unless the reader is strict (strict.py): one bad message must not stop a
+pipeline, and its octets stay in `body` and `headers_raw`. Header tables are decoded once for each different one of a batch.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark_amqp.convert.columns import Column, Columns, split_blocks
 from pyspark_amqp.convert.headers import Death, deaths, microseconds
 from pyspark_amqp.convert.schema import DEATHS, HEADERS, TIMESTAMP, schema_of
+from pyspark_amqp.convert.strict import ROUTE_COLUMNS, refuse_malformed
 from pyspark_amqp.convert.texts import X_DEATH, Pairs, table_texts
 from pyspark_amqp.wire.deliveries import Deliveries
 from pyspark_amqp.wire.framing import split_route
@@ -35,8 +36,8 @@ _TABLE_COLUMNS: Final = frozenset({"headers", "headers_raw", "x_death"})
 class Reader:
     """Converts messages to batches of one schema."""
 
-    def __init__(self, schema: pa.Schema | None = None) -> None:
-        """`schema` holds columns of schema.py in any order.
+    def __init__(self, schema: pa.Schema | None = None, *, is_strict: bool = False) -> None:
+        """`schema` holds columns of schema.py in any order; `is_strict`: see strict.py.
 
         Raises: ValueError for a column that messages do not have, or not of that type.
         """
@@ -50,10 +51,11 @@ class Reader:
         self._properties = names & KINDS.keys()
         if names & _TABLE_COLUMNS:
             self._properties.add("headers")
-        self._has_route = bool(names & {"exchange", "routing_key"})
+        self._has_route = bool(names & set(ROUTE_COLUMNS))
+        self._is_strict = is_strict
 
     def batches(self, deliveries: Deliveries) -> Iterator[pa.RecordBatch]:
-        """Yield the messages in batches of moderate size, none for none."""
+        """Yield the messages in batches of moderate size, none for none. Raises: BadMessage, if strict."""
         start = 0
         while start < len(deliveries):
             end = _batch_end(deliveries.bodies, start)
@@ -65,6 +67,9 @@ class Reader:
         return self._batch(deliveries, 0, len(deliveries))
 
     def _batch(self, deliveries: Deliveries, start: int, end: int) -> pa.RecordBatch:
+        if self._is_strict:
+            columns = set(self.schema.names)
+            refuse_malformed(deliveries, start, end, self._properties, columns)
         count = end - start
         made: dict[str, pa.Array] = {}
         if self._has_route:

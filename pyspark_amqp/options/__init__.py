@@ -16,6 +16,7 @@ from pyspark_amqp.options.sink import SinkOptions, read_sink_options
 from pyspark_amqp.options.source import (
     DrainOptions,
     PeekOptions,
+    Queues,
     StreamOptions,
     TaskOptions,
     read_batch_options,
@@ -27,6 +28,7 @@ __all__ = [
     "DrainOptions",
     "OptionReader",
     "PeekOptions",
+    "Queues",
     "SinkOptions",
     "StreamOptions",
     "TaskOptions",

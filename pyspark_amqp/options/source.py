@@ -9,9 +9,11 @@ query's a task still stops at TASK_BYTES, since it holds in memory what it takes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from pyspark_amqp.options.connection import Addresses, read_addresses
 from pyspark_amqp.options.reading import OptionReader
@@ -26,6 +28,16 @@ PEEK_LIMIT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Queues:
+    """Which queues: by their names, or all whose whole name matches a pattern."""
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+    management_uris: tuple[str, ...] = ()
+    """Where to ask what there is; none: at the usual port of the brokers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
     """What a task needs to take one piece of a queue."""
 
@@ -36,6 +48,7 @@ class TaskOptions:
     task_bytes: int = TASK_BYTES
     is_deduplicating: bool = True
     dedupe_retention_s: float = 0.0
+    fails_on_malformed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +56,7 @@ class StreamOptions:
     """`spark.readStream.format("amqp")`."""
 
     task: TaskOptions
-    queues: tuple[str, ...]
+    queues: Queues
     has_headers_raw: bool = False
     record_limit: int | None = None
     byte_limit: int | None = None
@@ -59,10 +72,11 @@ class PeekOptions:
     """`spark.read.format("amqp")`: looks, takes nothing."""
 
     addresses: Addresses
-    queues: tuple[str, ...]
+    queues: Queues
     has_headers_raw: bool = False
     limit: int = PEEK_LIMIT
     fails_on_missing_queue: bool = True
+    fails_on_malformed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +84,7 @@ class DrainOptions:
     """`spark.read.format("amqp").option("mode", "drain")`: takes what is ready, once for a `drainId`."""
 
     task: TaskOptions
-    queues: tuple[str, ...]
+    queues: Queues
     drain_id: str
     has_headers_raw: bool = False
     limit: int | None = None
@@ -100,7 +114,7 @@ def read_stream_options(options: Mapping[str, str]) -> StreamOptions:
         consumer_count=_consumer_count(found),
         prefetch_count=_prefetch_count(found),
         in_doubt_retention_s=found.duration("inDoubtRetention", IN_DOUBT_RETENTION_S),
-        fails_on_missing_queue=found.flag("failOnMissingQueue", default=True),
+        fails_on_missing_queue=_fails_on_missing_queue(found),
         fails_on_data_loss=found.flag("failOnDataLoss", default=True),
     )
     found.finish('readStream.format("amqp")')
@@ -126,7 +140,8 @@ def _peek(found: OptionReader) -> PeekOptions:
         queues=_queues(found),
         has_headers_raw=found.flag("includeHeadersRaw", default=False),
         limit=limit or PEEK_LIMIT,
-        fails_on_missing_queue=found.flag("failOnMissingQueue", default=True),
+        fails_on_malformed=_fails_on_malformed(found),
+        fails_on_missing_queue=_fails_on_missing_queue(found),
     )
 
 
@@ -140,7 +155,7 @@ def _drain(found: OptionReader) -> DrainOptions:
         limit=found.number("limit", None, least=1, most=COUNT_MAX),
         consumer_count=_consumer_count(found),
         prefetch_count=_prefetch_count(found),
-        fails_on_missing_queue=found.flag("failOnMissingQueue", default=True),
+        fails_on_missing_queue=_fails_on_missing_queue(found),
     )
 
 
@@ -161,14 +176,60 @@ def _task(found: OptionReader) -> TaskOptions:
         task_bytes=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
         is_deduplicating=dedupe == "messageId",
         dedupe_retention_s=retention_s,
+        fails_on_malformed=_fails_on_malformed(found),
     )
 
 
-def _queues(found: OptionReader) -> tuple[str, ...]:
-    queues = found.names("queue")
-    if not queues and not found.text("queue"):
-        found.problems.append("option 'queue' is missing: one or more names, separated by commas")
-    return queues
+def _queues(found: OptionReader) -> Queues:
+    names, pattern = found.names("queue"), found.text("queuePattern")
+    uris = found.names("managementUri")
+    if pattern is None:
+        if not names and not found.text("queue"):
+            found.problems.append(
+                "option 'queue' is missing: one or more names, separated by commas (or set "
+                "'queuePattern', a regular expression)"
+            )
+        if uris:
+            found.problems.append("option 'managementUri' needs 'queuePattern'")
+        return Queues(names=names)
+    if names:
+        found.problems.append("option 'queuePattern' excludes 'queue'")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        found.refuse("queuePattern", pattern, f"no regular expression ({error})")
+    for uri in uris:
+        if not _is_management(uri):
+            found.refuse(
+                "managementUri", uri, "no http[s]://host:port; user and password are amqp.*'s"
+            )
+    return Queues(pattern=pattern, management_uris=uris)
+
+
+def _is_management(uri: str) -> bool:
+    try:
+        parts = urlsplit(uri)
+        return (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+            and "@" not in parts.netloc
+            and not parts.query
+        )
+    except ValueError:
+        return False
+
+
+def _fails_on_missing_queue(found: OptionReader) -> bool:
+    """Whether a queue that is not there is an error; one that matched a pattern may go at any time."""
+    is_pattern = found.text("queuePattern") is not None
+    if is_pattern and "failOnMissingQueue" in found:
+        found.problems.append("option 'failOnMissingQueue' is for 'queue', not for 'queuePattern'")
+    return found.flag("failOnMissingQueue", default=not is_pattern)
+
+
+def _fails_on_malformed(found: OptionReader) -> bool:
+    return found.choice("malformed", ("keep", "fail"), "keep") == "fail"
 
 
 def _consumer_count(found: OptionReader) -> int:

@@ -3,6 +3,7 @@
 Owns no state. Called by the data source (datasource.py).
 
     patience  trying again while a broker is away
+    listing   which queues there are
     planning  which pieces the next batch has
     tasks     a piece's rows, on an executor
     stream    Spark's stream reader

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.columns import arrow_schema
 from pyspark_amqp.convert import Reader
 from pyspark_amqp.options import DrainOptions, PeekOptions
+from pyspark_amqp.source.listing import Listing
 from pyspark_amqp.source.planning import Counts, Planner
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
 from pyspark_amqp.spool import Offset, Spool
@@ -48,10 +49,13 @@ class PeekReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each queue."""
-        return [QueuePartition(queue) for queue in self._options.queues]
+        options = self._options
+        return [QueuePartition(queue) for queue in Listing(options.addresses, options.queues)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the queue's first messages, which stay where they are."""
+        if not isinstance(partition, QueuePartition):
+            return  # no queue matches: Spark has one empty partition
         options = self._options
         try:
             with connect(options.addresses) as connection:
@@ -60,7 +64,7 @@ class PeekReader(DataSourceReader):
             if error.reply_code == _NOT_FOUND and not options.fails_on_missing_queue:
                 return
             raise
-        yield from Reader(self._schema).batches(found)
+        yield from Reader(self._schema, is_strict=options.fails_on_malformed).batches(found)
 
 
 class DrainReader(DataSourceReader):
@@ -87,7 +91,7 @@ class DrainReader(DataSourceReader):
         options = self._options
         counts = Counts(
             options.task.addresses,
-            options.queues,
+            Listing(options.task.addresses, options.queues),
             retry_timeout_s=_NO_RETRY_S,
             fails_on_missing_queue=options.fails_on_missing_queue,
         )

@@ -98,7 +98,10 @@ class Planner:
 
 
 class Counts:
-    """Asks a broker how many messages are ready, on one connection that is made again when it broke."""
+    """Asks a broker how many messages are ready, on one connection that is made again when it broke.
+
+    `queues` are iterated anew each time: a Listing may find others.
+    """
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Counts:
         fails_on_missing_queue: bool = True,
     ) -> None:
         self._addresses = addresses
-        self._queues = tuple(queues)
+        self._queues = queues
         self._retry_timeout_s = retry_timeout_s
         self._fails_on_missing_queue = fails_on_missing_queue
         self._connection: Connection | None = None

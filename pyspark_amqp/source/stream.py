@@ -33,6 +33,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.columns import arrow_schema
 from pyspark_amqp.options import StreamOptions, read_stream_options
+from pyspark_amqp.source.listing import Listing
 from pyspark_amqp.source.planning import Counts, Planner
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
 from pyspark_amqp.spool import Offset, Spool, SpoolError, keep_ids
@@ -136,7 +137,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             options = self._checked()
             counts = Counts(
                 options.task.addresses,
-                options.queues,
+                Listing(options.task.addresses, options.queues),
                 retry_timeout_s=options.task.retry_timeout_s,
                 fails_on_missing_queue=options.fails_on_missing_queue,
             )

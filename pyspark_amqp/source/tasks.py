@@ -44,7 +44,7 @@ def rows_of(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the piece's rows; take them from the queue first if nobody has.
 
-    Raises: SpoolError, StaleTask, WireError.
+    Raises: SpoolError, StaleTask, WireError, BadMessage.
     """
     spool = Spool(options.spool_location)
     piece = partition.piece
@@ -63,6 +63,7 @@ def rows_of(
             size_limit=partition.size_limit,
             is_deduplicating=options.is_deduplicating,
             is_remembering=options.dedupe_retention_s > 0,
+            is_strict=options.fails_on_malformed,
         )
         name = f"{options.addresses[0].connection_name} {piece.queue} {piece.seq}-{piece.part}"
         with connect([address.named(name) for address in options.addresses]) as connection:

@@ -51,6 +51,8 @@ class TakeOptions(NamedTuple):
     is_deduplicating: bool = True
     is_remembering: bool = False
     """Compare with the ids that committed and acknowledged pieces left, too."""
+    is_strict: bool = False
+    """Fail, and take nothing, when a message's row would not say what was sent."""
 
 
 _DEFAULTS: Final = TakeOptions()
@@ -65,7 +67,7 @@ def take(
 ) -> Path:
     """Publish the piece unless it is, and return its file. Use the connection for nothing else; close it.
 
-    Raises: StaleTask, SpoolError, WireError.
+    Raises: StaleTask, SpoolError, WireError, BadMessage.
     """
     path = spool.find(piece)
     if path is not None:
@@ -76,7 +78,7 @@ def take(
         piece.count, idle_timeout_s=options.idle_timeout_s, size_limit=options.size_limit
     )
     stored = _stored_schema(schema, options)
-    batches = list(Reader(stored).batches(deliveries))
+    batches = list(Reader(stored, is_strict=options.is_strict).batches(deliveries))
     if options.is_deduplicating:
         batches = _without(batches, _known_ids(spool, piece, options))
     taken = Taken(len(deliveries), deliveries.size_bytes >= options.size_limit)

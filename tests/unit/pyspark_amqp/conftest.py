@@ -25,6 +25,15 @@ def broker_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert node.stop() == 0
 
 
+@pytest.fixture(scope="session")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """Yield a process of ours, whatever broker is under test: one whose management port is known."""
+    node = BrokerProcess(tmp_path_factory.mktemp("node") / "data")
+    node.start()
+    yield node
+    assert node.stop() == 0
+
+
 @pytest.fixture
 def connection(broker_url: str) -> Iterator[Connection]:
     """Yield an open connection."""

@@ -10,6 +10,7 @@ from pyspark_amqp.options import (
     BadOptions,
     DrainOptions,
     PeekOptions,
+    Queues,
     read_batch_options,
     read_stream_options,
 )
@@ -28,7 +29,8 @@ def test_a_stream_needs_a_queue_and_a_spool() -> None:
 
 def test_a_stream_of_defaults() -> None:
     found = read_stream_options({"queue": "a,b", "spoolLocation": "file:///spool"})
-    assert found.queues == ("a", "b")
+    assert found.queues == Queues(names=("a", "b"))
+    assert not found.task.fails_on_malformed
     assert found.task.spool_location == "/spool"
     assert (found.record_limit, found.byte_limit, found.consumer_count) == (None, None, 1)
     assert found.task.is_deduplicating
@@ -53,11 +55,13 @@ def test_a_stream_of_everything() -> None:
             "failOnMissingQueue": "false",
             "failOnDataLoss": "false",
             "includeHeadersRaw": "true",
+            "malformed": "FAIL",
         }
     )
     assert (found.record_limit, found.byte_limit) == (5000, 10 << 20)
     assert (found.consumer_count, found.prefetch_count) == (2, 100)
     task = found.task
+    assert task.fails_on_malformed
     assert (task.idle_timeout_s, task.retry_timeout_s, task.task_bytes) == (0.5, 0.0, 1 << 20)
     assert not task.is_deduplicating
     assert found.in_doubt_retention_s == 86400
@@ -101,3 +105,35 @@ def test_a_drain_needs_an_id() -> None:
 def test_looking_takes_no_spool() -> None:
     with pytest.raises(BadOptions, match="option 'spoollocation' is not known here"):
         read_batch_options({"queue": "q", **SPOOL})
+
+
+def test_queues_by_a_pattern() -> None:
+    found = read_stream_options({"queuePattern": r"orders\..*", **SPOOL})
+    assert found.queues == Queues(pattern=r"orders\..*")
+    assert not found.fails_on_missing_queue
+    uris = "http://a:15672, https://b/rabbit"
+    peeked = read_batch_options({"queuePattern": "x", "managementUri": uris})
+    assert peeked.queues.management_uris == ("http://a:15672", "https://b/rabbit")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"queue": "q", "queuePattern": "q"}, "option 'queuePattern' excludes 'queue'"),
+        ({"queuePattern": "("}, "option 'queuePattern': '(' is no regular expression"),
+        ({"queue": "q", "managementUri": "http://h"}, "option 'managementUri' needs"),
+        (
+            {"queuePattern": "q", "failOnMissingQueue": "true"},
+            "option 'failOnMissingQueue' is for 'queue'",
+        ),
+        ({"queuePattern": "q", "managementUri": "http://u:secret@h"}, "no http[s]://host:port"),
+        ({"queuePattern": "q", "managementUri": "h:15672"}, "no http[s]://host:port"),
+        ({"queuePattern": "q", "managementUri": "http://h:x"}, "no http[s]://host:port"),
+    ],
+)
+def test_patterns_that_cannot_be(options: dict[str, str], said: str) -> None:
+    with pytest.raises(BadOptions) as raised:
+        read_batch_options(options)
+    assert said in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert len(raised.value.problems) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import uuid
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,20 @@ pytest.importorskip("pyspark", reason="needs Spark: run by `make test-spark`")
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_amqp.columns import struct_of
+from pyspark_amqp.convert import BadMessage
+from pyspark_amqp.datasource import AmqpDataSource
 from pyspark_amqp.options import read_batch_options
 from pyspark_amqp.source.batch import DrainReader, PeekReader, forget
 from pyspark_amqp.wire import (
     ChannelClosed,
     Publisher,
     connect,
+    declare_queue,
     message_octets,
     purge_queue,
     queue_state,
 )
+from tests.support.broker_process import BrokerProcess
 
 
 def publish(url: str, queue: str, count: int) -> None:
@@ -104,3 +109,32 @@ def test_a_drain_is_forgotten_when_its_rows_are_safe(
     assert not forget(str(tmp_path), "d")
     assert list(tmp_path.iterdir()) == []
     assert bodies(drain_reader(broker_url, queue, tmp_path)) == []
+
+
+@pytest.mark.parametrize("mode", ["peek", "drain"])
+def test_queues_by_a_pattern(node: BrokerProcess, tmp_path: Path, mode: str) -> None:
+    start = uuid.uuid4().hex
+    with connect(node.url) as connection:
+        for name in (f"{start}.a", f"{start}.b", f"{start}.c"):
+            declare_queue(connection, name)
+    publish(node.url, f"{start}.a", 2)
+    publish(node.url, f"{start}.b", 1)
+    publish(node.url, f"{start}.c", 1)
+    place = f"http://127.0.0.1:{node.management_port}"
+    options = {"amqp.uri": node.url, "queuePattern": f"{start}.[ab]", "managementUri": place}
+    more = {"mode": "drain", "drainId": "d", "spoolLocation": str(tmp_path)}
+    source = AmqpDataSource({**options, **(more if mode == "drain" else {"mode": "peek"})})
+    assert bodies(source.reader(struct_of())) == [b"0", b"1", b"0"]
+    nothing = AmqpDataSource({**options, "queuePattern": "no such queue"})
+    assert bodies(nothing.reader(struct_of())) == []
+
+
+def test_looking_may_refuse_what_it_would_show_otherwise(broker_url: str, queue: str) -> None:
+    block = b"\x00\x08\x01\xff"  # app_id
+    with connect(broker_url) as connection:
+        publisher = Publisher(connection)
+        publisher.send([message_octets("", queue, b"x", properties=block)])
+        publisher.flush()
+    assert bodies(peek_reader(broker_url, queue, malformed="keep")) == [b"x"]
+    with pytest.raises(BadMessage, match="app_id is no UTF-8"):
+        bodies(peek_reader(broker_url, queue, malformed="fail"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from pyspark_amqp.columns import struct_of
 from pyspark_amqp.options import BadOptions
 from pyspark_amqp.source.stream import AmqpStreamReader
 from pyspark_amqp.spool import Spool, SpoolError
-from pyspark_amqp.wire import Publisher, connect, message_octets, queue_state
+from pyspark_amqp.wire import Publisher, connect, declare_queue, message_octets, queue_state
 from pyspark_amqp.wire.properties import encode
+from tests.support.broker_process import BrokerProcess
 
 OpenReader = Callable[..., AmqpStreamReader]
 COLUMNS = StructType([struct_of()[name] for name in ("message_id", "body")])
@@ -197,3 +199,24 @@ def test_wrong_options_are_told_by_the_first_call() -> None:
     for call in (reader.initialOffset, reader.getDefaultReadLimit):
         with pytest.raises(BadOptions, match="'queu' is not known here; did you mean 'queue'"):
             call()
+
+
+def test_a_stream_finds_queues_by_a_pattern(node: BrokerProcess, tmp_path: Path) -> None:
+    start = uuid.uuid4().hex
+    with connect(node.url) as connection:
+        for name in (f"{start}.1", f"{start}.2", f"{start}.dead"):
+            declare_queue(connection, name)
+            publish(node.url, name, 3)
+    options = {
+        "amqp.uri": node.url,
+        "queuePattern": rf"{start}\.\d",
+        "managementUri": f"http://127.0.0.1:{node.management_port}",
+        "spoolLocation": str(tmp_path),
+        "pollTimeoutMs": "300",
+    }
+    reader = AmqpStreamReader(options, COLUMNS)
+    first = reader.initialOffset()
+    end = reader.latestOffset(first, ReadAllAvailable())
+    assert rows(reader, first, end) == ["m0", "m1", "m2"] * 2
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    reader.stop()

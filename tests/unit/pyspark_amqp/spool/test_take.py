@@ -9,7 +9,7 @@ pa = pytest.importorskip(
     "pyarrow", reason="pyarrow is not installed: pip install 'burrowmq[spark]'"
 )
 
-from pyspark_amqp.convert import schema_of
+from pyspark_amqp.convert import BadMessage, schema_of
 from pyspark_amqp.spool import (
     Piece,
     Spool,
@@ -168,3 +168,24 @@ def test_what_a_broker_brings_back_is_left_out_while_it_is_remembered(
     publish(broker_url, queue, 5)
     found = taken(broker_url, spool, Piece("s", queue, 4, 0, 5), remembering)
     assert len(found) == 5
+
+
+def test_a_message_that_must_not_be_shown_otherwise_stays_where_it_is(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    with connect(broker_url) as connection:
+        publisher = Publisher(connection)
+        for app_id in (b"good", b"\xff"):
+            block = b"\x00\x08" + bytes((len(app_id),)) + app_id
+            publisher.send([message_octets("", queue, app_id, properties=block)])
+        publisher.flush()
+    piece = Piece("s", queue, 1, 0, 2)
+    schema = schema_of(["app_id"])
+    with connect(broker_url) as connection, pytest.raises(BadMessage, match="app_id is no UTF-8"):
+        take(spool, piece, connection, schema, QUICK._replace(is_strict=True))
+    assert spool.find(piece) is None
+    assert ready(broker_url, queue) == 2
+    with connect(broker_url) as connection:
+        path = take(spool, piece, connection, schema, QUICK)
+    (batch,) = read_batches(path, schema)
+    assert batch.column(0).to_pylist() == ["good", "\ufffd"]
