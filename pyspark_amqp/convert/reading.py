@@ -4,8 +4,9 @@ State: a Reader owns its schema. Called by the source's tasks, by peeking and by
 
 Invariants: a batch has exactly the reader's schema, also when it has no rows; what cannot be decoded
 becomes null (a table, a timestamp beyond the calendar) or has its octets replaced (text that is no
-UTF-8), never an error unless the reader is strict (strict.py): one bad message must not stop a
-pipeline, and its octets stay in `body` and `headers_raw`. Header tables are decoded once for each different one of a batch.
+UTF-8), never an error unless the reader is strict (strict.py): one bad message must not stop a pipeline,
+and its octets stay in `body` and `headers_raw`. Header tables are decoded once for each different one of
+a batch.
 """
 
 from __future__ import annotations

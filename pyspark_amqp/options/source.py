@@ -160,6 +160,7 @@ def _drain(found: OptionReader) -> DrainOptions:
 
 
 def _task(found: OptionReader) -> TaskOptions:
+    _refuse_other_places(found)
     why = "a folder that driver and executors share; messages are made durable there"
     dedupe = found.choice("dedupe", ("messageId", "none"), "messageId")
     retention_s = found.duration("dedupeRetention", 0.0)
@@ -226,6 +227,16 @@ def _fails_on_missing_queue(found: OptionReader) -> bool:
     if is_pattern and "failOnMissingQueue" in found:
         found.problems.append("option 'failOnMissingQueue' is for 'queue', not for 'queuePattern'")
     return found.flag("failOnMissingQueue", default=not is_pattern)
+
+
+def _refuse_other_places(found: OptionReader) -> None:
+    """Accept only the one place where messages are taken, and say what to do instead."""
+    place = found.choice("consumeOn", ("executors", "driver"), "executors")
+    if place == "driver":
+        found.problems.append(
+            "option 'consumeOn': messages are taken on executors only. Without a file system that driver and "
+            "executors share, run with master local[n] and a spool on that machine's disk"
+        )
 
 
 def _fails_on_malformed(found: OptionReader) -> bool:

@@ -28,6 +28,7 @@ collect_ignore = (
         "test_crash.py",
         "test_broker_crash.py",
         "test_jobs.py",
+        "test_documented.py",
         "test_notebook.py",
         "test_submit.py",
         "test_traffic.py",

@@ -137,3 +137,13 @@ def test_patterns_that_cannot_be(options: dict[str, str], said: str) -> None:
     assert said in str(raised.value)
     assert "secret" not in str(raised.value)
     assert len(raised.value.problems) == 1
+
+
+def test_messages_are_taken_on_executors_only() -> None:
+    read_stream_options({"queue": "q", **SPOOL, "consumeOn": "executors"})
+    with pytest.raises(BadOptions, match=r"taken on executors only.*master local\[n\]"):
+        read_stream_options({"queue": "q", **SPOOL, "consumeOn": "driver"})
+    with pytest.raises(BadOptions, match="'cluster' is none of executors, driver"):
+        read_batch_options(
+            {"queue": "q", "mode": "drain", "drainId": "d", **SPOOL, "consumeOn": "cluster"}
+        )
