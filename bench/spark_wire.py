@@ -66,12 +66,12 @@ def publish(url: str, messages: list[bytes]) -> None:
         publisher.flush()
 
 
-def consume(url: str, count: int) -> list[Deliveries]:
+def consume(url: str, count: int, queue: str = QUEUE) -> list[Deliveries]:
     pieces = []
     while count:
         with connect(url) as connection:
             size = min(count, PIECE)
-            consumer = Consumer(connection, QUEUE, size)
+            consumer = Consumer(connection, queue, size)
             found = consumer.read(size, idle_timeout_s=10)
             consumer.settle(found)
         pieces.append(found)
