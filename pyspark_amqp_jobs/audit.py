@@ -17,6 +17,7 @@ from pyspark_amqp_jobs.session import Progress, stage_text
 from pyspark_amqp_jobs.table import size_text, text_table
 
 FILE_COLUMNS = (
+    "queue",
     "file",
     "size",
     "records",
@@ -26,14 +27,16 @@ FILE_COLUMNS = (
     "damaged bytes",
 )
 QUEUE_COLUMNS = ("vhost", "queue", "messages", "bytes", "in shared store", "on disk")
+SHARED = "(shared store)"
 _CHART_FILES = 400
 _PLACE = ["store", "home", "segment", "slot"]
 OK, DAMAGED = 0, 1
 
 
 class FileRow(NamedTuple):
-    """One store file."""
+    """One store file, and whose it is."""
 
+    owner: str
     file: str
     size: int
     records: int
@@ -113,7 +116,7 @@ def audit(spark: Any, store: str) -> Audit:
         sql.sum(sql.when(is_live, sql.col("size")).otherwise(0)).alias("live_bytes"),
         sql.sum(sql.when(is_live, 0).otherwise(sql.col("size"))).alias("garbage_bytes"),
     )
-    sizes = records.groupBy("file").agg(
+    sizes = records.groupBy("vhost", "queue", "file").agg(
         sql.sum("size").alias("size"),
         sql.sum(sql.when(sql.col("state") == "damaged", sql.col("size")).otherwise(0)).alias(
             "damaged"
@@ -122,7 +125,10 @@ def audit(spark: Any, store: str) -> Audit:
     files = (
         sizes.join(live, ["file"], "left")
         .na.fill(0)
-        .select("file", "size", "records", "live_records", "live_bytes", "garbage_bytes", "damaged")
+        .select(
+            *("vhost", "queue", "file", "size"),
+            *("records", "live_records", "live_bytes", "garbage_bytes", "damaged"),
+        )
     )
     located = entries.join(good.where("counts").select(*_PLACE, "size"), _PLACE, "left")
     queues = located.groupBy("vhost", "queue").agg(
@@ -134,7 +140,10 @@ def audit(spark: Any, store: str) -> Audit:
     )
     rows = queues.orderBy("vhost", "queue").collect()
     return Audit(
-        sorted((FileRow(*row) for row in files.collect()), key=file_order),
+        sorted(
+            (FileRow(owner_text(row[0], row[1]), *row[2:]) for row in files.collect()),
+            key=file_order,
+        ),
         [QueueRow(*row[:6]) for row in rows],
         sum(row.unreadable for row in rows),
     )
@@ -169,11 +178,17 @@ def _at_home(records: Any) -> Any:
     return own.unionByName(counted.select(*own.columns))
 
 
-def file_order(row: FileRow) -> tuple[str, int, str]:
-    """Sort files by folder, then by their numbers."""
+def owner_text(vhost: str, queue: str | None) -> str:
+    """Return whose a file is: a queue's, with its vhost unless that is "/", or the shared store's."""
+    name = SHARED if queue is None else queue
+    return name if vhost == "/" else f"{name} ({vhost})"
+
+
+def file_order(row: FileRow) -> tuple[str, str, int, str]:
+    """Sort files by owner, then by folder and their numbers."""
     folder, _, name = row.file.rpartition("/")
     number = name.partition(".")[0]
-    return folder, int(number) if number.isdecimal() else 0, name
+    return row.owner, folder, int(number) if number.isdecimal() else 0, name
 
 
 def text(found: Audit, *, is_short: bool = False) -> str:
@@ -193,6 +208,13 @@ def text(found: Audit, *, is_short: bool = False) -> str:
     return "\n".join(parts)
 
 
+def short_path(path: str) -> str:
+    """Return a file's name and the beginning of its folder's: whole ones leave no room for the figures."""
+    folder, _, name = path.rpartition("/")
+    last = folder.rpartition("/")[2]
+    return f"{last[:8]}…/{name}" if len(last) > 8 else f"{last}/{name}"
+
+
 def html(found: Audit, where: str) -> str:
     """Return the report as a page."""
     size = sum(row.size for row in found.files)
@@ -205,8 +227,9 @@ def html(found: Audit, where: str) -> str:
                 "store files": len(found.files),
                 "on disk": size_text(size),
                 "live": f"{100 * live / size:.1f} %" if size else "0 %",
+                "garbage": size_text(sum(row.garbage_bytes for row in found.files)),
                 "damaged": size_text(sum(row.damaged_bytes for row in found.files)),
-                "unreadable messages": found.unreadable,
+                "unreadable": found.unreadable,
             }
         )
     ]
@@ -214,7 +237,7 @@ def html(found: Audit, where: str) -> str:
     if shown:
         other = [row.size - row.live_bytes - row.garbage_bytes - row.damaged_bytes for row in shown]
         bars = page.Bars(
-            [row.file.rpartition("/")[2] for row in shown],
+            [f"{row.owner} {row.file.rpartition('/')[2]}" for row in shown],
             {
                 "live": [row.live_bytes for row in shown],
                 "garbage": [row.garbage_bytes for row in shown],
@@ -223,10 +246,12 @@ def html(found: Audit, where: str) -> str:
             },
             unit="B",
             colours=(page.PALETTE[2], page.PALETTE[1], "#b8c2cc", "#c0392b"),
+            groups=[row.owner for row in shown],
         )
         more = f" (the first {_CHART_FILES})" if len(found.files) > _CHART_FILES else ""
         parts.append(page.chart(f"Store files{more}", bars))
     parts.append(page.table("Queues", QUEUE_COLUMNS, found.queues))
     bad = [bool(row.damaged_bytes) for row in found.files]
-    parts.append(page.table("Files", FILE_COLUMNS, found.files, bad))
+    rows = [row._replace(file=short_path(row.file)) for row in found.files]
+    parts.append(page.table("Files", FILE_COLUMNS, rows, bad))
     return page.page("Store audit", f"{where}; every record checked against its CRC-32", parts)

@@ -125,12 +125,16 @@ def html(rows: Sequence[Row], where: str) -> str:
         )
     ]
     if hours:
+        parts.append(
+            page.chart("By queue and reason", page.Bars(queues, by_queue, colours=colours))
+        )
+    if len(hours) > 1:  # one bar would say nothing that the others do not
         labels = [hour.strftime("%m-%d %H:00") for hour in hours]
-        parts += [
-            page.chart("By hour and reason", page.Bars(labels, by_hour, colours=colours)),
-            page.chart("By queue and reason", page.Bars(queues, by_queue, colours=colours)),
-        ]
+        parts.append(page.chart("By hour and reason", page.Bars(labels, by_hour, colours=colours)))
     parts.append(page.table("All", COLUMNS, [_cells(row) for row in rows]))
+    span = hour_text(hours[0]) if hours else ""
+    span += f" to {hour_text(hours[-1])}" if len(hours) > 1 else ""
+    when = f"hours are UTC: {span}" if span else "none has died"
     return page.page(
-        "Dead letters", f"{where}; hours are UTC; the last death of each message counts", parts
+        "Dead letters", f"{where}; the last death of each message counts; {when}", parts
     )

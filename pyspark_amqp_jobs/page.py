@@ -17,6 +17,8 @@ PALETTE: Final = ("#2f6f9f", "#d9822b", "#5c8a3a", "#a23b5a", "#7a5ea8", "#8a7a5
 _WIDTH, _LEFT, _RIGHT, _TOP, _PLOT = 920, 64, 12, 14, 230
 _BOTTOM, _BOTTOM_SLANTED = 26, 62
 _LABELS_MAX: Final = 16
+_LABEL_ROOM: Final = 52
+_CHARACTER: Final = 7
 _NUMBER, _BAD = ' class="n"', ' class="bad"'
 
 _STYLE: Final = """
@@ -25,18 +27,19 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #f4f6f8
 main { max-width: 960px; margin: 0 auto; padding: 28px 20px 48px }
 h1 { font-size: 24px; margin: 0 0 2px } h2 { font-size: 17px; margin: 30px 0 8px }
 .note { color: #5b6b7b; margin: 0 0 18px }
-.figures { display: flex; flex-wrap: wrap; gap: 12px }
-.figure { background: #fff; border: 1px solid #dde3e9; border-radius: 8px; padding: 10px 16px; min-width: 120px }
-.figure b { display: block; font-size: 22px; font-variant-numeric: tabular-nums }
+.figures { display: flex; flex-wrap: wrap; gap: 8px }
+.figure { background: #fff; border: 1px solid #dde3e9; border-radius: 8px; padding: 9px 13px; flex: 1 1 auto }
+.figure b { display: block; font-size: 19px; white-space: nowrap; font-variant-numeric: tabular-nums }
 .figure span { color: #5b6b7b; font-size: 13px }
 .card { background: #fff; border: 1px solid #dde3e9; border-radius: 8px; padding: 12px; overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th { text-align: left; color: #5b6b7b; font-weight: 600; border-bottom: 2px solid #dde3e9 }
-th, td { padding: 5px 10px; white-space: nowrap } td { border-bottom: 1px solid #eef1f4 }
+th, td { padding: 5px 8px; white-space: nowrap } td { border-bottom: 1px solid #eef1f4 }
 td.n, th.n { text-align: right } tr.bad td { background: #fdecea }
 .legend { display: flex; flex-wrap: wrap; gap: 16px; margin: 4px 6px 0; font-size: 13px }
 .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin-right: 6px }
 svg text { font: 12px system-ui, sans-serif; fill: #5b6b7b }
+svg text.sum { fill: #1d2733 }
 """
 
 
@@ -48,6 +51,8 @@ class Bars:
     series: Mapping[str, Sequence[int]]
     unit: str = ""
     colours: Sequence[str] = PALETTE
+    groups: Sequence[str] = ()
+    """What each bar belongs to: the axis then names the groups where they begin, and not the bars."""
 
     @property
     def totals(self) -> list[int]:
@@ -119,7 +124,8 @@ def chart(heading: str, bars: Bars) -> str:
 
 def _svg(bars: Bars, colours: Sequence[str]) -> str:
     top = nice(max(bars.totals, default=0))
-    is_slanted = len(bars.labels) > 6
+    names = _axis_names(bars)
+    is_slanted = len(names) > 6
     height = _TOP + _PLOT + (_BOTTOM_SLANTED if is_slanted else _BOTTOM)
     parts = [f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" role="img">']
     for step in range(5):
@@ -131,7 +137,6 @@ def _svg(bars: Bars, colours: Sequence[str]) -> str:
         )
     room = (_WIDTH - _LEFT - _RIGHT) / max(1, len(bars.labels))
     width = min(room * 0.78, 90) if room > 3 else room
-    every = -(-len(bars.labels) // _LABELS_MAX)
     for at, label in enumerate(bars.labels):
         x = _LEFT + room * at + (room - width) / 2
         y = float(_TOP + _PLOT)
@@ -145,15 +150,41 @@ def _svg(bars: Bars, colours: Sequence[str]) -> str:
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{size:.1f}" fill="{colour}">'
                 f"<title>{title}</title></rect>"
             )
-        if at % every == 0:
-            parts.append(_label(label, x + width / 2, is_slanted=is_slanted))
+        if len(bars.labels) <= _LABELS_MAX and not bars.unit:
+            parts.append(
+                f'<text class="sum" x="{x + width / 2:.1f}" y="{y - 4:.1f}" '
+                f'text-anchor="middle">{bars.totals[at]:,}</text>'
+            )
+        if at in names:
+            parts.append(_label(names[at], x + width / 2, is_slanted=is_slanted))
     return "".join([*parts, "</svg>"])
+
+
+def _axis_names(bars: Bars) -> dict[int, str]:
+    """Return what the axis says, by the bar that it stands below: as much as there is room for."""
+    if not bars.groups:
+        every = -(-len(bars.labels) // _LABELS_MAX) or 1
+        return dict(list(enumerate(bars.labels))[::every])
+    room = (_WIDTH - _LEFT - _RIGHT) / len(bars.groups)
+    starts = [at for at, name in enumerate(bars.groups) if not at or name != bars.groups[at - 1]]
+    found: dict[int, str] = {}
+    ends = [*starts[1:], len(bars.groups)]
+    last = -_LABEL_ROOM
+    for start, end in zip(starts, ends, strict=True):
+        middle = (start + end - 1) // 2
+        if (middle - last) * room >= _LABEL_ROOM or not found:
+            found[middle] = bars.groups[start]
+            last = middle
+    return found
 
 
 def _label(text: str, x: float, *, is_slanted: bool) -> str:
     y = _TOP + _PLOT + 16
     if not is_slanted:
-        return f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{escape(text[:40])}</text>'
+        shown_text = text[:40]
+        half = len(shown_text) * _CHARACTER / 2
+        x = min(max(x, half), _WIDTH - half)
+        return f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{escape(shown_text)}</text>'
     turn = f'transform="rotate(-35 {x:.1f} {y})"'
     return f'<text x="{x:.1f}" y="{y}" text-anchor="end" {turn}>{escape(text[:14])}</text>'
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from pyspark_amqp_jobs.audit import Audit, FileRow, QueueRow, file_order, html, text
+from pyspark_amqp_jobs.audit import (
+    Audit,
+    FileRow,
+    QueueRow,
+    file_order,
+    html,
+    owner_text,
+    short_path,
+    text,
+)
 
 FOUND = Audit(
     [
-        FileRow("v/msg/2.g0.seg", 1000, 10, 5, 400, 500, 0),
-        FileRow("v/msg/10.g0.seg", 1000, 10, 9, 800, 100, 36),
+        FileRow("(shared store)", "v/msg/2.g0.seg", 1000, 10, 5, 400, 500, 0),
+        FileRow("(shared store)", "v/msg/10.g0.seg", 1000, 10, 9, 800, 100, 36),
     ],
     [QueueRow("/", "q", 14, 9000, 14, 1200)],
     1,
@@ -30,6 +39,17 @@ def test_files_are_sorted_by_number() -> None:
     assert sorted([second, first], key=file_order) == [first, second]
 
 
+def test_a_file_says_whose_it_is() -> None:
+    assert owner_text("/", "orders") == "orders"
+    assert owner_text("v", "orders") == "orders (v)"
+    assert owner_text("v", None) == "(shared store) (v)"
+
+
+def test_the_page_shows_short_paths() -> None:
+    assert short_path("vhosts/8a5e/queues/75006f930b426ee270d600eb/3.qs") == "75006f93…/3.qs"
+    assert short_path("v/msg/3.g0.seg") == "msg/3.g0.seg"
+
+
 def test_soundness() -> None:
     assert not FOUND.is_sound
     assert not FOUND._replace(unreadable=0).is_sound
@@ -40,5 +60,5 @@ def test_page() -> None:
     made = html(FOUND, "/data")
     assert "<b>60.0 %</b><span>live</span>" in made
     assert made.count('<tr class="bad">') == 1
-    assert "2.g0.seg: headers and seals 100 B" in made
+    assert "(shared store) 2.g0.seg: headers and seals 100 B" in made
     assert "Store files" not in html(Audit([], [], 0), "/data")

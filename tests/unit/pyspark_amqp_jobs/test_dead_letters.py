@@ -30,4 +30,8 @@ def test_page() -> None:
     assert "b&lt;" in made
     assert "b<" not in made.replace("<b>", "").replace("<br", "").replace("<body", "")
     assert "01-02 04:00: rejected 5" in made
+    assert "hours are UTC: 2026-01-02 03:00 to 2026-01-02 04:00" in made
     assert "By hour" not in html([], "dlq")
+    one_hour = html(ROWS[:2], "dlq")
+    assert "By queue and reason" in one_hour
+    assert "By hour" not in one_hour

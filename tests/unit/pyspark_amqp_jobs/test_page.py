@@ -54,6 +54,25 @@ def test_many_labels_are_thinned_out() -> None:
     assert svg.count("rotate(") == 16
 
 
+def test_an_axis_names_groups_where_there_is_room() -> None:
+    groups = ["big"] * 60 + ["a", "b"]
+    svg = chart("C", Bars([f"l{at}" for at in range(62)], {"x": [1] * 62}, "B", groups=groups))
+    assert svg.count(">big</text>") == 1
+    assert [svg.count(f">{name}</text>") for name in "ab"] == [1, 0]
+
+
+def test_a_long_name_at_an_edge_is_not_cut_off() -> None:
+    groups = ["a" * 30] + ["b"] * 40
+    svg = chart("C", Bars([f"l{at}" for at in range(41)], {"x": [1] * 41}, groups=groups))
+    assert f'<text x="105.0" y="260" text-anchor="middle">{"a" * 30}</text>' in svg
+
+
+def test_few_bars_say_how_high_they_are() -> None:
+    svg = chart("C", Bars(["one", "two"], {"x": [4, 1000], "y": [4, 8]}))
+    assert 'class="sum"' in svg
+    assert ">1,008</text>" in svg
+
+
 def test_axes_end_at_round_numbers() -> None:
     assert [nice(value) for value in (0, 4, 5, 33, 100, 9_000_001)] == [
         4,
