@@ -13,6 +13,7 @@ Values: octets of strings and tables, int of octets and timestamps; None where t
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -77,7 +78,11 @@ def _step_at_one(
     """Take a property that begins at the same position in all blocks; return where the next begins."""
     size = _FIXED_SIZES.get(kind)
     if size is not None:
-        return _numbers(blocks, [at] * len(blocks), size) if is_wanted else None, at + size
+        if not is_wanted:
+            return None, at + size
+        if size == 1:
+            return [block[at] for block in blocks], at + 1
+        return _stamps([block[at : at + 8] for block in blocks]), at + 8
     if kind == p.SHORTSTR:
         sizes = [block[at] for block in blocks]
         start = at + 1
@@ -114,7 +119,15 @@ def _step_at_many(
 def _numbers(blocks: Sequence[bytes], at: list[int], size: int) -> Column:
     if size == 1:
         return [block[a] for block, a in zip(blocks, at, strict=True)]
-    return [int.from_bytes(block[a : a + 8], "big") for block, a in zip(blocks, at, strict=True)]
+    return _stamps([block[a : a + 8] for block, a in zip(blocks, at, strict=True)])
+
+
+def _stamps(octets: list[bytes]) -> Column:
+    """Return eight octets of each row as numbers; raises IndexError when a row has fewer."""
+    joined = b"".join(octets)
+    if len(joined) != 8 * len(octets):
+        raise IndexError("a timestamp cut short")
+    return list(struct.unpack(f">{len(octets)}Q", joined))
 
 
 def _split_singly(blocks: Sequence[bytes], wanted: Collection[str]) -> Columns:

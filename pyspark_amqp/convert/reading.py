@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_amqp.convert.columns import Column, Columns, split_blocks
-from pyspark_amqp.convert.headers import Death, deaths, microseconds
+from pyspark_amqp.convert.headers import YEAR_10000_S, Death, deaths
 from pyspark_amqp.convert.schema import DEATHS, HEADERS, TIMESTAMP, schema_of
 from pyspark_amqp.convert.strict import ROUTE_COLUMNS, refuse_malformed
 from pyspark_amqp.convert.texts import X_DEATH, Pairs, table_texts
@@ -106,9 +107,24 @@ def _property(name: str, raw: Columns, kind: pa.DataType, count: int) -> pa.Arra
     if values is None:
         return pa.nulls(count, kind)
     if kind == TIMESTAMP:
-        stamps = [None if value is None else microseconds(value) for value in values]
-        return pa.array(stamps, pa.int64()).cast(TIMESTAMP)
-    return pa.array(values, kind) if kind == pa.int32() else _strings(values)
+        return _timestamps(values)
+    return _octets(values) if kind == pa.int32() else _strings(values)
+
+
+def _timestamps(values: Column) -> pa.Array:
+    """Return seconds as timestamps; what no calendar has is null (headers.py says the same of x-death)."""
+    seconds = pa.array(values, pa.uint64())
+    has_calendar = pc.less(seconds, pa.scalar(YEAR_10000_S, pa.uint64()))
+    kept = pc.if_else(has_calendar, seconds, pa.scalar(None, pa.uint64()))
+    return pc.multiply(kept.cast(pa.int64()), 1_000_000).cast(TIMESTAMP)
+
+
+def _octets(values: Column) -> pa.Array:
+    try:
+        buffer = pa.py_buffer(bytes(values))
+    except TypeError:  # there are nulls in it
+        return pa.array(values, pa.int32())
+    return pa.Array.from_buffers(pa.uint8(), len(values), [None, buffer]).cast(pa.int32())
 
 
 def _strings(values: Column) -> pa.Array:
