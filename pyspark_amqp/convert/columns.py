@@ -69,7 +69,18 @@ def _split_group(blocks: Sequence[bytes], word: bytes, wanted: Collection[str]) 
             column, position = _step_at_many(blocks, position, kind, name in wanted)
         if column is not None:
             found[name] = column
+    _refuse_cut_short(blocks, position)
     return found
+
+
+def _refuse_cut_short(blocks: Sequence[bytes], ends: int | list[int]) -> None:
+    """Raise IndexError when a block ends before the last property that was taken from it does."""
+    if isinstance(ends, int):
+        is_short = min(map(len, blocks)) < ends
+    else:
+        is_short = any(map(int.__lt__, map(len, blocks), ends))
+    if is_short:
+        raise IndexError("a property block cut short")
 
 
 def _step_at_one(

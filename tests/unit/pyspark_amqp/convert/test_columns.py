@@ -49,9 +49,20 @@ def test_blocks_with_all_properties(rows: list[dict]) -> None:
         assert column == [one(block, name) for block in blocks]
 
 
-@pytest.mark.parametrize("bad", [b"", b"\x80", b"\x80\x00"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(b"", b"\x80", b"\x80\x00", b"\x80\x00\x05ab"),
+        *(b"\x80\x80\x01a\x04mm", b"\x20\x00\x00\x00\x00\x09x", b"\x00\x40\x00\x00\x00"),
+    ],
+)
 def test_a_malformed_block_empties_its_own_row_only(bad: bytes) -> None:
-    good = p.encode({"content_type": "text", "message_id": "m"})
-    found = split_blocks([good, bad, good], {"content_type", "message_id"})
+    good = p.encode({"content_type": "text", "message_id": "m", "headers": {}, "timestamp": 7})
+    found = split_blocks([good, bad, good], {"content_type", "message_id", "headers", "timestamp"})
     assert found["message_id"] == [b"m", None, b"m"]
     assert found["content_type"] == [b"text", None, b"text"]
+    assert found["headers"] == [b"\0\0\0\0", None, b"\0\0\0\0"]
+    assert found["timestamp"] == [7, None, 7]
+    assert {v for column in split_blocks([bad] * 3, set(p.NAMES)).values() for v in column} <= {
+        None
+    }
