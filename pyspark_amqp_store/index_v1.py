@@ -3,8 +3,9 @@
 State: a `Journals` is what one look at a queue's journals found. Mirrors docs/formats/index_v1.md; written anew here
 because nothing of the server is imported. Called by files and records.
 
-A live node moves messages from a journal to the segment files and then unlinks the journal. So the journals are read
-first and the segment file after them: whatever moves meanwhile is seen at least once.
+A large run is in the segment file at once. A live node moves other messages from a journal to the segment files and
+then unlinks the journal. So the journals are read first and the segment file after them: whatever moves meanwhile is
+seen at least once.
 
 Invariants: a block counts only for the generation of the segment that it names; a block whose head fails its check is
 passed over, and costs nothing behind it.
@@ -106,10 +107,14 @@ class Journals:
             if block.kind == ACKS:
                 said.acked |= _acked_by(data, block)
             elif block.kind == MESSAGES:
-                columns = _entries_in(data, block, self._seed)
-                if not self._is_complete and block.end > len(data):
-                    columns = _without_cut_off(columns, len(data))
-                said.runs.append((number, block.first, columns))
+                said.runs.append((number, block.first, self._entries(data, block)))
+
+    def _entries(self, data: bytes, block: Block) -> Columns:
+        """Return a block's entries; without those whose bodies somebody may still be writing."""
+        columns = f.unpack_entries(memoryview(data)[block.table_at : block.body_at], self._seed)
+        if self._is_complete or block.end <= len(data):
+            return columns
+        return _without_cut_off(columns, len(data))
 
     def segments(self) -> list[int]:
         """Return the numbers of the segments that they name."""
@@ -140,7 +145,7 @@ class Journals:
             if block.kind == ACKS:
                 places.acked |= _acked_by(data, block)
             elif block.kind == MESSAGES:
-                places.put(block.first, _entries_in(data, block, self._seed), 0)
+                places.put(block.first, self._entries(data, block), 0)
         said = generations.get(generation, _Said())
         for journal, first, columns in said.runs:
             places.put(first, columns, journal)
@@ -209,10 +214,6 @@ def journal_path(directory: str, number: int) -> str:
 def segment_path(directory: str, number: int) -> str:
     """Return the path of a segment's file."""
     return f"{directory}/{number}.idx"
-
-
-def _entries_in(data: bytes, block: Block, seed: int) -> Columns:
-    return f.unpack_entries(memoryview(data)[block.table_at : block.body_at], seed)
 
 
 def _acked_by(data: bytes, block: Block) -> int:

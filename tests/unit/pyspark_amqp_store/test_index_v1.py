@@ -28,8 +28,9 @@ def store_of(path: Path, count: int) -> tuple[StoreOnDisk, list[bytes]]:
     disk.publish("q", [message(body) for body in sent[: count // 2]])
     for _ in range(4):
         disk.upkeep()
-    disk.publish("q", [message(body) for body in sent[count // 2 :]])
-    disk.commit()
+    for start in range(count // 2, count, 10):  # a large run goes past the journal
+        disk.publish("q", [message(body) for body in sent[start : min(start + 10, count)]])
+        disk.commit()
     return disk, sent
 
 
@@ -41,6 +42,7 @@ def suffixes(path: Path) -> set[str]:
 def test_journal_and_segment_files(tmp_path: Path) -> None:
     disk, sent = store_of(tmp_path, 300)
     assert suffixes(tmp_path) == {".idx", ".jif"}
+    assert next(tmp_path.rglob("*.jif")).stat().st_size > 10_000
     expected = [("q", seq, body) for seq, body in enumerate(sent)]
     assert rows(tmp_path, ["queue", "seq", "body"]) == expected
     assert rows(tmp_path, ["queue", "seq", "body"], part_bytes=1) == expected
@@ -154,6 +156,22 @@ def test_the_end_of_a_journal_that_is_being_written_is_left_out_and_missed_in_a_
     (path,) = tmp_path.rglob("*.jif")
     path.write_bytes(path.read_bytes()[:-10])
     assert rows(tmp_path, ["body"]) == [(b"x",)]
+    (tmp_path / "BACKUP.json").write_text("{}")
+    with pytest.raises(StoreLoss):
+        rows(tmp_path, ["body"])
+
+
+def test_the_end_of_a_large_run_that_is_being_written_is_left_out_and_missed_in_a_backup(
+    tmp_path: Path,
+) -> None:
+    disk = StoreOnDisk(tmp_path)
+    disk.log("q", version=1)
+    disk.publish("q", [message(b"x" * 3000) for _ in range(10)])
+    disk.commit()
+    assert len(rows(tmp_path, ["body"])) == 10
+    (path,) = tmp_path.rglob("*.idx")
+    path.write_bytes(path.read_bytes()[:-4000])
+    assert len(rows(tmp_path, ["body"])) == 8
     (tmp_path / "BACKUP.json").write_text("{}")
     with pytest.raises(StoreLoss):
         rows(tmp_path, ["body"])
