@@ -74,7 +74,8 @@ def read_journals(
                 columns = queue_blocks.entries_in(data, block, index.seed)
                 _take_run(said, data, block.segment, Run(block.first, columns, path), index.seed)
     journal = queue.files_v1().journal
-    journal.next_number = highest + 1
+    # What is written next counts as not durable, whatever acks say of journals that no message names any more.
+    journal.next_number = max(highest + 1, journals.durable)
     journal.durable = journals.durable
     return journals
 

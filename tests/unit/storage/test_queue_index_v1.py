@@ -172,6 +172,24 @@ def test_a_torn_large_run_costs_what_is_torn_also_at_the_second_start() -> None:
         store.settle()
 
 
+def test_a_torn_large_run_is_found_when_only_acks_name_the_last_journal() -> None:
+    """The segments with the messages of the later journals are gone; an ack that says how far they went is left."""
+    store = Store(options=DIRECT)
+    store.publish(10)
+    file = store.filesystem.open(f"{store.disk.directory}/0.idx")
+    file.pwrite(queue_blocks.pack_acks(0, 0, 0b1, 9, store.disk.index.seed), file.size())
+    store.crash()
+    store.publish(10)
+    file = store.filesystem.open(f"{store.disk.directory}/1.idx")
+    file.truncate(file.size() - 10)
+    for _ in range(2):
+        store.crash()
+        assert store.log.recovered is not None
+        assert store.log.recovered.count == 18
+        assert store.seqs() == [*range(1, 10), *range(64, 73)]
+        store.settle()
+
+
 def test_after_many_large_runs_an_empty_journal_says_that_they_are_durable() -> None:
     store = Store(options=DIRECT)
     for _ in range(40):
