@@ -26,7 +26,7 @@ def _inside(broker: Broker, name: str) -> Peer:
 def _topics(broker: Broker, exchange: str, write: str, read: str, vhost: str = "%2F") -> Record:
     body = {"exchange": exchange, "write": write, "read": read}
     made = broker.http("PUT", f"topic-permissions/{vhost}/fenced", body)
-    time.sleep(0.05)
+    time.sleep(0.05)  # RabbitMQ's channels hear of it later than HTTP is answered
     return made
 
 
@@ -89,7 +89,7 @@ def permissions_that_are_cleared_allow_all(broker: Broker) -> Record:
     peer.publish("amq.topic", "b", b"1")
     refused = peer.sync()
     cleared = broker.http("DELETE", "topic-permissions/%2F/fenced")
-    time.sleep(0.05)
+    time.sleep(0.05)  # RabbitMQ's channels hear of it later than HTTP is answered
     later = broker.peer(user="fenced", password="fenced")
     later.publish("amq.topic", "b", b"1")
     return [refused, cleared, later.sync()]
@@ -165,7 +165,7 @@ def a_limit_of_connections_lets_the_next_in_when_one_ends(broker: Broker) -> Rec
     first = broker.link(vhost="conns")
     second = broker.link(vhost="conns").refusal
     first.close()
-    time.sleep(0.2)
+    time.sleep(0.2)  # RabbitMQ counts what was closed a moment later
     return [first.refusal, second, broker.link(vhost="conns").refusal]
 
 
@@ -204,7 +204,7 @@ def a_channel_that_is_closed_makes_room(broker: Broker) -> Record:
     peer = broker.peer(user="fenced", password="fenced")
     second = peer.beside(2)
     closed = second.close_channel()
-    time.sleep(0.2)
+    time.sleep(0.2)  # RabbitMQ counts what was closed a moment later
     return [second.opened, closed, peer.beside(3).opened]
 
 
