@@ -20,6 +20,9 @@ LINTED := $(PACKAGES) $(wildcard bench tests scripts) setup.py
 
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --no-input
 PYTEST := $(PY) -m pytest -q
+# What pip does for an installed package: without it a first start, or every start where PYTHONDONTWRITEBYTECODE is
+# set, translates 200 modules again (0.2 s and 6 MB).
+BYTECODE = $(PY) -m compileall -q $(PACKAGES)
 ARGS ?=
 SEED ?= 0
 IMAGE ?= burrowmq
@@ -42,6 +45,7 @@ $(RUN_STAMP): $(PY) requirements.lock pyproject.toml setup.py $(PYX)
 	  if $(PIP) install --no-deps --no-build-isolation --editable . >$$log 2>&1; \
 	  then rm -f $$log; else cat $$log; rm -f $$log; exit 1; fi
 	@$(PY) -m scripts.which_codec
+	@$(BYTECODE)
 	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP) requirements-dev.lock
@@ -66,6 +70,7 @@ setup-spark: $(SPARK_STAMP) ## make .venv/spark: pyspark, pyarrow and what their
 build: $(RUN_STAMP) ## compile the optional modules in place again
 	$(PY) setup.py --quiet build_ext --inplace --force
 	@$(PY) -m scripts.which_codec
+	@$(BYTECODE)
 
 .PHONY: lock
 lock: $(DEV_STAMP) ## resolve the dependencies again and rewrite both lock files
