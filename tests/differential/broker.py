@@ -87,24 +87,29 @@ class Broker:
         password: str = "guest",
     ) -> tuple[int, Any]:
         """Return status and decoded body of one request below /api."""
-        client = http.client.HTTPConnection("127.0.0.1", self.place.http_port, timeout=30)
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
-        data = body if isinstance(body, str | None) else json.dumps(body)
+        status, _, text = self.raw_http(
+            verb,
+            f"/api/{path}",
+            {"Authorization": f"Basic {token}", "Content-Type": "application/json"},
+            body if isinstance(body, str | None) else json.dumps(body),
+        )
         try:
-            client.request(
-                verb,
-                f"/api/{path}",
-                data,
-                {"Authorization": f"Basic {token}", "Content-Type": "application/json"},
-            )
+            return status, json.loads(text) if text else None
+        except json.JSONDecodeError:
+            return status, text
+
+    def raw_http(
+        self, verb: str, path: str, headers: Mapping[str, str], data: str | None = None
+    ) -> tuple[int, Mapping[str, str], str]:
+        """Return status, headers and body of one request as it is."""
+        client = http.client.HTTPConnection("127.0.0.1", self.place.http_port, timeout=30)
+        try:
+            client.request(verb, path, data, dict(headers))
             answer = client.getresponse()
-            text = answer.read().decode("utf-8", "replace")
+            return answer.status, answer.headers, answer.read().decode("utf-8", "replace")
         finally:
             client.close()
-        try:
-            return answer.status, json.loads(text) if text else None
-        except json.JSONDecodeError:
-            return answer.status, text
 
     def fields(self, path: str, *names: str) -> dict[str, Any]:
         """Return some fields of an object; a field that is not there is "absent"."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,8 @@ def places(
 def places_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Place]]:
     """Yield two more nodes, with small limits, for scenarios that change the whole node."""
     with (
+        # A node dies with the thread that started it, and the runner's threads end before the nodes are stopped.
+        ThreadPoolExecutor(1) as starter,
         _rabbit(tmp_path_factory.mktemp("rabbit-apart"), SMALL_LIMITS) as theirs,
         _ours(tmp_path_factory.mktemp("ours-apart") / "data", SMALL_LIMITS) as ours,
     ):
@@ -93,7 +96,7 @@ def places_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pla
 
         def restart_ours() -> None:
             assert ours.stop() == 0
-            ours.start()
+            starter.submit(ours.start).result()
 
         tick_fast()
         there, here = _places(theirs, ours)
@@ -107,8 +110,10 @@ def _rabbit(directory: Path, settings: Mapping[str, str] = {}) -> Iterator[Rabbi
     lines = [*STATISTICS, *(f"{key} = {value}" for key, value in settings.items())]
     node = RabbitNode(directory, free_node_port(), management_port=free_port(), config_lines=lines)
     node.start()
-    yield node
-    node.stop()
+    try:
+        yield node
+    finally:
+        node.stop()
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@
 State: one directory (configuration, mnesia, logs, Erlang cookie) and the processes of one node with
 an epmd of its own; nothing of a system installation is read or changed but its programs.
 Callers: the black-box fixture, the crash harness and the benchmark when they are asked for RabbitMQ.
-Invariants: listens on 127.0.0.1 only; every process it started is gone after `stop`; the AMQP port
-plus 20000 and plus 30000 are used for distribution and epmd, so it must be below 35000.
+Invariants: listens on 127.0.0.1 only; every process it started is gone after `stop`, and by the kernel when who
+started it dies without; the AMQP port plus 20000 and plus 30000 are used for distribution and epmd, so it must be below 35000.
 Source: RabbitMQ's configuration and "file and directory locations" guides.
 """
 
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.broker_process import free_port
+from tests.support.die_with_parent import dying
 
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 START_TIMEOUT_S = 120
@@ -99,12 +100,18 @@ class RabbitNode:
         with (self.directory / "out").open("ab") as output:
             # Started here, not by the server as a daemon: so its process id is ours to stop.
             self._epmd = subprocess.Popen(
-                [epmd], cwd=self.directory, env=self.environment, stdout=output, stderr=output
-            )
-            self._server = subprocess.Popen(
-                [str(PROGRAMS / "rabbitmq-server")],
+                dying([epmd]),
                 cwd=self.directory,
                 env=self.environment,
+                stdout=output,
+                stderr=output,
+            )
+            self._server = subprocess.Popen(
+                dying([str(PROGRAMS / "rabbitmq-server")]),
+                cwd=self.directory,
+                # The script then becomes Erlang, as it does for systemd. A shell that waits for Erlang would be
+                # all that ends with us.
+                env=self.environment | {"RUNNING_UNDER_SYSTEMD": "true"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

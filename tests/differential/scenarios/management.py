@@ -62,15 +62,16 @@ def queue_of_an_exclusive_owner(broker: Broker) -> Record:
 
 
 def queue_rates_count_what_happened(broker: Broker) -> Record:
+    """A queue of its own name: RabbitMQ may count late what happened to an earlier one of the same name."""
     peer = broker.peer()
-    peer.queue("q")
+    peer.queue("rated")
     peer.confirm()
-    peer.fill("q", b"1", b"2", b"3")
-    peer.get("q", no_ack=False)
-    peer.get("q")
+    peer.fill("rated", b"1", b"2", b"3")
+    peer.get("rated", no_ack=False)
+    peer.get("rated")
     peer.reject(1)
-    peer.sync("q")
-    peer.get("q", no_ack=False)
+    peer.sync("rated")
+    peer.get("rated", no_ack=False)
     peer.ack(3)
     peer.sync()
     kept = ("publish", "get", "get_no_ack", "ack", "redeliver", "deliver_get", "deliver")
@@ -80,7 +81,7 @@ def queue_rates_count_what_happened(broker: Broker) -> Record:
         return {key: row.get("message_stats", {}).get(key, 0) for key in kept}
 
     # What is published and what is settled is collected apart, so one may be seen before the other.
-    return counted(broker.wait_http("queues/%2F/q", lambda row: counted(row) == happened))
+    return counted(broker.wait_http("queues/%2F/rated", lambda row: counted(row) == happened))
 
 
 def queues_declared_over_http(broker: Broker) -> Record:
