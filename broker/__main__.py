@@ -17,7 +17,7 @@ from importlib import import_module
 
 import uvloop
 
-from broker.data_directory import DataDirectoryLocked
+from broker.data_directory import DataDirectoryLocked, DataDirectoryUnusable
 from broker.definition_document import ImportRefused
 from broker.listener import CannotListen
 from broker.log import LogObserver
@@ -75,18 +75,21 @@ async def run(loaded: Loaded) -> int:
     except (
         CannotListen,
         DataDirectoryLocked,
+        DataDirectoryUnusable,
         ImportRefused,
         StorageError,
         Underprovisioned,
     ) as error:
         text = with_way_out(error) if isinstance(error, StorageError) else str(error)
+        if isinstance(error, CannotListen):
+            text += "; stop what uses it, or name another with listeners.tcp.default"
         sys.stderr.write(f"burrowmq-server: cannot start: {text}\n")
         await node.abandon()
         return 1
     try:
         doors = import_module("management.doors").bind(node)
     except OSError as error:
-        sys.stderr.write(f"burrowmq-server: cannot start management: {error}\n")
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.stop()
         return 1
     node.announce(process_age_s())
@@ -106,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         loaded = load(invocation.config_path, os.environ, invocation.overrides, invocation.data_dir)
     except ConfigError as error:
-        sys.stderr.write(f"burrowmq-server: {error}\n")
+        sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -15,6 +15,10 @@ class DataDirectoryLocked(Exception):
     """Another node uses the data directory."""
 
 
+class DataDirectoryUnusable(Exception):
+    """The data directory cannot be made, or nothing can be written to it."""
+
+
 class DataDirectory:
     """A data directory and, between `lock` and `unlock`, its lock."""
 
@@ -23,9 +27,12 @@ class DataDirectory:
         self._lock: IO[str] | None = None
 
     def lock(self) -> None:
-        """Make the directory if need be and take its lock. Raises DataDirectoryLocked."""
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
-        lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock
+        """Make the directory if need be and take its lock. Raises DataDirectoryLocked, DataDirectoryUnusable."""
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock
+        except OSError as error:
+            raise self._unusable(error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -40,6 +47,18 @@ class DataDirectory:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         self._lock = lock
+
+    def _unusable(self, error: OSError) -> DataDirectoryUnusable:
+        if isinstance(error, PermissionError):
+            way_out = f"give it to the user who runs the node (user id {os.geteuid()})"
+        elif isinstance(error, FileExistsError | NotADirectoryError):
+            way_out = "move the file in its way"
+        else:
+            way_out = "look at that disk"
+        return DataDirectoryUnusable(
+            f"data directory {self.path} cannot be used: {error.strerror}: {error.filename};"
+            f" {way_out}, or choose another with --data-dir"
+        )
 
     def unlock(self) -> None:
         """Let another node have it; harmless when it was not locked."""

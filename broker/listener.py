@@ -52,7 +52,8 @@ def bind(host: str, port: int, options: SocketOptions) -> socket.socket:
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise CannotListen(f"cannot listen on {where}: {error.strerror}") from error
     return sock
 
 

@@ -114,7 +114,7 @@ class Node:
     async def start(self) -> None:
         """Recover and accept connections.
 
-        Raises: CannotListen, DataDirectoryLocked, ImportRefused, StorageError, Underprovisioned.
+        Raises: CannotListen, DataDirectoryLocked, DataDirectoryUnusable, ImportRefused, StorageError, Underprovisioned.
         """
         config = self.config
         self._directory.lock()
@@ -291,7 +291,9 @@ class Node:
         found = resources.provision(data_dir, self.memory_total_bytes)
         missing = resources.shortfalls(found, data_dir)
         if missing and self.config.resources.start_check == "enforce":
-            raise Underprovisioned("; ".join(missing))
+            raise Underprovisioned(
+                "; ".join((*missing, "start_check = warn starts it all the same"))
+            )
         for text in missing:
             self.observer.configuration_warning(f"under-provisioned: {text}")
 

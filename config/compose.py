@@ -129,7 +129,7 @@ def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoin
     if named:
         return named
     port = environ.get("RABBITMQ_NODE_PORT", "")
-    host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "")
+    host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "").replace("auto", "")
     if port.isdigit() or host:
         return _spread(Endpoint(host, int(port) if port.isdigit() else 5672))
     return tuple(Endpoint(host, 5672) for host in _unnamed_hosts(environ))

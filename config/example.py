@@ -92,8 +92,9 @@ _HEAD = """# Configuration
 <!-- Written by `make docs` from the declarations in config/; do not edit. -->
 
 `burrowmq-server --config FILE` reads RabbitMQ's `rabbitmq.conf` format: `key = value` lines, `#` comments, no sections,
-the last of two equal keys wins. `.conf` may be left out of the file's name, and `conf.d/*.conf` beside the file is read
-after it, in name order. `--set key=value` takes any key and overrides files and environment.
+the last of two equal keys wins, with a warning if they are in one file. `.conf` may be left out of the file's name, and
+`conf.d/*.conf` beside the file is read after it, in name order. `--set key=value` takes any key and overrides files and
+environment.
 
 Everything that is wrong is reported together, with file, line, key and the nearest known keys, and the node does not
 start. A key that RabbitMQ has and BurrowMQ does not act on is named in a warning.

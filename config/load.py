@@ -19,13 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config import compose, sysctl, tls
+from config import compose, sysctl, tls, units
 from config.compose import COMPOSED
 from config.errors import ConfigError, Problem
 from config.known import has_effect, is_known
 from config.option import Option
 from config.schema import NodeConfig, plain_options
 from config.sysctl import Setting
+from config.units import Reader
 
 # Variables of RabbitMQ's launcher that stand for one key each.
 ENVIRONMENT_KEYS = {
@@ -37,9 +38,15 @@ ENVIRONMENT_KEYS = {
     "BURROWMQ_DATA_DIR": "data_dir",
     "RABBITMQ_MNESIA_DIR": "data_dir",
 }
+# These two make a listener when no key does (`compose` reads them); here they are only checked.
+ENVIRONMENT_READERS: Mapping[str, Reader[object]] = {
+    "RABBITMQ_NODE_PORT": units.port,
+    "RABBITMQ_NODE_IP_ADDRESS": units.host,
+}
 IGNORED_ENVIRONMENT = ("RABBITMQ_ADVANCED_CONFIG_FILE", "RABBITMQ_CONF_ENV_FILE")
 COMMAND_LINE = "--set"
 _SUGGESTIONS = 3
+_ALL_KEYS = " (docs/configuration.md and rabbitmq.conf.example list all)"
 
 Values = dict[str, Any]
 
@@ -156,7 +163,12 @@ class _Reading:
         settings, problems = sysctl.parse(content, name)
         before = len(self.problems)
         self.problems += problems
+        lines: dict[str, int] = {}
         for setting in settings:
+            if setting.key in lines:
+                earlier = f"line {lines[setting.key]}"
+                self._warn(setting, f"{setting.key} is set again, {earlier} has no effect")
+            lines[setting.key] = setting.line
             self.take(setting)
         self.problems[before:] = sorted(self.problems[before:], key=lambda problem: problem.line)
 
@@ -165,6 +177,12 @@ class _Reading:
         for variable, key in ENVIRONMENT_KEYS.items():
             if environ.get(variable):
                 self.take(Setting(key, environ[variable], variable, 0))
+        for variable, read in ENVIRONMENT_READERS.items():
+            try:
+                if environ.get(variable):
+                    read(environ[variable])
+            except ValueError as error:
+                self._refuse(Setting("", "", variable, 0), str(error))
         self.warnings += [
             f"{name} has no effect here" for name in IGNORED_ENVIRONMENT if environ.get(name)
         ]
@@ -223,8 +241,9 @@ class _Reading:
             self._warn(setting, f"{setting.key} is a RabbitMQ setting that has no effect here")
             return
         nearest = difflib.get_close_matches(setting.key, self._options, n=_SUGGESTIONS, cutoff=0.6)
-        nearest = nearest or difflib.get_close_matches(setting.key, self._options, n=1, cutoff=0)
-        self._refuse(setting, "there is no setting with that name", tuple(nearest))
+        # What is near nothing gets no guess: `foo` is not a mistyped `log.console`.
+        reason = "there is no setting with that name"
+        self._refuse(setting, reason if nearest else f"{reason}{_ALL_KEYS}", tuple(nearest))
 
     def _warn(self, setting: Setting, text: str) -> None:
         place = f"{setting.source}:{setting.line}" if setting.line else setting.source

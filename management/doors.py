@@ -21,6 +21,10 @@ from management import settings
 BACKLOG = 128
 
 
+class CannotOpen(OSError):
+    """An address could not be bound."""
+
+
 class Doors:
     """Bound sockets: burrowctl's, the HTTP API's, Prometheus', and the last two with TLS."""
 
@@ -105,5 +109,9 @@ def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | Non
         sock.close()
         if is_optional and ":" in host and error.errno == errno.EADDRNOTAVAIL:
             return None
-        raise OSError(error.errno, f"{error.strerror}: {host}:{port}") from error
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise CannotOpen(
+            f"cannot listen on {where}: {error.strerror};"
+            " stop what uses it, or name another with management.tcp.port or prometheus.tcp.port"
+        ) from error
     return sock

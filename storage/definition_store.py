@@ -12,10 +12,11 @@ Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from typing import Protocol, cast
 
-from storage.errors import DiskFull, StorageError, StoreRefused
+from storage.errors import DiskFull, StorageError, StoreRefused, WriteFailed, error_text
 from storage.types import JsonValue
 
 # (kind, key, value); a value of None deletes the row.
@@ -51,6 +52,12 @@ class SqliteDefinitionStore:
         """Open or make the database. Raises StoreRefused when it is damaged, StorageError."""
         self._path = path
         # The disk thread takes over after recovery; it is still one thread at a time.
+        # It holds password hashes: SQLite gives its companions the same mode.
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640))
+        except OSError as error:
+            error.add_note("open")
+            raise WriteFailed(error_text(error, path)) from error
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
             self._connection.execute("PRAGMA journal_mode=WAL")

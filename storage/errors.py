@@ -96,4 +96,6 @@ def error_text(error: OSError, path: str = "") -> str:
 
 def with_way_out(error: StorageError) -> str:
     """Say what happened and what to do about it."""
+    if isinstance(error.__cause__, PermissionError):
+        return f"{error}; give the data directory and all in it to the user who runs the node"
     return f"{error}; {error.way_out}" if error.way_out else str(error)

@@ -90,7 +90,9 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
     except (ValueError, KeyError, TypeError) as error:
         raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
     if version != _FORMAT:
-        raise UnknownFormat(f"{path}: format {version} is not known")
+        raise UnknownFormat(
+            f"{path}: format {version} is not known, this version knows {_FORMAT}: start the version that wrote it"
+        )
     return RecordedStore(path, identity.bytes, limits, ceiling, ceiling)
 
 

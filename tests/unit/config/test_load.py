@@ -109,6 +109,30 @@ def test_launcher_variables() -> None:
     assert "RABBITMQ_ADVANCED_CONFIG_FILE has no effect here" in loaded.warnings
 
 
+def test_launcher_variables_that_cannot_be_used() -> None:
+    environ = {"RABBITMQ_NODE_PORT": "amqp", "RABBITMQ_NODE_IP_ADDRESS": "1.2.3"}
+    with pytest.raises(ConfigError) as caught:
+        load(None, environ, (), None)
+    port, address = caught.value.problems
+    assert (port.source, address.source) == tuple(environ)
+    config = load(None, {"RABBITMQ_NODE_IP_ADDRESS": "auto"}, (), None).config
+    assert config.listeners == load(None, {}, (), None).config.listeners
+
+
+def test_a_key_that_is_set_twice_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text("heartbeat = 3\n\nheartbeat = 4\n")
+    loaded = load(str(file), {}, [("heartbeat", "5")], None)
+    assert loaded.warnings == (f"{file}:3: heartbeat is set again, line 1 has no effect",)
+
+
+def test_what_is_near_no_key_gets_no_guess() -> None:
+    with pytest.raises(
+        ConfigError, match=r"--set: foo: there is no setting with that name \(docs/"
+    ):
+        load(None, {}, [("foo", "1")], None)
+
+
 def test_a_value_without_effect_is_checked_and_named() -> None:
     loaded = load(None, {}, [("tcp_listen_options.linger.timeout", "10")], None)
     assert loaded.warnings == ("--set: tcp_listen_options.linger.timeout = 10 has no effect yet",)

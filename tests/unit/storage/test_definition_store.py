@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from storage.definition_store import SqliteDefinitionStore
-from storage.errors import StorageError
+from storage.errors import StorageError, with_way_out
 
 
 def test_rows_survive_closing(tmp_path: Path) -> None:
@@ -44,3 +46,32 @@ def test_every_commit_is_synced(tmp_path: Path) -> None:
     assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
     assert pragma("PRAGMA synchronous").fetchone() == (2,)  # FULL
     store.close()
+
+
+def test_nobody_else_reads_the_hashes(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    finally:
+        os.umask(before)
+    store.commit([("user", "u", "hash")])
+    modes = {name.name: name.stat().st_mode & 0o777 for name in tmp_path.iterdir()}
+    store.close()
+    assert modes == dict.fromkeys(
+        ("definitions.db", "definitions.db-wal", "definitions.db-shm"), 0o640
+    )
+
+
+def test_a_file_of_somebody_else_is_said_to_be_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, *_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StorageError) as caught:
+        SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    text = with_way_out(caught.value)
+    assert (
+        "definitions.db: open failed: Permission denied (EACCES); give the data directory" in text
+    )
