@@ -5,6 +5,7 @@ Owns no state. Importing this module loads neither pyarrow nor pyspark.
     __main__      the command line
     arguments     what several jobs can be told
     session       the Spark session, progress
+    java          what is said where there is no Java
     archive       queues to Parquet
     dead_letters  the dead-letter report
     replay        Parquet back into queues

@@ -1,21 +1,24 @@
 """burrowmq-spark: argv to a job to an exit status. With spark-submit, this file is the application.
 
-Owns no state. Exit status: 0 done, 1 the job found damage, 64 bad arguments, 70 the job failed. A job is a module
-with `add_arguments(parser)` and `run(spark, arguments, out) -> int`; JOBS names it, and whether it needs Spark.
+Owns no state. Exit status: 0 done, 1 the job found damage, 64 bad arguments, 70 the job failed, 78 what Spark needs is
+not installed (java.py). A job is a module with `add_arguments(parser)` and `run(spark, arguments, out) -> int`; JOBS
+names it, and whether it needs Spark.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple, NoReturn
 
 from pyspark_amqp_jobs.arguments import BadArguments, pair
+from pyspark_amqp_jobs.java import refusal
 from pyspark_amqp_jobs.session import open_session
 
-OK, USAGE, FAILED = 0, 64, 70
+OK, USAGE, FAILED, CANNOT_START = 0, 64, 70, 78
 
 
 class Job(NamedTuple):
@@ -67,24 +70,34 @@ def parser_for(argv: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Console entry point."""
     words = sys.argv[1:] if argv is None else list(argv)
-    arguments = parser_for(words).parse_args(words)
+    job = next((word for word in words if word in JOBS), "")
+    try:
+        return _run(parser_for(words).parse_args(words))
+    except BadArguments as error:
+        return _say(USAGE, job, str(error))
+    except Exception as error:  # noqa: BLE001 - Spark's errors are of many kinds; their first lines say what it was
+        missing = refusal(error, os.environ)
+        if missing is not None:
+            return _say(CANNOT_START, job, missing)
+        text = "\n".join(str(error).strip().splitlines()[:12])
+        return _say(FAILED, job, f"{type(error).__name__}: {text}")
+
+
+def _run(arguments: argparse.Namespace) -> int:
     job = JOBS[arguments.job]
     module = import_module(job.module)
+    if not job.needs_spark:
+        return int(module.run(None, arguments, sys.stdout))
+    spark = open_session(arguments.job, dict(arguments.conf))
     try:
-        if not job.needs_spark:
-            return int(module.run(None, arguments, sys.stdout))
-        spark = open_session(arguments.job, dict(arguments.conf))
-        try:
-            return int(module.run(spark, arguments, sys.stdout))
-        finally:
-            spark.stop()
-    except BadArguments as error:
-        sys.stderr.write(f"burrowmq-spark {arguments.job}: {error}\n")
-        return USAGE
-    except Exception as error:  # noqa: BLE001 - Spark's errors are of many kinds; their first lines say what it was
-        text = "\n".join(str(error).strip().splitlines()[:12])
-        sys.stderr.write(f"burrowmq-spark {arguments.job}: {type(error).__name__}: {text}\n")
-        return FAILED
+        return int(module.run(spark, arguments, sys.stdout))
+    finally:
+        spark.stop()
+
+
+def _say(status: int, job: str, text: str) -> int:
+    sys.stderr.write(f"burrowmq-spark {job}: {text}\n")
+    return status
 
 
 if __name__ == "__main__":

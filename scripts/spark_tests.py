@@ -7,49 +7,19 @@ get Spark is no failure: the tests count as not run, and the last lines say so. 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from pyspark_amqp_jobs import java
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / ".venv" / "spark" / "bin" / "python"
-JAVA_LEAST = 17
 ELSEWHERE = {"wire", "conftest.py", "__pycache__"}
 HOW_TO_GET_JAVA = (
-    "get Java 17 or newer, then run `make test-spark`: apt-get install openjdk-17-jre-headless, "
-    "dnf install java-17-openjdk-headless, brew install openjdk@17, or https://adoptium.net; "
-    "JAVA_HOME names one that is not first in PATH"
+    f"get Java {java.LEAST} or newer, then run `make test-spark`: {java.HOW_TO_GET_IT}"
 )
-
-
-def java_command(environment: Mapping[str, str]) -> str | None:
-    """Return the Java that Spark would start."""
-    home = environment.get("JAVA_HOME")
-    if home:
-        found = Path(home) / "bin" / "java"
-        return str(found) if found.exists() else None
-    return shutil.which("java", path=environment.get("PATH"))
-
-
-def version_in(text: str) -> int | None:
-    """Return the major version that `java -version` prints; 8 for "1.8"."""
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
-    return int(found[1]) if found else None
-
-
-def what_is_missing(environment: Mapping[str, str]) -> str | None:
-    """Return why Spark cannot run here, None when it can."""
-    java = java_command(environment)
-    if java is None:
-        return "there is no Java" + (" in JAVA_HOME" if environment.get("JAVA_HOME") else "")
-    done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = version_in(done.stderr + done.stdout)
-    if version is None:
-        return f"{java} does not say its version"
-    return None if version >= JAVA_LEAST else f"{java} is Java {version}"
 
 
 def paths() -> list[str]:
@@ -72,7 +42,7 @@ def not_run(reason: str, advice: str, *, is_allowed: bool) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Run the tests; return pytest's exit status."""
     is_allowed = "--if-possible" in arguments
-    reason = what_is_missing(os.environ)
+    reason = java.what_is_missing(os.environ)
     if reason is not None:
         return not_run(reason, HOW_TO_GET_JAVA, is_allowed=is_allowed)
     if subprocess.run(

@@ -116,7 +116,7 @@ def test_the_zip_is_enough_for_the_jobs(url: str, queue: str, machine: Machine) 
 def test_installed(url: str, queue: str, machine: Machine, tmp_path: Path) -> None:
     """From a wheel: the format is found by itself, the jobs are a command, and an application for spark-submit."""
     source = tmp_path / "source"
-    wanted = ("pyproject.toml", "setup.py", "README.md", "LICENSE", *packages())
+    wanted = ("pyproject.toml", "setup.py", "build_stamp.pxi", "README.md", "LICENSE", *packages())
     for name in wanted:
         path = ROOT / name
         copy = shutil.copytree if path.is_dir() else shutil.copy2

@@ -1,4 +1,4 @@
-"""Where Java is, and what is said where it is not."""
+"""What is said where Spark's tests cannot run; where Java is: pyspark_amqp_jobs/test_java.py."""
 
 from __future__ import annotations
 
@@ -9,37 +9,6 @@ import pytest
 from scripts import spark_tests
 
 
-def java_that_prints(folder: Path, text: str) -> dict[str, str]:
-    command = folder / "bin" / "java"
-    command.parent.mkdir()
-    command.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
-    command.chmod(0o755)
-    return {"JAVA_HOME": str(folder), "PATH": ""}
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('java version "1.8.0_392"', 8),
-        ('openjdk version "21" 2023-09-19', 21),
-        ("no Java here", None),
-    ],
-)
-def test_the_version_is_read(text: str, version: int | None) -> None:
-    assert spark_tests.version_in(text) == version
-
-
-def test_a_new_java_is_enough(tmp_path: Path) -> None:
-    environment = java_that_prints(tmp_path, 'openjdk version "21.0.2"')
-    assert spark_tests.what_is_missing(environment) is None
-
-
-def test_an_old_java_is_named(tmp_path: Path) -> None:
-    environment = java_that_prints(tmp_path, 'openjdk version "11.0.2"')
-    assert spark_tests.what_is_missing(environment) == f"{tmp_path}/bin/java is Java 11"
-
-
 def test_no_java_is_not_run_and_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,7 +16,7 @@ def test_no_java_is_not_run_and_says_how_to_get_it(
     assert spark_tests.main(["--if-possible"]) == 0
     assert spark_tests.main([]) == 1
     printed = capsys.readouterr().out
-    assert printed.count("NOT RUN, there is no Java in JAVA_HOME") == 2
+    assert printed.count(f"NOT RUN, there is no Java in JAVA_HOME ({tmp_path})") == 2
     assert "openjdk-17-jre-headless" in printed
 
 
