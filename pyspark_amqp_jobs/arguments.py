@@ -52,7 +52,7 @@ def add_input(parser: argparse.ArgumentParser, *, has_store: bool = True) -> Non
     )
     if has_store:
         group.add_argument("--store", metavar="DIR", help="a data directory or a backup")
-    parser.add_argument("--queues", metavar="QUEUES", help="with --store: only these")
+        parser.add_argument("--queues", metavar="QUEUES", help="with --store: only these")
     parser.add_argument(
         "--limit",
         type=int,

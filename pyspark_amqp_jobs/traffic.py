@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from pyspark_amqp_jobs import page
-from pyspark_amqp_jobs.arguments import add_html, add_input
+from pyspark_amqp_jobs.arguments import BadArguments, add_html, add_input
 from pyspark_amqp_jobs.inputs import messages
 from pyspark_amqp_jobs.session import Progress, stage_text
 from pyspark_amqp_jobs.table import text_table
@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=BY,
         default="exchange",
-        help="publishes are counted by this, deliveries by queue unless it is user or connection",
+        help="what publishes and deliveries are counted by (default exchange); by queue, a publish counts for all "
+        "the queues that it was routed to, as one list",
     )
     parser.add_argument(
         "--window",
@@ -50,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(spark: Any, arguments: argparse.Namespace, out: TextIO) -> int:
     """Report."""
-    has_window = bool(arguments.window and arguments.archive)
+    if arguments.window and not arguments.archive:
+        raise BadArguments(
+            "--window goes with --from: a queue's copies do not say when they were made"
+        )
+    has_window = bool(arguments.window)
     columns = [*_COLUMNS, *(["archived_at"] if has_window else [])]
     with Progress("counting", lambda: stage_text(spark)):
         rows = count(

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark_amqp_jobs.traffic import Row, html
+import argparse
+import io
+
+import pytest
+
+from pyspark_amqp_jobs.arguments import BadArguments
+from pyspark_amqp_jobs.traffic import Row, add_arguments, html, run
 
 ROWS = [
     Row("", "deliver", "q", 5, 50),
@@ -17,3 +23,19 @@ def test_page() -> None:
     assert "<b>5</b><span>delivered</span>" in made
     assert "(default): publish 7" in made
     assert "Messages by exchange" in made
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(list(words))
+
+
+def test_windows_need_an_archive() -> None:
+    with pytest.raises(BadArguments, match="--window goes with --from"):
+        run(None, parsed("--queue", "traced", "--window", "1 minute"), io.StringIO())
+
+
+def test_no_option_of_a_store_that_cannot_be_named() -> None:
+    with pytest.raises(SystemExit):
+        parsed("--queue", "traced", "--queues", "a")
