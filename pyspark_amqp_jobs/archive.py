@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
+from pyspark_amqp.wire.consumer import PREFETCH_MAX
 from pyspark_amqp_jobs.arguments import BadArguments, add_broker, broker_options
 from pyspark_amqp_jobs.session import Progress
 
-BATCH_ROWS = 100_000
+BATCH_ROWS = PREFETCH_MAX
+"""So that a queue's share of a batch is one piece, which one task takes: several at a time would lose its order."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-running", metavar="SECONDS", type=float, help="go on, a batch every so often"
     )
     parser.add_argument(
-        "--batch-rows", type=int, default=BATCH_ROWS, help=f"rows of a batch (default {BATCH_ROWS})"
+        "--batch-rows",
+        type=int,
+        default=BATCH_ROWS,
+        help=f"rows of a batch (default {BATCH_ROWS}; of one queue's, more are taken by several tasks, in no order)",
     )
     parser.add_argument(
-        "--consumers", type=int, default=1, help="tasks for each queue (default 1 keeps its order)"
+        "--consumers",
+        type=int,
+        default=1,
+        help="tasks for each queue (default 1 keeps its order, more are faster where there are cores)",
     )
     add_broker(parser)
 

@@ -5,7 +5,8 @@ Where to: `--to-queue`, `--to-exchange` (with the archived routing keys, or one)
 the routing key that a dead letter was first published with.
 
 Every message is confirmed and must be routed. A task that fails publishes its rows again: consumers that care compare
-message ids. `--rate` is for the whole job: it is divided among the tasks.
+message ids. `--rate` is for the whole job: it is divided among the tasks. One task, the default, publishes in the order
+in which messages were archived: each queue's own, unless its archive was made with several consumers.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tasks",
         type=int,
         default=1,
-        help="connections that publish (default 1 keeps the order of a file)",
+        help="connections that publish (default 1 keeps the archive's order, which more do not)",
     )
     parser.add_argument(
         "--strip-deaths", action="store_true", help="without x-death and x-first-death-*"
@@ -142,6 +143,8 @@ def chosen(frame: Any, arguments: argparse.Namespace) -> Any:
         frame = frame.where(sql.size("x_death") > 0)
         frame = frame.withColumn("exchange", first["exchange"])
         frame = frame.withColumn("routing_key", sql.get(first["routing_keys"], sql.lit(0)))
+    if arguments.tasks == 1:
+        frame = in_order(frame)
     if arguments.limit:
         frame = frame.limit(arguments.limit)
     gone = set(dropped(arguments))
@@ -152,6 +155,17 @@ def chosen(frame: Any, arguments: argparse.Namespace) -> Any:
     if "headers" in gone:
         gone.add("headers_raw")
     return frame.select(*[name for name in frame.columns if name in _KEPT and name not in gone])
+
+
+def in_order(frame: Any) -> Any:
+    """Return the rows in the order of their archiving, as one partition.
+
+    Spark reads the largest files first. A batch has one time, and its files have the numbers of its tasks.
+    """
+    batch = ["archived_at"] if "archived_at" in frame.columns else []
+    return frame.coalesce(1).sortWithinPartitions(
+        *batch, "_metadata.file_path", "_metadata.row_index"
+    )
 
 
 def _target(arguments: argparse.Namespace) -> dict[str, str]:
