@@ -67,6 +67,8 @@ async def run(loaded: Loaded) -> int:
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
     node = Node(config, observer)
+    node.config_files = loaded.files
+    observer.node_starting(VERSION, node.name, config.data_dir, " ".join(loaded.files))
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, node.request_stop)

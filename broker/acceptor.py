@@ -130,6 +130,6 @@ class Acceptor:
         if self._session_count() > limit:
             refusal = f"more than {limit} sockets: raise the open file limit"
         if refusal:
-            self._observer.connection_failed(session.name, 0, refusal)
+            self._observer.connection_failed(session.name, 0, refusal, "")
             transport.abort()
         return session

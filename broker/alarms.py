@@ -30,16 +30,19 @@ class Alarms:
         """What connection.blocked says."""
         return "low on " + " & ".join(sorted({NAMES[resource] for resource in self.active}))
 
-    def update(self, resource: str, is_on: bool) -> None:
-        """Set or clear one alarm; `on_change(blocked)` is told when the first goes on or the last goes off."""
+    def update(self, resource: str, is_on: bool, detail: str = "") -> None:
+        """Set or clear one alarm; `on_change(blocked)` is told when the first goes on or the last goes off.
+
+        `detail` is for the log.
+        """
         if is_on == (resource in self.active):
             return
         was_blocked = bool(self.active)
         if is_on:
             self.active.add(resource)
-            self._observer.alarm_set(resource)
+            self._observer.alarm_set(resource, detail)
         else:
             self.active.discard(resource)
-            self._observer.alarm_cleared(resource)
+            self._observer.alarm_cleared(resource, detail)
         if was_blocked != bool(self.active):
             self._on_change(bool(self.active))

@@ -92,18 +92,22 @@ class LogObserver:
         else:
             self._log.info("connection_closed", connection=connection, user=user, vhost=vhost)
 
-    def connection_failed(self, connection: str, reply_code: int, text: str) -> None:
+    def connection_failed(self, connection: str, reply_code: int, text: str, user: str) -> None:
         """We close a connection because of an error."""
         self._log.error(
-            "connection_failed", connection=connection, reply_code=reply_code, text=text
+            "connection_failed", connection=connection, user=user, reply_code=reply_code, text=text
         )
 
-    def channel_failed(self, connection: str, channel: int, reply_code: int, text: str) -> None:
+    def channel_failed(
+        self, connection: str, channel: int, reply_code: int, text: str, method: str, user: str
+    ) -> None:
         """We close a channel because of an error."""
         self._log.error(
             "channel_closed",
             connection=connection,
             channel=channel,
+            user=user,
+            method=method,
             reply_code=reply_code,
             text=text,
         )
@@ -126,13 +130,30 @@ class LogObserver:
         """An exception that should not be."""
         self._log.error("bug_found", connection=connection, exc_info=error)
 
-    def alarm_set(self, resource: str) -> None:
+    def alarm_set(self, resource: str, detail: str) -> None:
         """A resource alarm went on."""
-        self._log.warning("alarm_set", resource=resource)
+        effect = "publishers are blocked until it clears"
+        self._log.warning("alarm_set", resource=resource, detail=detail, effect=effect)
 
-    def alarm_cleared(self, resource: str) -> None:
+    def alarm_cleared(self, resource: str, detail: str) -> None:
         """A resource alarm went off."""
-        self._log.warning("alarm_cleared", resource=resource)
+        self._log.warning("alarm_cleared", resource=resource, detail=detail)
+
+    def change_made(self, user: str, method: str, path: str) -> None:
+        """Somebody changed the node."""
+        self._log.info("change_made", user=user, method=method, path=path)
+
+    def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
+        """The start begins."""
+        self._log.info(
+            f"Starting BurrowMQ {version}", node=name, data_dir=data_dir, config_files=config_files
+        )
+
+    def limits_known(self, memory: str, disk_free: str, files: int, sockets: int) -> None:
+        """The limits that this node works with."""
+        self._log.info(
+            "limits_known", memory=memory, disk_free=disk_free, files=files, sockets=sockets
+        )
 
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
         """A message was dropped because it came round without a reject."""

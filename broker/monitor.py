@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from broker.alarms import Alarms
 from broker.clock import Scheduler, Timer
 from broker.queue.rate import RAM_LIMIT
-from broker.resources import Measurement
+from broker.resources import Measurement, mib
 from broker.vhost import Vhost
 
 FAST_DISK_BYTES_S = 250_000_000
@@ -128,13 +128,19 @@ class Monitor:
 
     def _judge_memory(self) -> None:
         limits, used = self.limits, self.last.rss_bytes
-        self._alarms.update("memory", used > limits.memory_bytes)
+        is_on = used > limits.memory_bytes
+        if is_on != ("memory" in self._alarms.active):
+            detail = f"{mib(used)} used, the watermark is {mib(limits.memory_bytes)}"
+            self._alarms.update("memory", is_on, detail)
         paging_above = limits.paging_above_bytes
         self._page(paging_above is not None and used > paging_above)
 
     def _judge_disk(self) -> None:
-        if self.last.disk_free_bytes is not None:
-            self._alarms.update("disk", self.last.disk_free_bytes < self.limits.disk_free_bytes)
+        free, limit = self.last.disk_free_bytes, self.limits.disk_free_bytes
+        if free is not None:
+            is_on = free < limit
+            if is_on != ("disk" in self._alarms.active):
+                self._alarms.update("disk", is_on, f"{mib(free)} free, the limit is {mib(limit)}")
 
     def _page(self, is_paging: bool) -> None:
         if not (is_paging or self.is_paging):

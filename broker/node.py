@@ -93,6 +93,7 @@ class Node:
         self.memory_total_bytes = (
             config.resources.memory_total_bytes or resources.memory_total_bytes()
         )
+        self.config_files: tuple[str, ...] = ()  # for whoever asks; set by the composition root
         self._directory = DataDirectory(config.data_dir)
         self._sweep: asyncio.TimerHandle | None = None
         self._stop_requested = asyncio.Event()
@@ -165,6 +166,7 @@ class Node:
             self.sessions, self.turn, self.observer, config.consumer_timeout_ms
         )
         self._plain_protocol_options = options.without_certificates(self._protocol_options)
+        self._log_limits()
         self.monitor.start()
         self.acceptor = Acceptor(
             options.doors(config, self.sockets_max),
@@ -175,6 +177,15 @@ class Node:
         await self.acceptor.listen()
         self.turn.watch_lag()
         self._sweep_later()
+
+    def _log_limits(self) -> None:
+        limits = self.monitor.limits
+        self.observer.limits_known(
+            f"{resources.mib(limits.memory_bytes)} of {resources.mib(self.memory_total_bytes)}",
+            resources.mib(limits.disk_free_bytes),
+            resources.files_max(),
+            self.sockets_max,
+        )
 
     def _make_turn(self) -> Turn:
         if self.config.busy_wait == "auto":

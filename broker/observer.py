@@ -24,11 +24,13 @@ class Observer(Protocol):
     def connection_closed(self, connection: str, user: str, vhost: str, reason: str) -> None:
         """A connection ended; empty reason for a clean close."""
 
-    def connection_failed(self, connection: str, reply_code: int, text: str) -> None:
-        """We close a connection because of an error."""
+    def connection_failed(self, connection: str, reply_code: int, text: str, user: str) -> None:
+        """We close a connection because of an error; empty user when nobody has logged in."""
 
-    def channel_failed(self, connection: str, channel: int, reply_code: int, text: str) -> None:
-        """We close a channel because of an error."""
+    def channel_failed(
+        self, connection: str, channel: int, reply_code: int, text: str, method: str, user: str
+    ) -> None:
+        """We close a channel because of an error; empty method when it was none of the client's."""
 
     def consumer_timed_out(
         self, connection: str, channel: int, consumer: str, queue: str, tag: int, timeout_ms: int
@@ -38,11 +40,20 @@ class Observer(Protocol):
     def bug_found(self, connection: str, error: BaseException) -> None:
         """An exception that should not be: the connection gets 541."""
 
-    def alarm_set(self, resource: str) -> None:
-        """A resource alarm went on: publishers are blocked."""
+    def alarm_set(self, resource: str, detail: str) -> None:
+        """A resource alarm went on: publishers are blocked; `detail` says how much there is of it and its limit."""
 
-    def alarm_cleared(self, resource: str) -> None:
+    def alarm_cleared(self, resource: str, detail: str) -> None:
         """A resource alarm went off."""
+
+    def change_made(self, user: str, method: str, path: str) -> None:
+        """Somebody changed the node through the HTTP API or with burrowctl."""
+
+    def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
+        """The start begins; with what."""
+
+    def limits_known(self, memory: str, disk_free: str, files: int, sockets: int) -> None:
+        """The limits that this node works with."""
 
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
         """A message was dropped because it came round without a reject."""

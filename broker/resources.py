@@ -90,19 +90,20 @@ def shortfalls(found: Provision, data_dir: str) -> list[str]:
         )
     if found.memory_bytes < MEMORY_MIN_BYTES:
         missing.append(
-            f"{_mib(found.memory_bytes)} of memory are available and {_mib(MEMORY_MIN_BYTES)} are needed:"
-            f" {_mib(MEMORY_MIN_BYTES - found.memory_bytes)} are missing"
+            f"{mib(found.memory_bytes)} of memory are available and {mib(MEMORY_MIN_BYTES)} are needed:"
+            f" {mib(MEMORY_MIN_BYTES - found.memory_bytes)} are missing"
         )
     free = found.disk_free_bytes
     if free is not None and free < DISK_MIN_BYTES:
         missing.append(
-            f"{_mib(free)} of disk are free at {data_dir} and {_mib(DISK_MIN_BYTES)} are needed:"
-            f" {_mib(DISK_MIN_BYTES - free)} are missing"
+            f"{mib(free)} of disk are free at {data_dir} and {mib(DISK_MIN_BYTES)} are needed:"
+            f" {mib(DISK_MIN_BYTES - free)} are missing"
         )
     return missing
 
 
-def _mib(count: int) -> str:
+def mib(count: int) -> str:
+    """A number of bytes as operators read it."""
     return f"{count / (1 << 20):.1f} MiB"
 
 

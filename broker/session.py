@@ -53,7 +53,7 @@ from protocol.events import (
     MethodReceived,
     OpenRequested,
 )
-from protocol.methods import Basic, Connection, Method
+from protocol.methods import Basic, Connection, Method, method_name
 from storage.engine import Engine
 
 SILENT_CLOSE_S = 3.0
@@ -208,7 +208,12 @@ class Session:
     def fail_channel(self, channel: Channel, error: AmqpError) -> None:
         """Close a channel because of an error."""
         self.context.observer.channel_failed(
-            self.name, channel.number, int(error.reply_code), error.reply_text
+            self.name,
+            channel.number,
+            int(error.reply_code),
+            error.reply_text,
+            method_name(error.class_id, error.method_id),
+            self.user.name,
         )
         self._end_channel(channel)
         self.connection.close_channel(channel.number, error, error.class_id, error.method_id)
@@ -216,7 +221,9 @@ class Session:
 
     def fail(self, error: AmqpError) -> None:
         """Close the connection because of an error."""
-        self.context.observer.connection_failed(self.name, int(error.reply_code), error.reply_text)
+        self.context.observer.connection_failed(
+            self.name, int(error.reply_code), error.reply_text, self.user.name
+        )
         self._end_channels()
         self.is_ended = False  # close-ok must still be read
         self._has_failed = True
@@ -438,7 +445,7 @@ class Session:
         if not self.is_ended:
             self._end_channels()
         if event.reason:
-            self.context.observer.connection_failed(self.name, 0, event.reason)
+            self.context.observer.connection_failed(self.name, 0, event.reason, self.user.name)
         self._close_after(event.delay_s)
 
     def _close_after(self, delay_s: float) -> None:

@@ -95,7 +95,7 @@ class TlsGate:
     def refused(self, socket: TlsSocket, reason: str) -> None:
         """Tell the operator why a socket was closed."""
         self.leave(socket)
-        self._observer.connection_failed(socket.peer_name, 0, reason)
+        self._observer.connection_failed(socket.peer_name, 0, reason, "")
 
     def step_later(self, socket: TlsSocket) -> None:
         """A handshake can go on: it does so in its turn."""

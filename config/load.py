@@ -57,6 +57,7 @@ class Loaded:
 
     config: NodeConfig
     warnings: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ def load(
         reading.try_tls(config)
     if reading.problems:
         raise ConfigError(tuple(reading.problems))
-    return Loaded(config=config, warnings=tuple(reading.warnings))
+    return Loaded(config=config, warnings=tuple(reading.warnings), files=tuple(reading.files))
 
 
 class _Reading:
@@ -132,6 +133,7 @@ class _Reading:
         self.values: Values = {}
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
+        self.files: list[str] = []
         self._settings: dict[str, Setting] = {}
         self._options = {option.name: option for _, _, option in plain_options()}
         self._options.update((option.name, option) for option in COMPOSED)
@@ -160,6 +162,7 @@ class _Reading:
         except UnicodeDecodeError as error:
             self._refuse(Setting("", "", name, 0), f"is not UTF-8 text at byte {error.start}")
             return
+        self.files.append(os.path.abspath(name))
         settings, problems = sysctl.parse(content, name)
         before = len(self.problems)
         self.problems += problems

@@ -33,6 +33,8 @@ REALM = 'Basic realm="RabbitMQ Management"'
 # A definitions file of ten thousand queues is about 2 MB.
 BODY_LIMIT_BYTES = 20_000_000
 PUBLIC_PATHS = frozenset({"/api/auth"})
+# They change nothing, although they are a POST.
+QUESTIONS = frozenset({"/api/burrowmq/authenticate", "/api/burrowmq/hash-password"})
 # What RabbitMQ's log calls them.
 MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 
@@ -65,9 +67,16 @@ def _endpoint(route: Route) -> Handler:
         response: web.StreamResponse = await route.handler(call)
         if route.method != "GET":
             await commands.commit.durable(call.node)
+            if _is_logged(route):
+                call.node.observer.change_made(caller.name, route.method, request.raw_path)
         return response
 
     return endpoint
+
+
+def _is_logged(route: Route) -> bool:
+    """Whether a change is one that people look for in the log: all but questions, and what clients do too."""
+    return route.path not in QUESTIONS and (route.level != "management" or route.method == "DELETE")
 
 
 def _caller(request: web.Request) -> access.Caller:
@@ -97,7 +106,8 @@ def _authenticate(request: web.Request, name: str, password: str) -> Any:
         return commands.users.authenticate(
             request.app[NODE], name, password, is_loopback=access.peer_is_loopback(request)
         )
-    except LoginRefused:
+    except LoginRefused as refusal:
+        request.app[NODE].observer.login_refused(request.remote or "", "HTTP", str(refusal))
         return None
 
 

@@ -130,7 +130,7 @@ def document(node: Any) -> Document:
     return {
         "active_plugins": list(PLUGINS),
         "alarms": inspect.alarms(node),
-        "config_files": [],
+        "config_files": list(node.config_files),
         "crypto_lib_version": "",
         "data_directory": os.path.abspath(config.data_dir),
         "disk_free": figures.disk_free_bytes,

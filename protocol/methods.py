@@ -310,6 +310,12 @@ METHODS: Final[dict[int, type[Method]]] = {
 """Every method by class id << 16 | method id."""
 
 
+def method_name(class_id: int, method_id: int) -> str:
+    """What people call a method (`queue.declare`); empty for ids that no method has."""
+    method = METHODS.get(class_id << 16 | method_id)
+    return "" if method is None else method.name.lower()
+
+
 def decode_method(payload: bytes) -> Method:
     """Decode the payload of a method frame.
 

@@ -191,7 +191,7 @@ def node_row(call: Call) -> dict[str, Any]:
         "contexts": _contexts(call),
         "log_files": settings.log_files(node.config),
         "db_dir": os.path.abspath(node.config.data_dir),
-        "config_files": [],
+        "config_files": list(node.config_files),
         "enabled_plugins": list(status.PLUGINS),
         "cluster_links": [],
         "metrics_gc_queue_length": {},

@@ -327,6 +327,16 @@ class FakeObserver:
 
     def __init__(self) -> None:
         self.listeners: list[tuple[str, str, bool]] = []
+        self.changes: list[tuple[str, str, str]] = []
+        self.refusals: list[tuple[str, str, str]] = []
+
+    def change_made(self, user: str, method: str, path: str) -> None:
+        """Write it down."""
+        self.changes.append((user, method, path))
+
+    def login_refused(self, connection: str, mechanism: str, reason: str) -> None:
+        """Write it down."""
+        self.refusals.append((connection, mechanism, reason))
 
     def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:
         """Write it down."""
@@ -379,6 +389,7 @@ class FakeNode:
         self.monitor = FakeMonitor()
         self.observer = FakeObserver()
         self.acceptor = FakeAcceptor()
+        self.config_files = ("/etc/rabbitmq/rabbitmq.conf",)
 
     def vhost_made(self, vhost: Vhost) -> None:
         """What new virtual hosts begin with."""

@@ -96,7 +96,7 @@ def test_a_client_with_a_certificate(tmp_path: Path, depth: int):
         writer.transport.abort()
 
     world.run(step)
-    refusals = [text for _, _, text in world.observer.named("connection_failed")]
+    refusals = [text for _, _, text, _ in world.observer.named("connection_failed")]
     if depth == 0:
         assert refusals == ["the client's certificate is more than 0 steps from its authority"]
     else:

@@ -42,7 +42,7 @@ def test_every_event_has_a_line(protocol):
 
 def test_a_level_leaves_out_what_is_below():
     assert lines("plain", lambda o: o.connection_accepted("c"), "info") == []
-    assert len(lines("plain", lambda o: o.alarm_set("memory"), "warning")) == 1
+    assert len(lines("plain", lambda o: o.alarm_set("memory", "all of it"), "warning")) == 1
     assert lines("plain", lambda o: o.store_failed("x"), "none") == []
 
 

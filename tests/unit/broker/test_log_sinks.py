@@ -36,7 +36,7 @@ def test_the_level_can_change_while_it_runs():
         observer.set_level(level)
         observer.connection_accepted("c")
         observer.node_stopped("n")
-        observer.alarm_set("memory")
+        observer.alarm_set("memory", "all of it")
         observer.sync_failed("p", "r")
         observer.store_failed("x")
         assert stream.getvalue().count("\n") == count, level

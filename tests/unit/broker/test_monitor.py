@@ -41,6 +41,18 @@ def test_alarms():
     assert world.monitor.last.rss_bytes == 10
 
 
+def test_an_alarm_says_how_much_there_is_once():
+    world = World()
+    for _ in range(2):
+        world.look(3 << 20, free=1 << 20)
+    world.look(10, free=None)
+    limit = "0.0 MiB"
+    assert world.bench.observer.events == [
+        ("alarm_set", ("memory", f"3.0 MiB used, the watermark is {limit}")),
+        ("alarm_cleared", ("memory", f"0.0 MiB used, the watermark is {limit}")),
+    ]
+
+
 def test_queues_page_out_while_memory_is_short():
     world = World()
     client = world.bench.connect(1)

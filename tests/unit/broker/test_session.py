@@ -228,6 +228,8 @@ def test_a_soft_error_closes_the_channel_and_drops_what_was_read_with_it():
     ((channel, close),) = found
     assert channel == 1
     assert (close.reply_code, close.class_id, close.method_id) == (404, 50, 10)
+    ((_, number, code, _, method, user),) = bench.observer.named("channel_failed")
+    assert (number, code, method, user) == (1, 404, "queue.declare", "guest")
     assert set(bench.vhost.queues) == {"q"}
     assert names(client.call(2, spec.Queue.Declare(queue="q"))) == ["DeclareOk"]
     assert names(client.call(1, spec.Channel.CloseOk(), spec.Channel.Open())) == ["OpenOk"]

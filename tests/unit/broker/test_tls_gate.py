@@ -77,7 +77,7 @@ class Door:
 
     @property
     def reasons(self) -> list[str]:
-        return [text for _, _, text in self.observer.named("connection_failed")]
+        return [text for _, _, text, _ in self.observer.named("connection_failed")]
 
 
 def run(door: Door, step: Callable[[], Awaitable[None]]) -> None:

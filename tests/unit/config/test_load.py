@@ -172,3 +172,11 @@ def test_argv_refuses_a_set_without_a_value(capsys: pytest.CaptureFixture[str]) 
         parse_argv(["--set", "heartbeat"])
     assert caught.value.code == 2
     assert "expected key=value" in capsys.readouterr().err
+
+
+def test_the_files_that_were_read_are_known(tmp_path: Path) -> None:
+    (tmp_path / "conf.d").mkdir()
+    names = [tmp_path / "a.conf", tmp_path / "conf.d" / "b.conf"]
+    for name in names:
+        name.write_text("heartbeat = 5\n")
+    assert load(str(tmp_path / "a"), {}, (), None).files == tuple(str(name) for name in names)

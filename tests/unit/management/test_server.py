@@ -21,6 +21,23 @@ def test_login(served: Served) -> None:
     )
 
 
+def test_the_log_has_failed_logins_and_changes(served: Served) -> None:
+    observer = served.node.observer
+    served.api("GET", "/api/overview", login="guest:wrong")
+    ((address, mechanism, reason),) = observer.refusals
+    assert (address, mechanism) == ("127.0.0.1", "HTTP")
+    assert "'guest'" in reason
+    served.api("PUT", "/api/vhosts/a%2Fb", {})
+    served.api("PUT", "/api/queues/%2F/q", {})
+    served.api("DELETE", "/api/queues/%2F/q")
+    served.api("PUT", "/api/users/bad", "{")
+    served.api("GET", "/api/queues")
+    assert observer.changes == [
+        ("guest", "PUT", "/api/vhosts/a%2Fb"),
+        ("guest", "DELETE", "/api/queues/%2F/q"),
+    ]
+
+
 def test_tags_decide(served: Served) -> None:
     served.api("PUT", "/api/users/none", {"password": "x", "tags": []})
     served.api("PUT", "/api/users/plain", {"password": "x", "tags": ["management"]})

@@ -104,3 +104,9 @@ def test_access_request() -> None:
     request = methods.decode_method(b"\x00\x1e\x00\x0a\x05/data\x1f")
     assert isinstance(request, methods.Access.Request)
     assert methods.encode_method(2, methods.Access.RequestOk())[7:-1] == b"\x00\x1e\x00\x0b\x00\x01"
+
+
+def test_a_method_has_the_name_that_people_use() -> None:
+    assert methods.method_name(50, 10) == "queue.declare"
+    assert methods.method_name(60, 80) == "basic.ack"
+    assert methods.method_name(0, 0) == ""
