@@ -26,7 +26,7 @@ rabbit_msg_store is the model, with handles in place of ids.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,7 +34,7 @@ from storage import record
 from storage.compaction import CompactionPlan, choose_victims, plan_header
 from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, error_text
 from storage.file_cache import write_error
-from storage.filesystem import NO_DESCRIPTORS, FileSystem
+from storage.filesystem import NO_DESCRIPTORS, File, FileSystem
 from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
 from storage.segment import (
     FILE_HEADER_SIZE,
@@ -343,6 +343,14 @@ class MessageStore:
     def sync(self) -> None:
         """Make everything appended durable. Raises SyncFailed, then see `abandon_unsynced`."""
         self._unsynced.sync()
+
+    def unsynced_files(self) -> dict[File, str]:
+        """The files that a sync is due for, with paths; who syncs them says so to `note_synced`. Raises SyncFailed."""
+        return self._unsynced.files()
+
+    def note_synced(self, failed: Container[str]) -> None:
+        """Those files are durable, but for the paths in `failed`; if there are any, see `abandon_unsynced`."""
+        self._unsynced.note_synced(failed)
 
     def abandon_unsynced(self) -> list[tuple[int, int]]:
         """After a failed sync: give up the dirty files; gives their un-synced handles as ranges.

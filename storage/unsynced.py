@@ -1,8 +1,8 @@
 """Which segment files hold bytes that a power cut could take, and from which slot on.
 
 State owned: that map, and how many bytes of records it stands for. Used by the shared store alone: it notes each write
-before it is made, syncs at a roll and when it is told to, and after a failed sync gives the files up. A store that is
-not durable notes its writes and never syncs.
+before it is made, syncs at a roll and when it is told to (or lets the writer sync its files with all others), and after
+a failed sync gives the files up. A store that is not durable notes its writes and never syncs.
 
 Invariants: a file with un-synced records stays open, so that its sync hears of a write-back that failed; a sync that
 failed is never tried again on that file.
@@ -10,7 +10,10 @@ failed is never tried again on that file.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from storage.errors import SyncFailed, error_text
+from storage.filesystem import File
 from storage.segment import SegmentFile, Table
 
 
@@ -56,6 +59,28 @@ class Unsynced:
             for file in list(self._files):
                 self._sync(file)
         self.clear()
+
+    def files(self) -> dict[File, str]:
+        """What has to be synced, with paths, for who syncs it together with other files; then `note_synced`.
+
+        Raises SyncFailed when one cannot be opened, NoDescriptors while there is no descriptor for it.
+        """
+        found: dict[File, str] = {}
+        for file in self._files if self._is_durable else ():
+            try:
+                found[file.file()] = file.path
+            except OSError as error:
+                raise SyncFailed(error_text(error, file.path)) from error
+        return found
+
+    def note_synced(self, failed: Container[str]) -> None:
+        """The files were synced, but for those whose path is in `failed`: see `abandon`."""
+        for file in list(self._files):
+            if file.path not in failed:
+                del self._files[file]
+                file.is_dirty = False
+        if not self._files:
+            self._bytes = 0
 
     def _sync(self, file: SegmentFile) -> None:
         try:

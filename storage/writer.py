@@ -14,7 +14,7 @@ is never repeated on the same file.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import ChainMap, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -325,16 +325,18 @@ class Writer:
         return is_waiting
 
     def sync(self) -> dict[str, str]:
-        """Make everything that was applied durable. Gives the per-queue files whose sync failed, and what was said.
+        """Make everything that was applied durable. Gives the files whose sync failed, and what was said.
 
-        Raises SyncFailed.
+        Raises StorageError.
         """
         self.counters.syncs += 1
         self.unsynced_bytes = 0
         self.is_sync_due = False
-        for vhost in self.context.vhosts():
-            vhost.persistent.sync()
-        failed = self.context.cache.sync()
+        stores = [vhost.persistent for vhost in self.context.vhosts()]
+        shared = ChainMap(*(store.unsynced_files() for store in stores))
+        failed = self.context.cache.sync(shared)
+        for store in stores:
+            store.note_synced(failed)
         filled, self._filled = self._filled, []
         for queue, segment in filled if not failed else ():
             with suppress(WriteFailed):  # a hint: without it the next start looks at the bodies

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from storage import writer
 from storage.errors import StorageError
-from storage.file_cache import FileCache
+from storage.file_cache import NOTHING, FileCache
+from storage.filesystem import File
 from storage.queue_disk import QueueDisk
+from storage.segment import SegmentFile
 from storage.space import BALLAST_FILE
 from storage.types import StoreOptions
 from storage.unsynced import Unsynced
@@ -167,28 +169,39 @@ def test_a_full_disk_never_ends_a_running_store() -> None:
 # The mutants: each leaves out one thing that the design holds to be needed.
 
 
-def sync_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed sync is tried again on the same file."""
+def _retry(monkeypatch: pytest.MonkeyPatch, *, shared: bool) -> None:
+    """A failed sync is tried again on the same file: of the shared stores, or of the queues."""
     original = FileCache.sync
 
-    def sync(self: FileCache) -> dict[str, str]:
-        files = {**self._dirty_stores, **self._dirty_indexes}
-        failed = original(self)
-        return {path: said for path, said in failed.items() if not _can_be_synced(files[path])}
+    def sync(self: FileCache, others: Mapping[File, str] = NOTHING) -> dict[str, str]:
+        files = {path: file for file, path in others.items()}
+        if not shared:
+            files = {**self._dirty_stores, **self._dirty_indexes}
+        return {
+            path: said
+            for path, said in original(self, others).items()
+            if path not in files or not _can_be_synced(files[path])
+        }
 
     monkeypatch.setattr(FileCache, "sync", sync)
 
 
-def _can_be_synced(file: object) -> bool:
+def _can_be_synced(file: File) -> bool:
     file.fdatasync()
     return True
 
 
+def sync_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed sync of a queue's file is tried again on the same file."""
+    _retry(monkeypatch, shared=False)
+
+
 def sync_the_shared_store_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same in the shared store."""
+    """The same in the shared store: of the segment that is appended to, and of one that is full."""
+    _retry(monkeypatch, shared=True)
     original = Unsynced._sync
 
-    def sync_file(self: Unsynced, file: object) -> None:
+    def sync_file(self: Unsynced, file: SegmentFile) -> None:
         try:
             original(self, file)
         except StorageError:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from storage import recovery
 from storage.errors import StorageError
-from storage.file_cache import FileCache
-from storage.filesystem import FileSystem
+from storage.file_cache import NOTHING, FileCache
+from storage.filesystem import File, FileSystem
 from storage.message_store import MessageStore
 from storage.queue_scan import QueueScan
 from storage.references import ReferenceTally
@@ -79,7 +79,7 @@ def test_what_was_handed_over_survives_the_process() -> None:
 def sync_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A confirm without fsync."""
 
-    def forget(self: FileCache) -> dict[str, str]:
+    def forget(self: FileCache, others: Mapping[File, str] = NOTHING) -> dict[str, str]:
         self._dirty_stores.clear()
         self._dirty_indexes.clear()
         self._dirty_dirs.clear()

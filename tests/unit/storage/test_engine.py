@@ -6,6 +6,7 @@ Covers: storage/queue_log.py, storage/batch.py, storage/staging.py, storage/writ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from storage.batch import Ack, AckMany, Append, Batch, Delete, Discard
 from storage.engine import Engine
 from storage.errors import StoreClosed
+from storage.filesystem import File
 from storage.queue_log import QueueLog
 from storage.staging import PendingQueue, stage
 from storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
@@ -259,6 +261,43 @@ def test_one_copy_for_any_fan_out() -> None:
     writer = engine._writer
     assert writer is not None
     assert writer.context.vhost("/").persistent.stats()["live_messages"] == 0
+
+
+class SyncedTogether(SimFileSystem):
+    """Tells which files each call of `sync_all` was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups: list[list[str]] = []
+
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
+        """Sync them, and write down their paths."""
+        self.groups.append([file.path for file in files])
+        return super().sync_all(files, directories)
+
+
+def test_one_call_syncs_a_batch_whatever_stores_it_is_in() -> None:
+    filesystem = SyncedTogether()
+    engine = engine_on(filesystem)
+    logs = [engine.open_queue("/", name, durable=True, version=2) for name in ("small", "large")]
+    for log, size in zip(logs, (SMALL, LARGE), strict=True):
+        publish(log, 0, 2, size)
+    commit(engine)
+    filesystem.groups.clear()
+    before = filesystem.counters.calls["fdatasync"]
+    for log, size in zip(logs, (SMALL, LARGE), strict=True):
+        publish(log, 2, 2, size)
+    commit(engine)
+    assert len(filesystem.groups) == 1
+    assert sorted(path.rpartition(".")[2] for path in filesystem.groups[0]) == [
+        "qi",
+        "qi",
+        "qs",
+        "seg",
+    ]
+    assert filesystem.counters.calls["fdatasync"] - before == 4
 
 
 def test_the_embed_rule_counts_body_and_properties() -> None:

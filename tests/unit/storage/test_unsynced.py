@@ -69,3 +69,32 @@ def test_a_store_that_is_not_durable_syncs_nothing() -> None:
     unsynced.sync_rolled(file)
     unsynced.sync()
     assert "fdatasync" not in filesystem.counters.calls
+
+
+def test_files_that_somebody_else_syncs_stay_noted_until_he_says_so() -> None:
+    filesystem = SimFileSystem()
+    unsynced, file = Unsynced(is_durable=True), a_file(filesystem)
+    unsynced.note(file, 0)
+    unsynced.note_written(100)
+    assert unsynced.files() == {file.file(): "/d/a"}
+    unsynced.note_synced({"/d/a": "EIO"})
+    assert unsynced.bytes == 100
+    assert file.is_dirty
+    unsynced.note_synced({})
+    assert unsynced.bytes == 0
+    assert not file.is_dirty
+    assert not unsynced.files()
+
+
+def test_what_cannot_be_opened_for_its_sync_failed() -> None:
+    filesystem = SimFileSystem()
+    unsynced = Unsynced(is_durable=True)
+    unsynced.note_seal(SegmentFile(filesystem, "/d/gone", 0, 0), 0)
+    with pytest.raises(SyncFailed):
+        unsynced.files()
+
+
+def test_a_store_that_is_not_durable_has_nothing_to_sync() -> None:
+    unsynced, file = Unsynced(is_durable=False), a_file(SimFileSystem())
+    unsynced.note(file, 0)
+    assert not unsynced.files()
