@@ -60,7 +60,9 @@ class Broker:
 
     def peer(self, **options: Any) -> Peer:
         """Return channel 1 of a new connection."""
-        return Peer(self.link(**options), 1, self._made)
+        # What is in another virtual host goes with it; queues of that name in / are somebody else's.
+        made = self._made if options.get("vhost", "/") == "/" else set()
+        return Peer(self.link(**options), 1, made)
 
     def wire(self) -> WireClient:
         """Return a bare socket, nothing sent yet."""

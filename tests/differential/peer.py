@@ -224,6 +224,10 @@ class Peer:
             self.link.inboxes.setdefault(number, deque()).append(event)
         return {"method": "nothing"}
 
+    def open_again(self) -> Event:
+        """Open the channel after it was closed for good."""
+        return self._open()
+
     def _reopen(self) -> None:
         self.cast(spec.Channel.CloseOk())
         self._open()
@@ -401,10 +405,11 @@ class Peer:
             got = self.link.read(deadline - time.monotonic())
             if got is None:
                 break
-            self._file(*got)
+            self.file(*got)
         return [self.inbox.popleft() for _ in range(min(count, len(self.inbox)))]
 
-    def _file(self, number: int, event: Event) -> None:
+    def file(self, number: int, event: Event) -> None:
+        """Put what was read where it belongs; a closed channel is opened again."""
         if event["method"] == "connection.close":
             self.cast_close_ok()
             number = self.number

@@ -90,14 +90,14 @@ def a_limit_that_comes_while_messages_are_out(broker: Broker) -> Record:
 def an_overflow_that_changes(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q")
-    peer.confirm()
-    outcome = []
-    for overflow in ("reject-publish", "drop-head", "reject-publish"):
+    outcome: list[Any] = []
+    for number, overflow in enumerate(("reject-publish", "drop-head", "reject-publish"), 2):
         broker.policy("p", "^q$", {"max-length": 1, "overflow": overflow})
-        peer.publish("", "q", overflow.encode())
-        peer.publish("", "q", b"2")
-        outcome.append(sorted(each["method"] for each in peer.rest(0.4)))
-        outcome.append(peer.drain("q"))
+        channel = peer.beside(number)
+        channel.confirm()
+        channel.publish("", "q", overflow.encode())
+        channel.publish("", "q", b"2")
+        outcome += [channel.confirms(2), peer.drain("q")]
     return outcome
 
 
