@@ -55,6 +55,11 @@ def _sinks(log: LogConfig) -> list[Sink]:
     return sinks
 
 
+def _say_start(observer: LogObserver, node: Node) -> None:
+    where = os.path.abspath(node.config.data_dir)
+    observer.node_starting(VERSION, node.name, where, " ".join(node.config_files))
+
+
 async def run(loaded: Loaded) -> int:
     """Start the node, serve until asked to stop, stop it."""
     config = loaded.config
@@ -68,7 +73,7 @@ async def run(loaded: Loaded) -> int:
         observer.configuration_warning(warning)
     node = Node(config, observer)
     node.config_files = loaded.files
-    observer.node_starting(VERSION, node.name, config.data_dir, " ".join(loaded.files))
+    _say_start(observer, node)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, node.request_stop)

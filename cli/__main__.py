@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from cli.errors import OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from cli.errors import IOERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
 from cli.options import GLOBAL, Parsed, parse
 from cli.registry import COMMANDS, Command
 
@@ -28,20 +28,30 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(error.text + "\n")
         return error.code
     except BrokenPipeError:
-        # The reader (head, grep -q) has what it wanted; nothing may be written at exit any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, grep -q) has what it wanted.
+        _give_up_output()
         return OK
+    except OSError as error:
+        # Only the output is left to fail: what concerns the node is a CliError.
+        _give_up_output()
+        sys.stderr.write(f"Error: the output cannot be written: {error.strerror}\n")
+        return IOERR
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _give_up_output() -> None:
+    """Nothing may be written to standard output at exit any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flush() -> None:
     """What was printed before an error comes before it."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        _give_up_output()
 
 
 def _program() -> str:
@@ -60,9 +70,9 @@ def _run(words: list[str]) -> int:
 
         raise unknown_command(_program(), name)
     if "help" in parsed.flags:
-        from cli.help import command_usage
+        from cli.help import command_help
 
-        sys.stdout.write(command_usage(_program(), name) + "\n")
+        sys.stdout.write(command_help(_program(), name) + "\n")
         return OK
     _check(name, command, args, parsed, _shown(words))
     return _execute(name, command, args, parsed)
@@ -157,12 +167,14 @@ def _timeout_s(name: str, parsed: Parsed) -> float:
 def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> int:
     from importlib import import_module
 
-    from cli.client import NodeClient, Refused
+    from cli.client import NodeClient, Refused, check_url
     from cli.invocation import Invocation
 
     url = parsed.values.get("url", "")
     if not url and "data-dir" not in parsed.values:
         url = os.environ.get("BURROWMQ_MANAGEMENT_URL", "")
+    if url:
+        check_url(url)
     timeout_s = _timeout_s(name, parsed)
     node_option = parsed.values.get("node", "")
     if timeout_s <= 0:

@@ -14,10 +14,23 @@ import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from cli.errors import TEMPFAIL, UNAVAILABLE, CliError
+from cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError
 
 # Above this a path does not fit a socket address and goes through an open directory.
 SOCKET_PATH_LIMIT = 107
+
+
+def check_url(url: str) -> None:
+    """Refuse what is no address of an HTTP API. Raises: CliError 64."""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good = False
+    if not is_good:
+        shown = url.rpartition("@")[2]  # a password is nothing for a terminal
+        text = "Invalid options for this command:\n\n--url : {} (http://user:password@host:15672)"
+        raise CliError(USAGE, text.format(shown))
 
 
 class Refused(Exception):
@@ -121,6 +134,8 @@ class NodeClient:
     def unreachable(self, error: Exception) -> Unreachable:
         """The error that says what was tried."""
         reason = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+        if isinstance(error, http.client.BadStatusLine):
+            reason = "what answers there does not speak HTTP: is it the management port?"
         name = self.node_option or "rabbit@" + socket.gethostname().partition(".")[0]
         return Unreachable(
             UNAVAILABLE,

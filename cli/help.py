@@ -5,6 +5,9 @@ Owns no state. Imported only when somebody asks or mistypes.
 
 from __future__ import annotations
 
+import textwrap
+from importlib import import_module
+
 from cli.errors import OK, USAGE, CliError
 from cli.invocation import Invocation
 from cli.registry import COMMANDS
@@ -12,6 +15,18 @@ from cli.registry import COMMANDS
 BOLD, NORMAL = "\x1b[1m", "\x1b[0m"
 OPTIONS = "[--node <node>] [--longnames] [--quiet]"
 RABBITMQ_VERSION = "3.13.7"
+GENERAL_OPTIONS = """\
+   -h, --help               displays this help
+   -p, --vhost <vhost>      the virtual host, of commands that work in one (default: /)
+   -q, --quiet              no banner
+   -s, --silent             no banner and no head line
+   --no-table-headers       no head line
+   --formatter <formatter>  table, pretty_table, json, json_stream, csv or erlang
+   -t, --timeout <seconds>  how long to wait for the node (default: 60)
+   --data-dir <dir>         the node's data directory, whose control.sock is asked (default: ./data)
+   --url <url>              the node's HTTP API instead: http://user:password@host:15672
+   -n, --node <node>        accepted, chooses no node"""
+NOT_HERE = "Does not apply"
 
 
 def command_usage(program: str, name: str) -> str:
@@ -19,6 +34,25 @@ def command_usage(program: str, name: str) -> str:
     command = COMMANDS[name]
     line = " ".join(part for part in (program, OPTIONS, name, command.usage) if part)
     return f"{BOLD}Usage{NORMAL}\n\n{line}"
+
+
+def command_help(program: str, name: str) -> str:
+    """All that there is to know about one command."""
+    from cli.lists import Kind
+
+    command = COMMANDS[name]
+    kind = getattr(import_module(command.module), command.function.upper(), None)
+    columns = ""
+    if isinstance(kind, Kind):
+        names = ", ".join(sorted(kind.columns.split()))
+        columns = (
+            f"{BOLD}Arguments{NORMAL}\n\n<column>\n\tmust be one of {names};\n"
+            f"\twithout any: {', '.join(kind.default.split())}\n\n"
+        )
+    return (
+        f"\n{command_usage(program, name)}\n\n{command.summary}.\n\n"
+        f"{columns}{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}"
+    )
 
 
 def argument_error(invocation: Invocation, reason: str) -> CliError:
@@ -32,14 +66,21 @@ def argument_error(invocation: Invocation, reason: str) -> CliError:
 
 def overview(program: str) -> str:
     """Every command with a line about it."""
-    width = max(len(name) for name in COMMANDS)
-    rows = "\n".join(
-        f"   {name:<{width}}  {command.summary}" for name, command in sorted(COMMANDS.items())
-    )
+    here = {
+        name: command
+        for name, command in sorted(COMMANDS.items())
+        if not command.summary.startswith(NOT_HERE)
+    }
+    width = max(len(name) for name in here)
+    rows = "\n".join(f"   {name:<{width}}  {command.summary}" for name, command in here.items())
+    others = textwrap.fill(", ".join(sorted(COMMANDS.keys() - here.keys())), 96)
     return (
         f"{BOLD}Usage{NORMAL}\n\n"
         f"{program} {OPTIONS} [--data-dir <dir> | --url <url>] [--timeout <seconds>] <command> [<command options>]\n\n"
         f"{BOLD}Available commands{NORMAL}\n\n{rows}\n\n"
+        f"{BOLD}Known, and answered with why they do not apply here{NORMAL}\n\n"
+        f"{textwrap.indent(others, '   ')}\n\n"
+        f"{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}\n\n"
         f"Use '{program} help <command>' to learn more about a specific command"
     )
 
@@ -70,7 +111,7 @@ def help_command(invocation: Invocation) -> int:
     name = invocation.args[0]
     if name not in COMMANDS:
         raise unknown_command(invocation.program, name)
-    invocation.say(f"\n{command_usage(invocation.program, name)}\n\n{COMMANDS[name].summary}")
+    invocation.say(command_help(invocation.program, name))
     return OK
 
 

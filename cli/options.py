@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from cli.errors import USAGE, CliError
 
 SHORT = {"n": "node", "l": "longnames", "q": "quiet", "s": "silent", "t": "timeout", "p": "vhost", "h": "help",
-         "e": "enabled", "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip
+         "?": "help", "e": "enabled", "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip
 # Options every command takes; True for those with a value.
 GLOBAL = {
     "node": True, "longnames": False, "quiet": False, "silent": False, "no-table-headers": False, "timeout": True,

@@ -45,6 +45,7 @@ def example_file() -> str:
     lines = [
         "# Every key that BurrowMQ acts on, with its default; `key = value`, `#` starts a comment.",
         "# Keys marked with + are BurrowMQ's own, all others are RabbitMQ's. Written by `make docs`.",
+        "# A key with nothing behind the `=` has no default: it is refused until it gets a value.",
     ]
     for option in options():
         key = option.name

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 from tests.support.fake_node import small_world
@@ -26,6 +30,37 @@ def test_a_node_that_is_down_is_named(tmp_path: Path) -> None:
     assert output.code == 69
     assert "http://127.0.0.1:1" in output.err
     assert "secret" not in output.err
+
+
+def test_a_url_that_is_none_is_refused() -> None:
+    for url in ("ftp://h", "localhost:15672", "http://h:port", "http://:1", "u:secret@h"):
+        output = ctl("--url", url, "ping")
+        assert (output.code, "--url : " in output.err) == (64, True), url
+        assert "secret" not in output.err
+
+
+def test_another_protocol_is_said_to_be_that() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            client, _ = server.accept()
+            with client:
+                client.sendall(b"AMQP\0\0\x09\x01")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        output = ctl("--url", f"http://127.0.0.1:{server.getsockname()[1]}", "list_users")
+        thread.join()
+    assert output.code == 69
+    assert "does not speak HTTP: is it the management port?" in output.err
+
+
+def test_an_output_that_cannot_be_written_is_no_traceback() -> None:
+    words = [sys.executable, "-m", "cli", "version"]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 74
+    assert ended.stderr == "Error: the output cannot be written: No space left on device\n"
 
 
 def test_a_socket_path_too_long_for_an_address(tmp_path: Path) -> None:

@@ -28,6 +28,23 @@ def test_usage() -> None:
     assert ctl("help", "nosuch").code == 64
 
 
+def test_what_does_not_apply_is_no_available_command() -> None:
+    available, _, others = ctl("help").out.partition("do not apply here")
+    assert "list_queues" in available
+    assert "join_cluster" not in available
+    assert "join_cluster" in others
+    assert "General Options" in others
+
+
+def test_the_help_of_a_list_names_its_columns() -> None:
+    for output in (ctl("help", "list_queues"), ctl("list_queues", "-?")):
+        assert output.code == 0
+        assert "consumer_utilisation, consumers" in output.out
+        assert "without any: name, messages\n" in output.out
+        assert "-t, --timeout <seconds>" in output.out
+    assert "<column>" not in ctl("help", "add_user").out
+
+
 def test_arguments_are_counted() -> None:
     output = ctl("set_permissions", "bob")
     assert output.code == 64
