@@ -61,7 +61,9 @@ def parser_for(argv: Sequence[str]) -> argparse.ArgumentParser:
     )  # fmt: skip
     jobs = parser.add_subparsers(dest="job", metavar="JOB", required=True)
     for name, job in JOBS.items():
-        added = jobs.add_parser(name, help=job.summary, description=job.summary.capitalize() + ".")
+        added = jobs.add_parser(
+            name, help=job.summary, description=f"{job.summary[0].upper()}{job.summary[1:]}."
+        )
         if name in argv:
             import_module(job.module).add_arguments(added)
     return parser

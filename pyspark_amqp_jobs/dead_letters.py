@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TextIO
 
 from pyspark_amqp_jobs import page
 from pyspark_amqp_jobs.arguments import add_html, add_input
-from pyspark_amqp_jobs.inputs import messages
+from pyspark_amqp_jobs.inputs import limit_note, messages
 from pyspark_amqp_jobs.session import Progress, stage_text
 from pyspark_amqp_jobs.table import text_table
 
@@ -44,7 +44,7 @@ def run(spark: Any, arguments: argparse.Namespace, out: TextIO) -> int:
     """Report."""
     with Progress("counting", lambda: stage_text(spark)):
         rows = count(messages(spark, arguments, ["x_death"]))
-    out.write(text(rows) + "\n")
+    out.write(f"{text(rows)}\n{limit_note(arguments, sum(row.messages for row in rows))}")
     if arguments.html:
         where = arguments.archive or arguments.queue or arguments.store
         Path(arguments.html).write_text(html(rows, where), encoding="utf-8")

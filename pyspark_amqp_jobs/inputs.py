@@ -27,3 +27,10 @@ def messages(spark: Any, arguments: argparse.Namespace, columns: Sequence[str]) 
     options = {"limit": str(arguments.limit), **broker_options(arguments), "queue": arguments.queue}
     reader = spark.read.format("amqp").options(**options).option("includeHeadersRaw", "true")
     return reader.load().select(*columns)
+
+
+def limit_note(arguments: argparse.Namespace, count: int) -> str:
+    """Return the line by which a report of so many messages says that there may be more; else nothing."""
+    if not arguments.queue or count < arguments.limit:
+        return ""
+    return f"at most {arguments.limit:,} messages of each queue were looked at (--limit)\n"

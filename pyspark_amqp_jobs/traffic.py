@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TextIO
 
 from pyspark_amqp_jobs import page
 from pyspark_amqp_jobs.arguments import BadArguments, add_html, add_input
-from pyspark_amqp_jobs.inputs import messages
+from pyspark_amqp_jobs.inputs import limit_note, messages
 from pyspark_amqp_jobs.session import Progress, stage_text
 from pyspark_amqp_jobs.table import text_table
 
@@ -65,6 +65,7 @@ def run(spark: Any, arguments: argparse.Namespace, out: TextIO) -> int:
         )
     columns_shown = ("window (UTC)", "kind", arguments.by, "messages", "bytes")
     out.write((text_table(columns_shown, rows) if rows else "no traced messages") + "\n")
+    out.write(limit_note(arguments, _sum(rows, "", None)))
     if arguments.html:
         where = arguments.archive or arguments.queue
         Path(arguments.html).write_text(html(rows, columns_shown, where), encoding="utf-8")

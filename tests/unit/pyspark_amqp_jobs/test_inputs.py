@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from types import SimpleNamespace
 from typing import Any
 
-from pyspark_amqp_jobs.inputs import messages
+from pyspark_amqp_jobs.inputs import limit_note, messages
 
 
 class Reader:
@@ -52,3 +53,11 @@ def test_a_look_at_queues() -> None:
         ("load",),
         ("select", "x_death"),
     ]
+
+
+def test_a_report_says_that_there_may_be_more() -> None:
+    looked = argparse.Namespace(queue="a,b", limit=1000)
+    assert limit_note(looked, 999) == ""
+    expected = "at most 1,000 messages of each queue were looked at (--limit)\n"
+    assert limit_note(looked, 1000) == expected
+    assert limit_note(argparse.Namespace(queue=None, limit=1000), 5000) == ""
