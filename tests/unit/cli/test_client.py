@@ -45,6 +45,7 @@ def test_another_protocol_is_said_to_be_that() -> None:
         def answer() -> None:
             client, _ = server.accept()
             with client:
+                client.recv(65536)  # closing with it unread would reset the connection
                 client.sendall(b"AMQP\0\0\x09\x01")
 
         thread = threading.Thread(target=answer)
