@@ -208,8 +208,8 @@ class FileCache:
         """Make everything durable: stores, indexes and directories. Gives the files whose sync failed, and why.
 
         `others` are files of somebody else, with their paths, that are synced in the same call: a journalling file
-        system takes about as long for all of them as for one. Raises DirectoryFailed when a directory's fails; NoDescriptors when one could not be opened for it, which may be
-        tried again.
+        system takes about as long for all of them as for one. Raises DirectoryFailed when a directory's fails;
+        NoDescriptors when one could not be opened for it, which may be tried again.
         """
         dirty = (*self._dirty_stores.items(), *self._dirty_indexes.items())
         paths = {**others, **{file: path for path, file in dirty}}
