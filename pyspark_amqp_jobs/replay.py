@@ -20,9 +20,11 @@ from pyspark_amqp_jobs.session import Progress, stage_text
 
 DEATH_HEADERS: Final = (
     "x-death",
-    "x-first-death-exchange",
-    "x-first-death-queue",
-    "x-first-death-reason",
+    *(
+        f"x-{one}-death-{what}"
+        for one in ("first", "last")
+        for what in ("exchange", "queue", "reason")
+    ),
 )
 MARK: Final = "x-replayed-from"
 _KEPT: Final = frozenset(
@@ -78,7 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="connections that publish (default 1 keeps the archive's order, which more do not)",
     )
     parser.add_argument(
-        "--strip-deaths", action="store_true", help="without x-death and x-first-death-*"
+        "--strip-deaths",
+        action="store_true",
+        help="without x-death, x-first-death-* and x-last-death-*",
     )
     parser.add_argument("--mark", metavar="TEXT", help=f"add the header {MARK}")
     parser.add_argument(
@@ -143,6 +147,10 @@ def chosen(frame: Any, arguments: argparse.Namespace) -> Any:
         frame = frame.where(sql.size("x_death") > 0)
         frame = frame.withColumn("exchange", first["exchange"])
         frame = frame.withColumn("routing_key", sql.get(first["routing_keys"], sql.lit(0)))
+    if {"headers", "headers_raw"} <= set(frame.columns):
+        # They say the same twice. Octets that lose all their headers must not get them back from the texts.
+        texts = sql.when(sql.col("headers_raw").isNull(), sql.col("headers"))
+        frame = frame.withColumn("headers", texts)
     if arguments.tasks == 1:
         frame = in_order(frame)
     if arguments.limit:

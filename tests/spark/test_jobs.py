@@ -80,6 +80,25 @@ def test_a_part_of_an_archive_with_other_headers(spark: Any, url: str, tmp_path:
     assert {one.headers["x-replayed-from"] for one in seen} == {"test"}
 
 
+def test_a_dead_letter_without_headers_of_its_own_comes_back_without_any(
+    spark: Any, url: str, tmp_path: Path
+) -> None:
+    dead = session_free_name(url)
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        route = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+        channel.queue_declare(f"{dead}.ttl", arguments={**route, "x-message-ttl": 1})
+        channel.basic_publish("", f"{dead}.ttl", b"x", pika.BasicProperties(message_id="a"))
+        while not channel.queue_declare(dead, passive=True).method.message_count:
+            connection.sleep(0.02)
+    kept, back = str(tmp_path / "a"), session_free_name(url)
+    run(spark, archive, "--queue", dead, "--to", kept, "--uri", url)
+    run(spark, replay, "--from", kept, "--to-queue", back, "--strip-deaths", "--uri", url)
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        _, properties, body = connection.channel().basic_get(back, auto_ack=True)
+    assert (properties.message_id, properties.headers, body) == ("a", None, b"x")
+
+
 def test_dead_letters_of_three_kinds(spark: Any, url: str, tmp_path: Path) -> None:
     dead = session_free_name(url)
     names = [f"{dead}.{kind}" for kind in ("ttl", "max", "rej")]

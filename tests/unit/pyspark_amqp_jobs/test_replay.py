@@ -29,7 +29,8 @@ def test_what_does_not_go_together() -> None:
 
 
 def test_headers_are_changed() -> None:
-    table = encode_table({"k": 5, "x-death": [{"queue": "q"}], "x-first-death-queue": "q"})
+    deaths = {"x-first-death-queue": "q", "x-last-death-reason": "expired"}
+    table = encode_table({"k": 5, "x-death": [{"queue": "q"}], **deaths})
     only = encode_table({"x-death": [{"queue": "q"}]})
     bad = b"\x00\x00\x00\x09bad"
     stripped = replay.Change(parsed("--to-queue", "q", "--strip-deaths"))
