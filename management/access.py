@@ -74,15 +74,25 @@ def peer_is_loopback(request: web.Request) -> bool:
         return False
 
 
+class UnreadableLogin(Exception):
+    """An Authorization header that says nothing: 400 with an empty body."""
+
+
 def basic_credentials(request: web.Request) -> tuple[str, str] | None:
-    """User and password of the Authorization header; None when there is none that can be read."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "basic":
+    """User and password of the Authorization header; None when there is none.
+
+    Raises: UnreadableLogin.
+    """
+    header = request.headers.get("Authorization")
+    if header is None:
         return None
+    scheme, _, token = header.partition(" ")
     try:
         user, colon, password = (
             base64.b64decode(token, validate=True).decode("utf-8").partition(":")
         )
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    return (user, password) if colon else None
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise UnreadableLogin from error
+    if scheme.lower() != "basic" or not colon:
+        raise UnreadableLogin
+    return user, password

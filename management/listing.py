@@ -91,8 +91,8 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 def _number(call: Call, name: str, default: int) -> int:
     text = call.query(name, str(default))
-    if not text.isdigit():
-        raise ApiError(400, "invalid_pagination_parameters", "Pagination parameters are invalid")
+    if not text.removeprefix("-").isdigit():
+        raise ApiError(400, "bad_request", "Pagination parameters are invalid")
     return int(text)
 
 

@@ -16,6 +16,7 @@ from management import commands
 from management.reply import ApiError, bad_request
 from protocol import properties as basic
 from protocol.codec import join_exrk, split_exrk
+from protocol.errors import ResourceLocked
 from protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
@@ -77,12 +78,11 @@ async def get(
 ) -> list[tuple[Any, bool, int]]:
     """Up to `count` (message, redelivered, messages left) of a queue, settled as asked."""
     queue = commands.topology.queue_of(node, vhost, name)
-    if queue.exclusive_owner is not None:
-        raise bad_request(
-            f"cannot obtain exclusive access to locked queue '{name}' in vhost '{vhost}'."
-            " It could be originally declared on another connection or the exclusive property value"
-            " does not match that of the original declaration."
-        )
+    try:
+        node.vhosts[vhost].check_access(queue, None)
+    except ResourceLocked as refusal:
+        # RabbitMQ gets messages over a channel and tells what closed it.
+        raise bad_request(f"405 RESOURCE_LOCKED - {refusal}") from refusal
     taken: list[tuple[Any, Any]] = []
     found: list[tuple[Any, bool, int]] = []
     try:

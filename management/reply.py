@@ -112,6 +112,8 @@ class Call:
             value = json.loads(raw)
         except ValueError as error:
             raise ApiError(400, "bad_request", "not_json") from error
+        if value is None:
+            return {}
         if not isinstance(value, dict):
             raise ApiError(400, "bad_request", "not_json")
         return value

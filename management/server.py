@@ -33,6 +33,7 @@ REALM = 'Basic realm="RabbitMQ Management"'
 # A definitions file of ten thousand queues is about 2 MB.
 BODY_LIMIT_BYTES = 20_000_000
 PUBLIC_PATHS = frozenset({"/api/auth"})
+VERBS = ("HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS")
 # They change nothing, although they are a POST.
 QUESTIONS = frozenset({"/api/burrowmq/authenticate", "/api/burrowmq/hash-password"})
 # What RabbitMQ's log calls them.
@@ -50,7 +51,13 @@ def create_app(node: Any, trusted: bool, rates: Rates | None = None) -> web.Appl
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
     app[NODE], app[RATES], app[IS_TRUSTED] = node, rates or Rates(), trusted
     for route in ROUTES:
-        app.router.add_route(route.method, route.path, _endpoint(route))
+        endpoint = _endpoint(route)
+        # As in RabbitMQ: HEAD wherever there is GET, and a slash at the end means nothing.
+        for path in (route.path, f"{route.path}/"):
+            if route.method == "GET":
+                app.router.add_get(path, endpoint)
+            else:
+                app.router.add_route(route.method, path, endpoint)
     if not trusted:
         ui.add_routes(app)
     return app
@@ -117,12 +124,14 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         response = await handler(request)
     except LoginRequired:
         response = web.Response(status=401, headers={"WWW-Authenticate": REALM})
+    except access.UnreadableLogin:
+        response = web.Response(status=400)
     except ApiError as error:
         response = reply(error.body(), error.status)
     except web.HTTPMethodNotAllowed as error:
-        response = web.Response(
-            status=405, headers={"Allow": ", ".join(sorted(error.allowed_methods))}
-        )
+        allowed = error.allowed_methods | {"OPTIONS"}
+        headers = {"Allow": ", ".join(verb for verb in VERBS if verb in allowed)}
+        response = web.Response(status=200 if request.method == "OPTIONS" else 405, headers=headers)
     except web.HTTPNotFound:
         response = reply({"error": "Object Not Found", "reason": "Not Found"}, 404)
     except web.HTTPException:

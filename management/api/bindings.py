@@ -6,13 +6,22 @@ Owns no state. Source: rabbit_mgmt_wm_bindings, rabbit_mgmt_wm_binding (3.13).
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from broker import inspect
 from management import commands
 from management.aio import web
 from management.listing import reply_list
-from management.reply import ApiError, Call, Route, bad_request, no_content, not_found, reply
+from management.reply import (
+    ApiError,
+    Call,
+    Route,
+    bad_request,
+    no_content,
+    not_found,
+    reply,
+    unauthorised,
+)
 
 KINDS = {"q": "queue", "e": "exchange"}
 
@@ -22,15 +31,15 @@ async def bindings(call: Call) -> web.Response:
     return await reply_list(call, inspect.bindings(call.node, call.vhost_or_all()), sort=("vhost",))
 
 
+def _source(call: Call) -> str:
+    name = call.path("source")
+    return "" if name == "amq.default" else name
+
+
 def _between(call: Call) -> list[dict[str, Any]]:
+    """None where source or destination are not there, as in RabbitMQ."""
     vhost, kind = call.vhost(), KINDS[call.path("kind")]
-    source = "" if call.path("source") == "amq.default" else call.path("source")
-    destination = call.path("destination")
-    owner = call.node.vhosts[vhost]
-    if source not in owner.exchanges or destination not in (
-        owner.queues if kind == "queue" else owner.exchanges
-    ):
-        raise not_found()
+    source, destination = _source(call), call.path("destination")
     return [
         row
         for row in inspect.bindings(call.node, vhost)
@@ -47,7 +56,9 @@ async def between(call: Call) -> web.Response:
 async def add(call: Call) -> web.Response:
     """POST: 201 with the new binding's relative address."""
     vhost, kind, body = call.vhost(), KINDS[call.path("kind")], await call.body()
-    source, destination = call.path("source"), call.path("destination")
+    source, destination = _source(call), call.path("destination")
+    if not source:
+        raise unauthorised("Access refused.")
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
@@ -66,8 +77,13 @@ async def add(call: Call) -> web.Response:
 
 
 def _one(call: Call) -> dict[str, Any]:
-    for row in _between(call):
-        if row["properties_key"] == call.path("properties"):
+    asked, rows = call.path("properties"), _between(call)
+    for row in rows:
+        if row["properties_key"] == asked:
+            return row
+    # The key is encoded already. Whoever puts it into an address as it is has it decoded once more on the way.
+    for row in rows:
+        if unquote_plus(row["properties_key"]) == asked:
             return row
     raise not_found()
 
@@ -82,7 +98,7 @@ async def delete(call: Call) -> web.Response:
     row = _one(call)
     found = inspect.find_binding(call.node, row)
     if found is None:
-        raise bad_request("the default exchange's bindings cannot be removed")
+        raise unauthorised("Access refused.")
     commands.users.require(call, row["vhost"], "write", row["destination_type"], row["destination"])
     commands.topology.unbind(call.node, row["vhost"], found)
     return no_content()

@@ -24,7 +24,9 @@ from management.reply import (
     not_found,
     reply,
     require_keys,
+    unauthorised,
 )
+from protocol.errors import AccessRefused
 
 
 def _public(row: dict[str, Any]) -> dict[str, Any]:
@@ -63,6 +65,8 @@ async def declare(call: Call) -> web.Response:
     arguments = body.get("arguments") or {}
     if not isinstance(arguments, dict):
         raise bad_request("arguments must be an object")
+    if not name:
+        raise unauthorised("Access refused.")
     commands.users.require(call, vhost, "configure", "exchange", name)
     is_new = commands.topology.declare_exchange(
         call.node,
@@ -91,7 +95,6 @@ async def delete(call: Call) -> web.Response:
 async def bindings_of(call: Call) -> web.Response:
     """The bindings that an exchange is the source or the destination of."""
     vhost, name, side = call.vhost(), _name(call), call.path("side")
-    _row(call)
     rows = inspect.bindings(call.node, vhost)
     if side == "source":
         rows = [row for row in rows if row["source"] == name]
@@ -113,7 +116,11 @@ async def publish(call: Call) -> web.Response:
     properties = body["properties"] or {}
     if not isinstance(properties, dict):
         raise bad_request("properties must be an object")
-    commands.users.require(call, vhost, "write", "exchange", name)
+    try:
+        commands.users.require(call, vhost, "write", "exchange", name)
+    except AccessRefused as refusal:
+        # RabbitMQ publishes over a channel and tells what closed it.
+        raise bad_request(f"403 ACCESS_REFUSED - {refusal}") from refusal
     routed = messages.publish(
         call.node, vhost, name, str(body["routing_key"]), properties, _payload(body)
     )

@@ -25,7 +25,9 @@ from management.reply import (
     number_of,
     reply,
     require_keys,
+    unauthorised,
 )
+from protocol.errors import AccessRefused
 
 GET_LIMIT = 10_000
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
@@ -110,6 +112,7 @@ async def delete(call: Call) -> web.Response:
     vhost, name = call.vhost(), call.path("name")
     found = commands.topology.queue_of(call.node, vhost, name)
     commands.users.require(call, vhost, "configure", "queue", name)
+    commands.topology.require_access(call, vhost, found)
     if call.flag("if-unused") and len(found.consumers):
         raise bad_request(f"queue '{name}' in vhost '{vhost}' in use")
     if call.flag("if-empty") and found.ready_count:
@@ -121,8 +124,9 @@ async def delete(call: Call) -> web.Response:
 async def purge(call: Call) -> web.Response:
     """DELETE contents."""
     vhost, name = call.vhost(), call.path("name")
-    commands.topology.queue_of(call.node, vhost, name)
+    found = commands.topology.queue_of(call.node, vhost, name)
     commands.users.require(call, vhost, "read", "queue", name)
+    commands.topology.require_access(call, vhost, found)
     commands.topology.purge(call.node, vhost, name)
     return no_content()
 
@@ -138,8 +142,11 @@ async def get(call: Call) -> web.Response:
     if body["encoding"] not in ("auto", "base64"):
         raise bad_request("Unsupported encoding. Please use auto or base64.")
     truncate = number_of(body, "truncate") if "truncate" in body else None
-    commands.topology.queue_of(call.node, vhost, name)
-    commands.users.require(call, vhost, "read", "queue", name)
+    try:
+        commands.users.require(call, vhost, "read", "queue", name)
+    except AccessRefused as refusal:
+        # RabbitMQ gets messages over a channel and tells what closed it.
+        raise unauthorised(f"ACCESS_REFUSED - {refusal}") from refusal
     count = max(0, min(GET_LIMIT, number_of(body, "count")))
     found = await messages.get(call.node, vhost, name, count, str(body["ackmode"]))
     return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
@@ -157,6 +164,16 @@ async def queue_bindings(call: Call) -> web.Response:
     return await reply_list(call, rows, sort=("source",))
 
 
+async def act(call: Call) -> web.Response:
+    """POST sync or cancel_sync: there are no mirrors to do it to."""
+    vhost, body = call.vhost(), await call.body()
+    commands.topology.queue_of(call.node, vhost, call.path("name"))
+    require_keys(body, "action")
+    if body["action"] not in ("sync", "cancel_sync"):
+        raise bad_request(["unknown", body["action"]])
+    return no_content()
+
+
 async def rebalance(call: Call) -> web.Response:
     """Done, nothing changed: everything is on the one node that there is, as on a single node of RabbitMQ."""
     return no_content()
@@ -172,5 +189,6 @@ ROUTES = (
     Route("DELETE", "/api/queues/{vhost}/{name}/contents", purge),
     Route("POST", "/api/queues/{vhost}/{name}/get", get),
     Route("GET", "/api/queues/{vhost}/{name}/bindings", queue_bindings),
+    Route("POST", "/api/queues/{vhost}/{name}/actions", act, "policymaker"),
     Route("POST", "/api/rebalance/queues", rebalance, "administrator"),
 )

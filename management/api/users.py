@@ -61,6 +61,8 @@ async def put(call: Call) -> web.Response:
     if "tags" not in body:
         raise bad_request("tags_not_present")
     password, hashed = body.get("password"), body.get("password_hash")
+    if password is not None and hashed is not None:
+        raise bad_request("Cannot specify both password_hash and password")
     is_new = commands.users.put_user(
         call.node,
         name,
@@ -80,12 +82,13 @@ async def delete(call: Call) -> web.Response:
 
 
 async def bulk_delete(call: Call) -> web.Response:
-    """POST {"users": [...]}: those that exist go."""
-    names = (await call.body()).get("users", [])
-    known = {row["name"] for row in inspect.users(call.node)}
-    for name in names if isinstance(names, list) else []:
-        if name in known:
-            commands.users.delete_user(call.node, str(name))
+    """POST {"users": [...]}: one after the other, up to the first that is not there."""
+    body = await call.body()
+    require_keys(body, "users")
+    for name in body["users"] if isinstance(body["users"], list) else []:
+        if name not in call.node.auth.users:
+            raise bad_request(["no_such_user", name])
+        commands.users.delete_user(call.node, name)
     return no_content()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from broker.queue.settings import QueueDeclaration, with_default_type
 from broker.vhost import Edge, ExchangeDeclaration
 from management.commands.commit import staged
-from management.reply import ApiError, bad_request, not_found
+from management.reply import ApiError, Call, bad_request, not_found
 from protocol.table import from_json
 
 
@@ -20,6 +20,12 @@ def queue_of(node: Any, vhost: str, name: str) -> Any:
     if found is None:
         raise not_found()
     return found
+
+
+def require_access(call: Call, vhost: str, queue: Any) -> None:
+    """An exclusive queue is its connection's, whoever asks over HTTP; burrowctl may. Raises: ResourceLocked."""
+    if not call.caller.is_trusted:
+        call.node.vhosts[vhost].check_access(queue, call)
 
 
 def declare_queue(

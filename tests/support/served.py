@@ -90,7 +90,7 @@ def request(
     finally:
         connection.close()
     found = {name.lower(): value for name, value in response.getheaders()}
-    if found.get("content-type", "").startswith("application/json"):
+    if raw and found.get("content-type", "").startswith("application/json"):
         return Answer(response.status, found, json.loads(raw))
     return Answer(response.status, found, raw.decode("utf-8", "replace"))
 

@@ -28,7 +28,8 @@ def test_sort(served: Served) -> None:
     [
         ("page=1&page_size=1000", "invalid_pagination_parameters"),
         ("page=0", "invalid_pagination_parameters"),
-        ("page=x", "invalid_pagination_parameters"),
+        ("page=x", "bad_request"),
+        ("page=-1", "invalid_pagination_parameters"),
         ("page=9", "page_out_of_range"),
         ("page=1&name=[&use_regex=true", "bad_request"),
     ],

@@ -98,3 +98,26 @@ def test_what_listens_is_logged(served: Served) -> None:
         ("Prometheus metrics", False),
     ]
     assert served.node.observer.listeners[0][1] == f"127.0.0.1:{served.port}"
+
+
+def test_head_is_get_without_a_body(served: Served) -> None:
+    answer = served.api("HEAD", "/api/queues")
+    assert (answer.status, answer.body) == (200, "")
+    assert answer.headers["content-type"].startswith("application/json")
+    assert served.api("HEAD", "/api/queues/%2F/nosuch").status == 404
+
+
+def test_options_names_the_verbs(served: Served) -> None:
+    answer = served.api("OPTIONS", "/api/queues/%2F/orders")
+    assert (answer.status, answer.headers["allow"]) == (200, "HEAD, GET, PUT, DELETE, OPTIONS")
+
+
+def test_a_slash_at_the_end_means_nothing(served: Served) -> None:
+    assert served.get("/api/queues/") == served.get("/api/queues")
+    assert served.get("/api/queues/%2F/orders/")["name"] == "orders"
+
+
+def test_a_login_that_cannot_be_read_is_a_bad_request(served: Served) -> None:
+    for header in ("Digest abc", "Basic %%%", "Basic Z3Vlc3Q="):
+        answer = served.api("GET", "/api/overview", login=None, Authorization=header)
+        assert (answer.status, answer.body) == (400, "")

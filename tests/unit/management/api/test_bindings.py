@@ -35,3 +35,27 @@ def test_missing_ends(served: Served) -> None:
         {"error": "not_found", "reason": "no queue 'nosuch' in vhost '/'"},
     )
     assert len(served.get("/api/bindings")) == 3
+
+
+def test_a_key_may_be_encoded_once_or_twice(served: Served) -> None:
+    served.api("POST", PAIR, {"routing_key": "a.#"})
+    for key in ("a.%2523", "a.%23"):
+        assert served.get(f"{PAIR}/{key}")["routing_key"] == "a.#"
+    assert served.api("DELETE", f"{PAIR}/a.%23").status == 204
+    assert served.api("GET", f"{PAIR}/a.%2523").status == 404
+
+
+def test_between_what_is_not_there_is_nothing(served: Served) -> None:
+    for path in ("e/nosuch/q/orders", "e/amq.topic/q/nosuch", "e/amq.topic/e/nosuch"):
+        assert served.get(f"/api/bindings/%2F/{path}") == []
+
+
+def test_the_default_exchange_is_nobodys_to_bind(served: Served) -> None:
+    path = "/api/bindings/%2F/e/amq.default/q/orders"
+    assert served.get(path)[0]["routing_key"] == "orders"
+    for refused in (
+        served.api("POST", path, {"routing_key": "k"}),
+        served.api("DELETE", f"{path}/orders"),
+        served.api("PUT", "/api/exchanges/%2F/amq.default", {"type": "direct"}),
+    ):
+        assert (refused.status, refused.body["error"]) == (401, "not_authorised")

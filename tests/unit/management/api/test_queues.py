@@ -110,3 +110,26 @@ def test_reserved_names_are_refused(served: Served) -> None:
 
 def test_rebalancing_one_node_changes_nothing(served: Served) -> None:
     assert served.api("POST", "/api/rebalance/queues").status == 204
+
+
+def test_an_exclusive_queue_is_its_connections(served: Served) -> None:
+    served.node.vhosts["/"].queues["orders"].exclusive_owner = object()
+    ask = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
+    for method, path, body in (
+        ("DELETE", "/api/queues/%2F/orders", None),
+        ("DELETE", "/api/queues/%2F/orders/contents", None),
+        ("POST", "/api/queues/%2F/orders/get", ask),
+    ):
+        refused = served.api(method, path, body)
+        assert (refused.status, refused.body["error"]) == (400, "bad_request")
+        assert "cannot obtain exclusive access to locked queue" in refused.body["reason"]
+    assert served.ctl("purge_queue", "orders").code == 0
+
+
+def test_actions_are_for_mirrors(served: Served) -> None:
+    path = "/api/queues/%2F/orders/actions"
+    assert served.api("POST", path, {"action": "sync"}).status == 204
+    refused = served.api("POST", path, {"action": "x"})
+    assert (refused.status, refused.body["reason"]) == (400, ["unknown", "x"])
+    missing = served.api("POST", "/api/queues/%2F/nosuch/actions", {"action": "sync"})
+    assert missing.status == 404

@@ -44,9 +44,20 @@ def test_permissions(served: Served) -> None:
 
 
 def test_bulk_delete(served: Served) -> None:
-    served.api("PUT", "/api/users/a", {"password": "x", "tags": []})
-    assert served.api("POST", "/api/users/bulk-delete", {"users": ["a", "nosuch"]}).status == 204
+    for name in ("a", "b"):
+        served.api("PUT", f"/api/users/{name}", {"password": "x", "tags": []})
+    refused = served.api("POST", "/api/users/bulk-delete", {"users": ["a", "nosuch", "b"]})
+    assert (refused.status, refused.body["reason"]) == (400, ["no_such_user", "nosuch"])
+    assert [row["name"] for row in served.get("/api/users")] == ["b", "guest"]
+    assert served.api("POST", "/api/users/bulk-delete", {"users": ["b"]}).status == 204
     assert [row["name"] for row in served.get("/api/users")] == ["guest"]
+    assert served.api("POST", "/api/users/bulk-delete", {}).status == 400
+
+
+def test_a_password_or_its_hash_not_both(served: Served) -> None:
+    body = {"password": "x", "password_hash": "eA==", "tags": ""}
+    assert served.api("PUT", "/api/users/a", body).status == 400
+    assert served.api("GET", "/api/users/a").status == 404
 
 
 def test_hashes_of_every_algorithm_survive_a_change_of_tags(served: Served) -> None:
