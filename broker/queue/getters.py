@@ -44,4 +44,4 @@ def serve(queue: Queue) -> None:
 
 def _must_see_behind(backlog: Backlog) -> bool:
     """Whether a get would leave a head that may have expired on disk, where its deadline is not seen."""
-    return backlog.has_expiries and backlog.ram_count == 1 and backlog.disk_count > 0
+    return backlog.has_expiries and backlog.ram_count == 1 and backlog.disk.count > 0

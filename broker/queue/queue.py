@@ -116,8 +116,9 @@ class Queue:
         """Messages ready for delivery, expired ones behind the head included."""
         if len(self.levels) == 1:
             backlog = self.backlog
-            parked = backlog.parked.count
-            return len(backlog.ram) + len(backlog.returned) + parked + backlog.disk_count
+            requeued = backlog.requeued
+            in_ram = len(backlog.ram.messages) + len(requeued.heap)
+            return in_ram + requeued.parked.count + backlog.disk.count
         return sum(level.count for level in self.levels)
 
     @property
@@ -128,12 +129,12 @@ class Queue:
     @property
     def ram_ready_count(self) -> int:
         """Ready messages whose body is in RAM."""
-        return sum(level.ram_count + len(level.preloaded) for level in self.levels)
+        return sum(level.ram_count + len(level.disk.preloaded) for level in self.levels)
 
     @property
     def ram_ready_bytes(self) -> int:
         """Body bytes of them."""
-        return sum(level.ram_bytes + level.preloaded.bytes for level in self.levels)
+        return sum(level.ram_bytes + level.disk.preloaded.bytes for level in self.levels)
 
     @property
     def consumer_count(self) -> int:
@@ -185,7 +186,7 @@ class Queue:
         if is_durable:
             kind = DURABLE
             self.stored(len(messages), size)
-        if backlog.disk_count or self.is_lazy or self.is_paging:
+        if backlog.disk.count or self.is_lazy or self.is_paging:
             room = 0
         elif self.is_cached:
             room = NO_LIMIT
@@ -326,7 +327,7 @@ class Queue:
         """What a greedy consumer gives back does not all stay in RAM; cached mode waits until memory is short."""
         if self.is_cached and not (self.is_lazy or self.is_paging):
             return
-        if len(backlog.returned) > 2 * RAM_LIMIT or backlog.returned_bytes > RAM_BYTES:
+        if len(backlog.requeued.heap) > 2 * RAM_LIMIT or backlog.requeued.bytes > RAM_BYTES:
             backlog.park(RAM_LIMIT, LOAD_BYTES)
         idle.watch(self)
 
@@ -404,7 +405,7 @@ class Queue:
             or settings.max_priority is not None
         )
         for level in self.levels:
-            level.keeps_sizes = (
+            level.disk.keeps_sizes = (
                 settings.max_length is not None or settings.max_length_bytes is not None
             )
         if settings.overflow == "drop-head":
@@ -466,7 +467,7 @@ class Queue:
         """Before a clean stop: tell the store below which id everything was handed out once."""
         for level in self.levels:
             if level.has_log:
-                level.log.set_delivered(level.ram_first if level.ram else level.disk_first)
+                level.log.set_delivered(level.fresh_seq)
 
     def delete(self) -> None:
         """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""

@@ -155,9 +155,9 @@ def test_a_gap_behind_what_is_loaded_already_breaks_nothing():
     backlog = Backlog(lambda: log, lambda: None, is_durable=True)
     backlog.recover(log)
     backlog.load(3, 1 << 20)
-    assert len(backlog.ram) == 3
+    assert len(backlog.ram.messages) == 3
     backlog.load(1000, 1 << 20)
-    assert (backlog.count, backlog.bytes, backlog.disk_count) == (9, 9, 0)
+    assert (backlog.count, backlog.bytes, backlog.disk.count) == (9, 9, 0)
     taken = backlog.take(1000, 1 << 20)
     assert taken is not None
     assert list(taken.seqs) == [0, 1, 2, 3, 4, 5, 7, 8, 9]

@@ -116,9 +116,10 @@ class QueueModel(RuleBasedStateMachine):
         assert 0 <= queue.persistent_count <= len(self.ready) + len(self.unacked)
         assert 0 <= queue.ram_ready_bytes <= queue.ready_bytes
         assert 0 <= queue.ram_ready_count <= queue.ready_count
-        backlog = queue.backlog
-        assert backlog.returned_bytes == sum(entry[1].size for entry in backlog.returned)
-        assert backlog.parked.count == sum(stop - first for first, stop, _ in backlog.parked)
+        requeued = queue.backlog.requeued
+        assert requeued.bytes == sum(entry[1].size for entry in requeued.heap)
+        parked = requeued.parked
+        assert parked.count == sum(stop - first for first, stop, _ in parked)
 
 
 QueueModel.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

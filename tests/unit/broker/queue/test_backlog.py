@@ -71,10 +71,10 @@ def test_a_run_that_has_partly_room_is_cut(answers_later):
     world.append(b"a", b"bb", b"ccc", b"dddd", room=2)
     backlog = world.backlog
     assert (backlog.ram_count, backlog.ram_bytes) == (2, 3)
-    assert (backlog.disk_count, backlog.disk_bytes) == (2, 7)
+    assert (backlog.disk.count, backlog.disk.bytes) == (2, 7)
     assert sorted(world.log.entries) == [2, 3]
     world.append(b"e")  # there is room again, but not before what is on disk
-    assert backlog.disk_count == 3
+    assert backlog.disk.count == 3
     assert world.drain() == [b"a", b"bb", b"ccc", b"dddd", b"e"]
     assert (backlog.count, backlog.bytes) == (0, 0)
 
@@ -82,7 +82,7 @@ def test_a_run_that_has_partly_room_is_cut(answers_later):
 def test_expiries_are_cut_with_their_run():
     world = World()
     world.append(b"a", b"b", b"c", expiries=[5, 0, 7], room=1)
-    assert world.backlog.head() == (world.backlog.ram[0], 5)
+    assert world.backlog.head() == (world.backlog.ram.messages[0], 5)
     assert world.backlog.take(10, ALL).expiries == [5]
     world.backlog.load(10, ALL)
     assert world.backlog.take(10, ALL).expiries == [0, 7]
@@ -144,7 +144,7 @@ def test_page_out_writes_only_what_is_not_in_the_store_yet():
     world.log.append = lambda first, *rest: (written.append(first), plain(first, *rest))[1]
     assert world.backlog.page_out() == 3
     assert written == [1]
-    assert (world.backlog.ram_count, world.backlog.disk_count) == (0, 3)
+    assert (world.backlog.ram_count, world.backlog.disk.count) == (0, 3)
     assert world.backlog.page_out() == 0
     assert world.drain() == [b"0", b"1", b"2"]
 
@@ -197,7 +197,7 @@ def recovered(world: World, seqs: list[int], *, next_seq: int, next_deliver_seq:
 def test_holes_after_recovery_and_what_was_delivered_before(answers_later):
     world = World(answers_later=answers_later)
     recovered(world, [3, 4, 7, 9, 10, 11], next_seq=20, next_deliver_seq=10)
-    assert (world.backlog.count, world.backlog.disk_count) == (6, 6)
+    assert (world.backlog.count, world.backlog.disk.count) == (6, 6)
     world.append(b"20", b"21", kind=DURABLE)
     flags = []
     while world.backlog.count:
@@ -235,7 +235,7 @@ def test_recovered_transient_copies_are_logged_but_not_durable():
 
 def test_dropping_from_disk_unread():
     world = World()
-    world.backlog.keeps_sizes = True
+    world.backlog.disk.keeps_sizes = True
     world.append(b"aa", b"bb", b"c", room=0)
     assert world.backlog.drop_disk(10, 3) == (2, 4, TRANSIENT)
     assert sorted(world.log.entries) == [2]
@@ -246,7 +246,7 @@ def test_dropping_from_disk_unread():
 
 def test_the_head_in_ram_is_not_passed_over_by_a_drop_on_disk():
     world = World()
-    world.backlog.keeps_sizes = True
+    world.backlog.disk.keeps_sizes = True
     world.append(b"a", b"b", room=1)
     assert world.backlog.drop_disk(1, ALL) is None
 
