@@ -6,46 +6,34 @@ segment numbers are never used twice. Places and reference counts are kept in me
 message) and not written while running: the queue indexes are the truth, a clean stop takes a
 snapshot (`snapshot_terms`).
 
-State owned: segments and their tables; `unsynced` knows what a power cut could take. Called by the
-disk thread; `read` and `CompactionPlan.step` also by one worker thread. Who waits for what:
+State owned: segments and their tables, the compaction under way; `active_segment` is the one that is
+written to, `unsynced` knows what a power cut could take. Called by the disk thread; `read` and
+`CompactionPlan.step` also by one worker thread. Who waits for what:
 
-- a new segment's header and directory entry are durable before its first record;
-- `sync` makes appended records durable, the caller decides when; a roll syncs the records itself,
-  before it writes the seal, in both confirm modes: a seal vouches for its records, and a whole
-  segment un-synced is more than the store may hold;
+- `sync` makes appended records durable, the caller decides when; a roll does so itself;
 - a compacted file is durable before it is renamed, and the rename before the old file goes;
 - nothing waits for an unlink: a file that comes back after a power cut has no references.
 
 A store that is not durable (transient messages) syncs nothing; its directory is wiped at start.
 
 Invariants: count 0 is final; a failed append leaves the store as it was; a failed sync is never
-tried again on that file. Longer than the house's aim because the order of writes, syncs and
-renames is one subject that is read as a whole. Source: docs/formats/segment.md. RabbitMQ's
-rabbit_msg_store is the model, with handles in place of ids.
+tried again on that file. Source: docs/formats/segment.md. RabbitMQ's rabbit_msg_store is the model,
+with handles in place of ids.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from storage import record
+from storage.active_segment import ActiveSegment
 from storage.compaction import CompactionPlan, choose_victims, plan_header
-from storage.errors import DiskFull, StorageError, StoreClosed, SyncFailed, error_text
+from storage.errors import StorageError, StoreClosed, SyncFailed, error_text
 from storage.file_cache import write_error
-from storage.filesystem import NO_DESCRIPTORS, File, FileSystem
+from storage.filesystem import File, FileSystem
 from storage.references import ReferenceTally, TableSnapshot, pack_snapshot
-from storage.segment import (
-    FILE_HEADER_SIZE,
-    MAX_FILE_SIZE,
-    SegmentFile,
-    SegmentHeader,
-    Table,
-    file_name,
-    pack_file_header,
-    pack_seal,
-)
+from storage.segment import MAX_FILE_SIZE, SegmentFile
 from storage.segment_recovery import (
     OpenedSegments,
     StoreRecovery,
@@ -58,10 +46,6 @@ from storage.segment_set import SegmentSet
 from storage.store_index import StoreIndex, make_index
 from storage.types import StoredMessage
 from storage.unsynced import Unsynced
-
-_BLOB_LIMIT: Final = 1 << 20
-# A segment whose messages all went is given back at an idle moment from this size on.
-_IDLE_SIZE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +78,21 @@ class MessageStore:
         self._seed = record.seed_of(options.identity)
         self._index = index or make_index(options.index, filesystem, options.directory)
         self._segments = SegmentSet(filesystem, self._seed, options.open_files)
-        self._current: Table | None = None
         self._unsynced = Unsynced(is_durable=options.is_durable)
-        self._next_segment_no = 0
-        # The highest number of a segment on disk: its file stays there, as a bare header when it is
-        # dead, until a higher one is durable. So no number can ever come again.
-        self._top_segment_no = -1
-        self._dead_top: str | None = None
-        self._kept_whole = ""  # a backup copies it: it is not cut to its header when it is dead
+        self._terms = ScanTerms(
+            options.directory,
+            options.quarantine_directory,
+            options.identity,
+            options.segment_size_limit,
+            self._seed,
+            options.is_durable,
+            self._index,
+        )
+        self._active = ActiveSegment(filesystem, self._terms, self._segments, self._unsynced)
         self._plan: CompactionPlan | None = None
         self._is_closed = True  # until opened
-        self._counts = dict.fromkeys(
-            ("appended_messages", "appended_bytes", "copied_bytes", "compactions", "rolled"), 0
-        )
+        self._compactions = 0
+        self._copied_bytes = 0
 
     # Opening and closing ----------------------------------------------------------------------
 
@@ -115,7 +101,7 @@ class MessageStore:
         self._filesystem.rmtree(self.options.directory)
         make_directory(self._filesystem, self.options.directory)
         self._index.open()
-        self._next_segment_no = next_segment_no
+        self._active.next_segment_no = next_segment_no
         self._is_closed = False
 
     def open_clean(self, snapshot: bytes) -> bool:
@@ -123,7 +109,7 @@ class MessageStore:
 
         Raises StoreRefused.
         """
-        opened = open_with_snapshot(self._filesystem, self._scan_terms(), snapshot)
+        opened = open_with_snapshot(self._filesystem, self._terms, snapshot)
         if opened is None:
             return False
         self._start(opened, 0)
@@ -135,36 +121,24 @@ class MessageStore:
         New segments get numbers above every one that is on disk, in refs, or next_segment_no - 1.
         Raises StoreRefused.
         """
-        opened, recovery = open_with_tally(self._filesystem, self._scan_terms(), refs)
+        opened, recovery = open_with_tally(self._filesystem, self._terms, refs)
         self._start(opened, next_segment_no)
         return recovery
 
-    def _scan_terms(self) -> ScanTerms:
-        options = self.options
-        return ScanTerms(
-            options.directory,
-            options.quarantine_directory,
-            options.identity,
-            options.segment_size_limit,
-            self._seed,
-            options.is_durable,
-            self._index,
-        )
-
     def _start(self, opened: OpenedSegments, next_segment_no: int) -> None:
         """Take the opened files in; those that nobody refers to go."""
-        self._next_segment_no = max(next_segment_no, opened.next_segment_no)
-        self._top_segment_no = opened.top_segment_no
+        self._active.next_segment_no = max(next_segment_no, opened.next_segment_no)
+        self._active.top_segment_no = opened.top_segment_no
         for file in opened.files:
             self._segments.add(file)
             if file.live_count == 0:
-                self._remove(file)
+                self._active.remove(file)
         self._is_closed = False
 
     def snapshot_terms(self) -> bytes:
         """After `close`: the counts for `open_clean`, to be kept durably by the caller."""
         return pack_snapshot(
-            self._next_segment_no,
+            self._active.next_segment_no,
             (
                 TableSnapshot(table.segment_no, table.file.generation, *table.counts())
                 for table in self._segments.tables.values()
@@ -191,11 +165,13 @@ class MessageStore:
 
         All or none: when it raises (WriteFailed, DiskFull, SyncFailed) no message has a handle.
         """
+        if self._is_closed:
+            raise StoreClosed(self.options.directory)
         position = 0
         placed: list[tuple[int, int]] = []
         try:
             while position < len(messages):
-                first, count = self._append_blob(messages, position)
+                first, count = self._active.append(messages, position)
                 record.assign_handles(messages, position, count, first)
                 placed.append((first, first + count - 1))
                 position += count
@@ -206,119 +182,14 @@ class MessageStore:
                 self.drop_range(first, last)
             raise
 
-    def _append_blob(self, messages: Sequence[StoredMessage], position: int) -> tuple[int, int]:
-        """Append as many messages as fit one write; gives the first handle and how many."""
-        table = self._writable(len(messages[position].raw))
-        file = table.file
-        slot = len(table)
-        room = self.options.segment_size_limit - file.end
-        blob, sizes = record.pack_records(
-            messages, slot, table.segment_no, self._seed, position, min(room, _BLOB_LIMIT)
-        )
-        self._unsynced.note(file, slot)
-        self._write(file, blob)
-        table.extend(sizes)
-        file.end += len(blob)
-        file.size = file.end
-        self._unsynced.note_written(len(blob))
-        self._counts["appended_messages"] += len(sizes)
-        self._counts["appended_bytes"] += len(blob)
-        return table.segment_no << 32 | slot, len(sizes)
-
-    def _writable(self, raw_size: int) -> Table:
-        """Give the table to append to, a new segment's when the current one is full."""
-        if self._is_closed:
-            raise StoreClosed(self.options.directory)
-        table = self._current
-        if table is not None:
-            end = table.file.end
-            is_full = end >= self.options.segment_size_limit
-            # A large record gets a segment of its own: it goes when its record does, without copying.
-            has_large = len(table) == 1 and end >= record.LARGE_RECORD
-            if is_full or has_large or (raw_size >= record.LARGE_RECORD and len(table)):
-                self.roll()
-                table = None
-        return self._begin_segment() if table is None else table
-
-    def _begin_segment(self) -> Table:
-        """Make a new segment; it is durable, in its directory too, before it is used."""
-        number = self._next_segment_no
-        self._next_segment_no += 1
-        path = f"{self.options.directory}/{file_name(number, 0)}"
-        header = SegmentHeader(number, 0, self.options.segment_size_limit, self.options.identity, 0)
-        try:
-            handle = self._filesystem.create(path)
-            handle.pwrite(pack_file_header(header), 0)
-        except OSError as error:
-            self._segments.unlink(path)
-            raise write_error(path, error) from error
-        if self.options.is_durable:
-            try:
-                handle.fdatasync()
-                self._filesystem.fsync_dir(self.options.directory)
-            except OSError as error:
-                self._segments.unlink(path)
-                if error.errno in NO_DESCRIPTORS:
-                    raise write_error(path, error) from error
-                raise SyncFailed(error_text(error, path)) from error
-        file = SegmentFile(self._filesystem, path, number, 0)
-        file.adopt(handle)
-        self._top_segment_no = number
-        if self._dead_top is not None:
-            self._segments.unlink(self._dead_top)
-            self._dead_top = None
-        table = self._index.begin(file, number)
-        file.tables.append(table)
-        self._segments.add(file)
-        self._current = table
-        return table
-
-    def _write(self, file: SegmentFile, blob: bytes) -> None:
-        """Write at the end of a file; after a failure the file ends where it did."""
-        try:
-            file.file().pwrite(blob, file.end)
-        except OSError as error:
-            try:
-                file.file().truncate(file.end)
-            except OSError:
-                # A torn tail: a scan ends before it, so nothing may be appended behind it.
-                self._current = None
-            raise write_error(file.path, error) from error
-
     def roll(self) -> None:
         """End the current segment: sync its records, write its seal. The next append makes one."""
-        table = self._current
-        if table is None:
-            return
-        file = table.file
-        self._current = None
-        table.seal()
-        if table.live_count == 0:
-            self._remove(file)
-            return
-        self._unsynced.sync_rolled(file)
-        self._seal(file)
-        self._counts["rolled"] += 1
-
-    def _seal(self, file: SegmentFile) -> None:
-        """Write the seal. Failing is harmless: the segment is scanned at the next start."""
-        seal = pack_seal(file.layouts(), file.segment_no, file.end, self._seed)
-        try:
-            file.file().pwrite(seal, file.end)
-        except OSError:
-            return
-        file.size = file.end + len(seal)
-        file.is_sealed = True
-        self._unsynced.note_seal(file, len(file.tables[-1]))
+        self._active.roll()
 
     def release_idle(self) -> None:
         """At an idle moment: give back the current segment if it is mostly dead, and leftovers."""
         self._segments.unlink_leftovers()
-        table = self._current
-        if table is None or table.file.end <= _IDLE_SIZE:
-            return
-        if table.live_bytes * 2 < table.file.end:
-            self.roll()
+        self._active.roll_idle()
 
     def set_open_files(self, count: int) -> None:
         """Give how many files may be open when they need not be."""
@@ -333,7 +204,7 @@ class MessageStore:
     @property
     def next_segment_no(self) -> int:
         """The number that the next segment gets."""
-        return self._next_segment_no
+        return self._active.next_segment_no
 
     @property
     def unsynced_bytes(self) -> int:
@@ -359,9 +230,7 @@ class MessageStore:
         ranges: it appends them again (handle -1 first) and drops the old handles.
         """
         tables, ranges = self._unsynced.abandon()
-        if self._current in tables:
-            table, self._current = self._current, None
-            table.seal()
+        self._active.give_up(tables)
         return ranges
 
     def cut(self) -> list[tuple[str, int, bool]]:
@@ -371,10 +240,10 @@ class MessageStore:
         """
         found = []
         for file in self._segments.files.values():
-            is_final = file.is_sealed and not self._is_top(file)
+            is_final = file.is_sealed and not self._active.is_top(file)
             found.append((file.path, file.size if file.is_sealed else file.end, is_final))
-            if self._is_top(file):
-                self._kept_whole = file.path
+            if self._active.is_top(file):
+                self._active.keep_whole(file)
         return found
 
     # References and reading -------------------------------------------------------------------
@@ -391,10 +260,10 @@ class MessageStore:
     def drop_range(self, first: int, last: int) -> None:
         """Take one reference from each of the consecutive handles first..last."""
         table = self._segments.drop_range(first, last)
-        if table is None or table is self._current or table.file.is_locked:
+        if table is None or table is self._active.table or table.file.is_locked:
             return
         if not any(other.live_count for other in table.file.tables):
-            self._remove(table.file)
+            self._active.remove(table.file)
 
     def refs_of(self, handle: int) -> int:
         """Give a handle's reference count, 0 when there is no such message."""
@@ -435,10 +304,10 @@ class MessageStore:
         is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
         if self._plan is not None or self._is_closed or not (is_idle or is_urgent):
             return None
-        files = [file for file in self._segments.files.values() if not self._is_top(file)]
+        files = [file for file in self._segments.files.values() if not self._active.is_top(file)]
         for file in files:
             if file.live_count == 0:
-                self._remove(file)
+                self._active.remove(file)
         files = [file for file in files if file.live_count]
         victims = choose_victims(files, options.segment_size_limit, options.merge_above_files)
         if not victims:
@@ -471,12 +340,12 @@ class MessageStore:
         self._plan = None
         freed = sum(victim.size for victim in plan.victims) - file.size
         self._segments.add(file)
-        self._counts["compactions"] += 1
-        self._counts["copied_bytes"] += plan.copied_bytes
+        self._compactions += 1
+        self._copied_bytes += plan.copied_bytes
         if self.options.is_durable:
             self._sync_directory(plan)
         for victim in plan.victims:
-            self._remove(victim)
+            self._active.remove(victim)
         return freed
 
     def abandon_plan(self) -> None:
@@ -489,7 +358,7 @@ class MessageStore:
         plan.release()
         for victim in plan.victims:
             if victim.live_count == 0:
-                self._remove(victim)
+                self._active.remove(victim)
 
     def _sync_directory(self, plan: CompactionPlan) -> None:
         """Make the rename durable; when that fails the victims must stay on disk."""
@@ -504,7 +373,11 @@ class MessageStore:
         """Give the store's counters and sizes by name."""
         segments = self._segments
         return {
-            **self._counts,
+            "appended_messages": self._active.appended_messages,
+            "appended_bytes": self._active.appended_bytes,
+            "rolled": self._active.rolled,
+            "copied_bytes": self._copied_bytes,
+            "compactions": self._compactions,
             "segments": len(segments.tables),
             "files": len(segments.files),
             "total_bytes": self.total_bytes,
@@ -519,24 +392,6 @@ class MessageStore:
             "read_errors": segments.read_errors,
             "open_files": segments.open_count,
         }
-
-    def _is_top(self, file: SegmentFile) -> bool:
-        return any(table.segment_no == self._top_segment_no for table in file.tables)
-
-    def _remove(self, file: SegmentFile) -> None:
-        """Give a dead file's space back; the top one leaves its header on disk."""
-        self._unsynced.forget(file)
-        if not self._is_top(file):
-            self._segments.remove(file)
-            return
-        self._dead_top = file.path
-        self._segments.forget(file)
-        if file.path == self._kept_whole:
-            return
-        try:
-            file.file().truncate(FILE_HEADER_SIZE)
-        except (OSError, DiskFull):
-            return  # the space comes back when the file goes
 
 
 def _discard(file: SegmentFile) -> None:

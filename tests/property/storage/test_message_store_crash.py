@@ -313,7 +313,7 @@ class AppendsToOldTail(MessageStore):
         if tables:
             table = tables[max(tables)]
             if table.slots is None and len(table.file.tables) == 1:
-                self._current = table
+                self._active.table = table
         return recovery
 
 

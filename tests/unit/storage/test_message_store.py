@@ -1,4 +1,7 @@
-"""Appending, rolling, syncing, failing, stopping and starting."""
+"""Appending, rolling, syncing, failing, stopping and starting.
+
+Covers: storage/active_segment.py
+"""
 
 from __future__ import annotations
 
