@@ -35,6 +35,20 @@ VHOST_NAME_FILE = ".vhost_name"
 
 # A shared store writes one file and reads from another.
 _FILES_MIN = 2
+# What is shown of the shared stores, summed over vhosts; docs/storage.md says what bounds them.
+_SHARED_COUNTERS = (
+    "files",
+    "total_bytes",
+    "live_bytes",
+    "live_messages",
+    "appended_bytes",
+    "copied_bytes",
+    "compactions",
+    "compaction_debt_bytes",
+    "read_errors",
+    "unreadable_records",
+    "open_files",
+)
 
 
 def queue_files(open_files: int) -> int:
@@ -221,6 +235,16 @@ class StoreContext:
             raise SyncFailed(error_text(error, parent)) from error
 
     # -- the whole ------------------------------------------------------------------------------------------------
+
+    def shared_stats(self) -> dict[str, int]:
+        """Counters and sizes of the shared stores, summed over vhosts. Also called on the loop."""
+        shared = dict.fromkeys(_SHARED_COUNTERS, 0)
+        for vhost in self.vhosts():
+            for store in (vhost.persistent, vhost.transient):
+                found = store.stats()
+                for name in shared:
+                    shared[name] += found[name]
+        return shared
 
     def is_dirty(self) -> bool:
         """Tell whether anything written is not durable yet."""

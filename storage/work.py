@@ -231,7 +231,7 @@ class Work:
         if planned is None:
             return [], request.first_seq
         plan, store = planned
-        return self.writer.fetch(request.queue_id, plan, store), plan.next_seq
+        return self.writer.reader.fetch(request.queue_id, plan, store), plan.next_seq
 
     def next_plan(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
         """Choose what to compact next in any vhost."""

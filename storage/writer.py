@@ -1,8 +1,9 @@
 """The disk side of the store: applies batches, syncs, and keeps the files of all queues in order.
 
-State: every queue's and vhost's storage, the file cache, the definition store. Called by `storage.disk`: everything on
-the disk thread, but `plan_read` and `fetch` on the reader thread (the former under the lock that also covers `advance`
-and `upkeep`), and `claim` on the loop before the threads start.
+State: every queue's and vhost's storage, the file cache, the definition store; `shared_work` has what a batch does to
+the shared stores. Called by `storage.disk`: everything on the disk thread, but `plan_read` on the reader thread (under
+the lock that also covers `advance` and `upkeep`; `reader` then fetches without it), and `claim` on the loop before the
+threads start.
 
 A batch is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
 batch: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
@@ -15,30 +16,27 @@ is never repeated on the same file.
 from __future__ import annotations
 
 from collections import ChainMap, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 
 from storage.batch import Batch, Delete, DropUnclaimed, Open, ReadRequest, SetVersion
 from storage.conversion import Conversion
 from storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
 from storage.file_cache import as_storage_errors
 from storage.queue_disk import QueueDisk
-from storage.queue_read import ReadPlan, fetch_records, plan_read
+from storage.queue_read import ReadPlan, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
 from storage.queue_segment import Segment
 from storage.queue_upkeep import settle
+from storage.reader import Reader
 from storage.rescue import Rescue
+from storage.shared_work import SharedWork
 from storage.staging import Control, PendingQueue, PendingRun, Staged, stage
 from storage.store_context import StoreContext
-from storage.types import ON_DISK, LoadedMessage, RecoveredQueue, StoredMessage
+from storage.types import RecoveredQueue
 from storage.vhost_store import VhostStore
-
-_RAW = attrgetter("raw")
-# A content header's payload without its properties: class, weight, body size, flags.
-_BARE_HEADER = 14
 
 
 @dataclass(slots=True)
@@ -54,31 +52,6 @@ class Counters:
     rescues: int = 0
 
 
-@dataclass(slots=True)
-class _Work:
-    """What one batch still has to do in a vhost's shared stores."""
-
-    fresh: list[StoredMessage] = field(default_factory=list)
-    repeated: list[StoredMessage] = field(default_factory=list)
-    dropped: list[int] = field(default_factory=list)
-
-
-# What is shown of the shared stores, summed over vhosts; docs/storage.md says what bounds them.
-_SHARED_COUNTERS = (
-    "files",
-    "total_bytes",
-    "live_bytes",
-    "live_messages",
-    "appended_bytes",
-    "copied_bytes",
-    "compactions",
-    "compaction_debt_bytes",
-    "read_errors",
-    "unreadable_records",
-    "open_files",
-)
-
-
 class Writer:
     """All files of a node's store."""
 
@@ -89,13 +62,13 @@ class Writer:
         self._queues: dict[int, QueueDisk] = {}
         self._unsettled: dict[int, None] = {}  # queues with acks or emptied segments to write
         self._steps: deque[Callable[[], None]] = deque()
-        self._work: dict[str, _Work] = {}
+        self._shared = SharedWork(context)
         self._filled: list[tuple[QueueDisk, Segment]] = []
         self._retiring: dict[QueueDisk, None] = {}  # queues whose old journal goes as syncs succeed
         self.is_sync_due = False  # a journal is full and the one before is not gone
         self.conversion = Conversion(context)
         self._rescue: Rescue | None = None
-        self._lost: deque[tuple[int, int]] = deque()  # (queue id, seq), from the reader thread
+        self.reader = Reader(context, self._queues)
 
     # -- batches --------------------------------------------------------------------------------------------------
 
@@ -181,7 +154,7 @@ class Writer:
             self._miscount(queue, str(error))
         self.context.remove_queue(queue)
         if handles:
-            self._work_of(queue).dropped += handles
+            self._shared.dropped(queue.vhost).extend(handles)
 
     def _plan(self, staged: Staged) -> None:
         """Now that the queues exist, add the steps that write their messages and acks."""
@@ -195,34 +168,18 @@ class Writer:
             if queue.uses_journal:
                 self._unsettled[queue_id] = None
             for run in pending.runs:
-                self._share(queue, run.messages)
+                self._shared.share(queue.vhost, run.messages)
                 puts += self._put_steps(queue, run)
             if pending.acks or pending.acked_seqs or pending.discard_below:
                 acks.append(partial(self._ack, queue, pending))
                 self._unsettled[queue_id] = None
                 acks.append(partial(self._settle, queue_id, queue))
-        for vhost in self._work:
-            self._steps.append(partial(self._append_shared, vhost))
-            self._steps.append(partial(self._add_refs, vhost))
+        for vhost in self._shared.vhosts():
+            self._steps.append(partial(self._shared.append, vhost))
+            self._steps.append(partial(self._shared.add_refs, vhost))
         self._steps += puts
         self._steps += acks
-        self._steps.append(self._drop_refs)
-
-    def _share(self, queue: QueueDisk, messages: Sequence[StoredMessage]) -> None:
-        """Choose what of a run goes to the shared store: bodies, or bodies with properties, that are large."""
-        below = self.context.options.embed_below
-        if max(map(len, map(_RAW, messages))) < below:
-            return
-        shared = [message for message in messages if _is_shared(message, below)]
-        if shared:
-            work = self._work_of(queue)
-            self.context.vhost(queue.vhost).choose(shared, work.fresh, work.repeated)
-
-    def _work_of(self, queue: QueueDisk) -> _Work:
-        work = self._work.get(queue.vhost)
-        if work is None:
-            work = self._work[queue.vhost] = _Work()
-        return work
+        self._steps.append(self._shared.drop_refs)
 
     def _put_steps(self, queue: QueueDisk, run: PendingRun) -> list[Callable[[], None]]:
         entry_count = self.context.options.segment_entry_count
@@ -250,22 +207,9 @@ class Writer:
             self._retiring[queue] = None
             self.is_sync_due = self.is_sync_due or queue.needs_sync
 
-    def _append_shared(self, vhost: str) -> None:
-        work = self._work[vhost]
-        if work.fresh:
-            self.context.reserve_segments()
-            self.context.vhost(vhost).append(work.fresh)
-            work.fresh = []
-
-    def _add_refs(self, vhost: str) -> None:
-        work = self._work[vhost]
-        if work.repeated:
-            self.context.vhost(vhost).add_refs(work.repeated)
-            work.repeated = []
-
     def _ack(self, queue: QueueDisk, pending: PendingQueue) -> None:
         """Acks, in memory. An index that cannot be read costs references until the next start."""
-        dropped = self._work_of(queue).dropped
+        dropped = self._shared.dropped(queue.vhost)
         for ack in pending.acks:
             # After a rescue, messages that the broker holds may carry handles that were given up.
             messages = None if self.counters.rescues else ack.messages
@@ -299,12 +243,6 @@ class Writer:
                 if live_store_bytes(queue, segment) * 4 < segment.store_end:
                     self.counters.lost += len(rewrite(queue, segment, None, self.context.observer))
                     self.counters.rewritten += 1
-
-    def _drop_refs(self) -> None:
-        while self._work:
-            vhost, work = self._work.popitem()
-            if work.dropped and self.context.has_vhost(vhost):
-                self.context.vhost(vhost).drop_refs(work.dropped)
 
     # -- durability -----------------------------------------------------------------------------------------------
 
@@ -385,8 +323,7 @@ class Writer:
                 del self._unsettled[queue_id]
 
     def _forget_lost(self) -> None:
-        while self._lost:
-            queue_id, seq = self._lost.popleft()
+        for queue_id, seq in self.reader.take_lost():
             queue = self._queues.get(queue_id)
             if queue is None:
                 continue
@@ -420,36 +357,6 @@ class Writer:
             )
         return plan_read(queue, request), self.context.vhost(queue.vhost)
 
-    def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
-        """Read what was planned; what cannot be read is reported, and forgotten by the next upkeep."""
-        found, handles = fetch_records(plan, store)
-        load = self.context.load_message
-        columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
-        for seq in plan.corrupt:
-            self._report_lost(queue_id, seq, "bad index entry")
-        if None not in found:
-            return [
-                (seq, load(entry[0], entry[1], entry[2], entry[3] | ON_DISK, handle), expiry)
-                for seq, entry, handle, expiry in columns
-                if entry is not None
-            ]
-        loaded: list[LoadedMessage] = []
-        for seq, entry, handle, expiry in columns:
-            if entry is None:
-                self._report_lost(queue_id, seq, "unreadable record")
-            else:
-                exrk, raw, size, flags = entry
-                loaded.append((seq, load(exrk, raw, size, flags | ON_DISK, handle), expiry))
-        return loaded
-
-    def _report_lost(self, queue_id: int, seq: int, reason: str) -> None:
-        queue = self._queues.get(queue_id)
-        if queue is None or not queue.is_live(seq):
-            return  # purged or deleted while it was read: nobody misses it
-        self.counters.lost += 1
-        self.context.observer.record_lost(queue.directory, seq, reason)
-        self._lost.append((queue_id, seq))
-
     # -- the end --------------------------------------------------------------------------------------------------
 
     def queues(self) -> dict[int, QueueDisk]:
@@ -469,18 +376,13 @@ class Writer:
     def stats(self) -> dict[str, int]:
         """Counters for metrics. Also called on the loop."""
         counters = self.counters
-        shared = dict.fromkeys(_SHARED_COUNTERS, 0)
-        for vhost in self.context.vhosts():
-            for store in (vhost.persistent, vhost.transient):
-                found = store.stats()
-                for name in shared:
-                    shared[name] += found[name]
+        shared = self.context.shared_stats()
         return {
             **{f"shared_{name}": value for name, value in shared.items()},
             "batches": counters.batches,
             "syncs": counters.syncs,
             "elided": counters.elided,
-            "lost": counters.lost,
+            "lost": counters.lost + self.reader.lost_count,
             "written": counters.written,
             "rewritten": counters.rewritten,
             "rescues": counters.rescues,
@@ -491,11 +393,3 @@ class Writer:
             "open_files_limit": self.context.options.open_files,
             "file_opens": self.context.filesystem.opens,
         }
-
-
-def _is_shared(message: StoredMessage, below: int) -> bool:
-    """The embed rule: the body, or the body and its encoded properties, reach the threshold."""
-    if message.size >= below:
-        return True
-    properties = int.from_bytes(message.raw[3:7], "big") - _BARE_HEADER
-    return message.size + properties >= below

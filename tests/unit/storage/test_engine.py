@@ -1,7 +1,8 @@
 """The loop side: batches, epochs, memory, reads; with everything applied in this thread.
 
 Covers: storage/queue_log.py, storage/batch.py, storage/staging.py, storage/writer.py, storage/queue_disk.py,
- storage/vhost_store.py, storage/store_context.py, storage/queue_rewrite.py, storage/queue_read.py
+ storage/vhost_store.py, storage/store_context.py, storage/queue_rewrite.py, storage/queue_read.py, storage/reader.py,
+ storage/shared_work.py
 """
 
 from __future__ import annotations
