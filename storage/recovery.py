@@ -1,10 +1,10 @@
-"""Opening a data directory, after a clean stop or any other, and stopping cleanly.
+"""Opening a data directory, after a clean stop or any other.
 
-After a clean stop the terms say everything and no message is looked at. Otherwise the queue indexes are the truth: each
-is walked once, one segment in memory at a time; the references they hold are tallied and given to the shared stores;
-what has no body any more is taken out of the indexes again.
+After a clean stop the terms say everything and no message is looked at (`clean_stop`). Otherwise the queue indexes are
+the truth: each is walked once, one segment in memory at a time; the references they hold are tallied and given to the
+shared stores; what has no body any more is taken out of the indexes again.
 
-State: none. Called by the engine before the disk thread starts and by the disk thread when it ends.
+State: none. Called by the engine before the disk thread starts.
 
 Invariants: the mark of a clean stop is durably gone before anything is written; transient messages never survive; after
 an unclean start no old file is appended to: queues go on in a new index segment, shared stores in a new segment whose
@@ -14,47 +14,32 @@ number was never used. Source: storage of a queue in docs/formats; rabbit_classi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
+from storage import clean_stop
 from storage.backup import discard_staging
 from storage.definition_store import DefinitionStore, SqliteDefinitionStore
-from storage.errors import DiskFull, StoreRefused, SyncFailed
-from storage.file_cache import FileCache, as_storage_errors, write_error
+from storage.errors import DiskFull, StoreRefused
+from storage.file_cache import FileCache, as_storage_errors
 from storage.filesystem import FileSystem
-from storage.queue_disk import QueueDisk
 from storage.queue_journal import JournalLimits
 from storage.queue_names import NAME_FILE, parse_names
 from storage.queue_scan import QueueScan, drop_handles, scan_queue
-from storage.queue_segment import Segment
-from storage.queue_upkeep import settle
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
 from storage.space import give_up_ballast
 from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name, queue_files
 from storage.swap import finish_swap
-from storage.terms import (
-    TERMS_FILE,
-    dump_json,
-    load_json,
-    recorded_store,
-    reserve_segments,
-    take_terms,
-    write_terms,
-)
+from storage.terms import recorded_store, reserve_segments, take_terms
 from storage.types import (
-    JsonValue,
     LoadMessage,
     RecoveredQueue,
     RecoveryReport,
     StoreObserver,
     StoreOptions,
 )
-from storage.vhost_store import VhostStore
 
 DEFINITIONS_FILE = "definitions.db"
 DefinitionsAt = Callable[[str], DefinitionStore]
-# Of a segment's row in the terms; the bit sets follow where there are any.
-_FIXED_FIELDS = 13
 
 
 def open_store(
@@ -131,7 +116,7 @@ def _open_store(
 
     report = RecoveryReport(clean=False)
     context = new_context()
-    if parts is not None and _restore(context, parts, report):
+    if parts is not None and clean_stop.restore(context, parts, report):
         report.clean = True
     else:
         report, context = RecoveryReport(), new_context()
@@ -144,171 +129,6 @@ def _open_store(
         report.clean = True  # a new directory: no stop came before
     report.messages = sum(queue.count for queue in report.queues.values())
     return context, report
-
-
-# -- after a clean stop -------------------------------------------------------------------------------------------
-
-
-def _restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:
-    """Take the terms of a clean stop; False when a shared store does not agree with them."""
-    terms = cast("dict[str, list[list[object]]]", load_json(parts[0]))
-    if "version_1" not in terms:
-        return False  # of a release that knew version 2 only: looked at as after a crash
-    for (vhost,), snapshot in zip(terms["vhosts"], parts[1:], strict=True):
-        store = _begin_vhost(context, str(vhost))
-        if not store.persistent.open_clean(snapshot):
-            return False
-        context.adopt_vhost(store)
-    for row in terms["queues"]:
-        found = RecoveredQueue(*cast("tuple[str, str, int, int, int, int, int, int, int]", row[:9]))
-        names = (found.vhost, found.name)
-        queue = context.new_queue(names, durable=True)
-        queue.is_made = True
-        for fields in cast("list[list[int | str]]", row[9]):
-            queue.index.adopt(_segment_from(fields))
-        if row[10]:
-            journal = queue.files_v1().journal
-            journal.next_number = journal.durable = cast("int", row[10])
-        context.keep_recovered(queue, found)
-        report.queues[names] = found
-    return True
-
-
-def _begin_vhost(context: StoreContext, vhost: str) -> VhostStore:
-    """Wipe what is transient and build a vhost's stores."""
-    context.filesystem.rmtree(f"{context.vhost_dir(vhost)}/transient")
-    return context.build_vhost(vhost)
-
-
-def _segment_row(segment: Segment) -> list[JsonValue]:
-    bits: list[JsonValue] = []
-    if segment.live_bits is not None:
-        bits = [f"{segment.live_bits:x}", f"{segment.acked_bits:x}"]
-    return [
-        segment.number,
-        segment.generation,
-        segment.epoch,
-        segment.store_end,
-        segment.synced_end,
-        segment.used,
-        segment.shared,
-        segment.live,
-        segment.start,
-        segment.low,
-        segment.high,
-        segment.version,
-        f"{segment.written:x}",
-        *bits,
-    ]
-
-
-def _segment_from(row: list[int | str]) -> Segment:
-    fields = [int(value) for value in row[:12]]
-    segment = Segment(fields[0], fields[11])
-    segment.generation, segment.epoch, segment.store_end, segment.synced_end = fields[1:5]
-    segment.used, segment.shared, segment.live = fields[5:8]
-    segment.start, segment.low, segment.high = fields[8:11]
-    segment.written = int(str(row[12]), 16)
-    if len(row) > _FIXED_FIELDS:
-        segment.live_bits, segment.acked_bits = int(str(row[13]), 16), int(str(row[14]), 16)
-    return segment
-
-
-def save_clean(
-    context: StoreContext,
-    queues: list[tuple[QueueDisk, int, int]],
-) -> None:
-    """Stop cleanly: (queue, next_seq, next_deliver_seq) of every open one; all acks are in the files.
-
-    Recovered queues that nobody opened are kept as they are. Raises StorageError; the stop is then not clean.
-    """
-    rows: list[JsonValue] = []
-    unclaimed = [
-        (queue, found.next_seq, found.next_deliver_seq)
-        for queue, found in context.recovered.values()
-    ]
-    _empty_journals(context, [queue for queue, _, _ in [*queues, *unclaimed]])
-    for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:
-        if context.cache.is_crowded:
-            _sync(context)
-        if queue.durable and not queue.is_made and queue.index.numbers:
-            queue.make()  # the file that names it was damaged
-        if queue.durable and queue.is_made:
-            rows.append(_queue_row(context, queue, next_seq, next_deliver_seq))
-        elif not queue.durable:
-            _drop_all(context, queue)
-    for store in context.vhosts():
-        store.persistent.close()
-        store.transient.close()
-    _sync(context)
-    vhosts = context.vhosts()
-    # The key "version_1" says that the rows of segments have their version.
-    text: JsonValue = {"version_1": [], "vhosts": [[one.vhost] for one in vhosts], "queues": rows}
-    parts = [dump_json(text)]
-    parts += [store.persistent.snapshot_terms() for store in vhosts]
-    if not context.is_miscounted:  # without terms the next start counts the references
-        try:
-            write_terms(context.filesystem, context.data_dir, parts)
-        except OSError as error:
-            raise write_error(f"{context.data_dir}/{TERMS_FILE}", error) from error
-    for store in vhosts:
-        store.persistent.close_index()
-        store.transient.close_index()
-
-
-def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
-    """Move what is only in journals to the segment files, until no journal is left."""
-    waiting = [queue for queue in queues if queue.durable and not queue.is_settled]
-    while waiting:
-        for queue in waiting:
-            queue.settle_now()
-        _sync(context)
-        for queue in waiting:
-            queue.after_sync()
-        waiting = [queue for queue in waiting if not queue.is_settled]
-
-
-def _queue_row(
-    context: StoreContext, queue: QueueDisk, next_seq: int, next_deliver_seq: int
-) -> list[JsonValue]:
-    """Look at a queue's index once more: transient messages end here, the rest is counted."""
-    found = RecoveredQueue(queue.vhost, queue.name)
-    dropped: list[int] = []
-    scan = QueueScan(queue, found)
-    for number in list(queue.index.numbers):
-        scan.count_live(queue.index.segments[number], dropped)
-    if dropped:
-        context.vhost(queue.vhost).drop_refs(dropped)
-    settle(queue, is_idle=True)
-    numbers = queue.index.numbers
-    if numbers:
-        tail = queue.index.segments[numbers[-1]]
-        next_seq = max(next_seq, numbers[-1] * queue.index.entry_count + tail.used)
-    segments: list[JsonValue] = [_segment_row(queue.index.segments[number]) for number in numbers]
-    return [
-        queue.vhost,
-        queue.name,
-        found.first_seq,
-        next_seq,
-        next_deliver_seq,
-        found.count,
-        found.bytes,
-        found.persistent_count,
-        found.persistent_bytes,
-        segments,
-        # After the one that would be next: what went past the journals is of its time, and durable by then.
-        queue.v1.journal.next_number + 1 if queue.v1 is not None else 0,
-    ]
-
-
-def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
-    """A queue that is not durable ends with the node; so do its references."""
-    handles = queue.all_handles()
-    if handles:
-        context.vhost(queue.vhost).drop_refs(handles)
-
-
-# -- after any other stop -----------------------------------------------------------------------------------------
 
 
 def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -> None:
@@ -331,15 +151,9 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
         scans = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
-        _sync(context)
+        context.sync()
         for scan in scans:
             scan.queue.after_sync()
-
-
-def _sync(context: StoreContext) -> None:
-    failed = context.cache.sync()
-    if failed:
-        raise SyncFailed(", ".join(failed.values()))
 
 
 def _vhost_name(context: StoreContext, directory: str) -> str | None:
@@ -382,7 +196,7 @@ def _queue_names(context: StoreContext, directory: str) -> tuple[str, str] | Non
 def _rebuild_vhost(
     context: StoreContext, vhost: str, report: RecoveryReport, *, is_exact: bool
 ) -> list[QueueScan]:
-    store = _begin_vhost(context, vhost)
+    store = context.begin_vhost(vhost)
     tally = ReferenceTally()
     scans: list[QueueScan] = []
     root = f"{context.vhost_dir(vhost)}/queues"
@@ -390,7 +204,7 @@ def _rebuild_vhost(
     context.adopt_vhost(store)
     for entry in entries:
         if context.cache.dirty_count > context.options.open_files:
-            _sync(context)
+            context.sync()
         scan = _rebuild_queue(context, vhost, f"{root}/{entry}", tally)
         if scan is not None:
             scans.append(scan)

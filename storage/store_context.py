@@ -112,6 +112,11 @@ class StoreContext:
         transient.open_empty(TRANSIENT_SEGMENTS)
         return VhostStore(vhost, directory, persistent, transient)
 
+    def begin_vhost(self, vhost: str) -> VhostStore:
+        """Wipe what is transient of a vhost that was there before, and build its stores."""
+        self.filesystem.rmtree(f"{self.vhost_dir(vhost)}/transient")
+        return self.build_vhost(vhost)
+
     def adopt_vhost(self, store: VhostStore) -> None:
         """Take a vhost's stores in."""
         self._vhosts[store.vhost] = store
@@ -245,6 +250,12 @@ class StoreContext:
                 for name in shared:
                     shared[name] += found[name]
         return shared
+
+    def sync(self) -> None:
+        """Sync the queues' files, at a start or stop: nothing can be written elsewhere then. Raises SyncFailed."""
+        failed = self.cache.sync()
+        if failed:
+            raise SyncFailed(", ".join(failed.values()))
 
     def is_dirty(self) -> bool:
         """Tell whether anything written is not durable yet."""

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from storage import queue_convert
+from storage import clean_stop, queue_convert
 from storage.backup import Cut, make_backup, take_cut
 from storage.batch import Batch, ReadRequest
 from storage.compaction import CompactionPlan
@@ -28,7 +28,6 @@ from storage.errors import (
 )
 from storage.file_cache import as_storage_errors
 from storage.message_store import MessageStore
-from storage.recovery import save_clean
 from storage.space import Space
 from storage.types import BackupJob, LoadedMessage
 from storage.writer import Writer
@@ -312,7 +311,7 @@ class Work:
                         (queue, *ends.get(queue_id, (0, 0)))
                         for queue_id, queue in writer.queues().items()
                     ]
-                    save_clean(writer.context, queues)
+                    clean_stop.save(writer.context, queues)
                 break
             except NoDescriptors:
                 if not writer.context.cache.dirty_count:

@@ -1,6 +1,6 @@
 """Starts: clean and not, refused, after damage.
 
-Covers: storage/queue_scan.py, storage/terms.py, storage/rescue.py
+Covers: storage/queue_scan.py, storage/terms.py, storage/rescue.py, storage/clean_stop.py
 """
 
 from __future__ import annotations
