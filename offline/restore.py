@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import zlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -24,7 +23,7 @@ from offline.streams import Streams
 from storage.backup import FORMAT, INCOMPLETE, MANIFEST
 from storage.errors import StorageError, UnknownFormat
 from storage.file_cache import parent_of
-from storage.file_tree import FileTree, pieces
+from storage.file_tree import FileTree, pieces, write_pieces
 from storage.filesystem import FileSystem
 from storage.terms import STORE_FILE
 
@@ -184,13 +183,8 @@ class _Restoring:
             self._filesystem.open(f"{self._backup}/{file.path}"),
             self._filesystem.create(target),
         )
-        check = at = 0
-        for piece in pieces(source, file.size):
-            copy.pwrite(piece, at)
-            check = zlib.crc32(piece, check)
-            at += len(piece)
-            self._on_bytes(len(piece))
-        if at != file.size or file.check not in (None, check):
+        size, check = write_pieces(copy, pieces(source, file.size), self._on_bytes)
+        if size != file.size or file.check not in (None, check):
             raise NotABackup(
                 f"{self._backup}/{file.path} is damaged: its CRC-32 is not the recorded one"
             )

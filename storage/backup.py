@@ -23,17 +23,17 @@ from __future__ import annotations
 import errno
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from storage.errors import StorageError, error_text
 from storage.file_cache import parent_of
-from storage.file_tree import FileTree, pieces
+from storage.file_tree import FileTree, pieces, write_pieces
 from storage.filesystem import File, FileSystem
+from storage.index_header import HEADER_SIZE
 from storage.queue_disk import QueueDisk
-from storage.queue_index import HEADER_SIZE, entries_at, pack_block
+from storage.queue_index import entries_at, pack_block
 from storage.queue_names import NAME_FILE
 from storage.queue_segment import Segment
 from storage.record import ENTRY_SIZE
@@ -275,14 +275,10 @@ class _Copying:
                 self._take(self._filesystem.open(target), item.size)
                 return None
         source, file = self._filesystem.open(staged), self._filesystem.create(target)
-        check = at = 0
-        for piece in _index_pieces(source, item) if item.segment else pieces(source, item.size):
-            file.pwrite(piece, at)
-            check = zlib.crc32(piece, check)
-            at += len(piece)
-            self._rest(len(piece))
-        if at != item.size:
-            raise StorageError(f"{item.path} has {at} bytes instead of {item.size}")
+        bodies = _index_pieces(source, item) if item.segment else pieces(source, item.size)
+        size, check = write_pieces(file, bodies, self._rest)
+        if size != item.size:
+            raise StorageError(f"{item.path} has {size} bytes instead of {item.size}")
         self._take(file, item.size)
         return check
 

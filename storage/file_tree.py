@@ -7,7 +7,8 @@ then is durable; a few files at most are open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from storage.file_cache import parent_of
@@ -49,6 +50,19 @@ class FileTree:
         files, self._unsynced = self._unsynced, []
         for _, error in self._filesystem.sync_all(files, directories):
             raise error
+
+
+def write_pieces(
+    file: File, source: Iterable[bytes], on_bytes: Callable[[int], None]
+) -> tuple[int, int]:
+    """Write a new file, a piece at a time: (bytes, their CRC-32). `on_bytes` is told how many bytes more are there."""
+    check = at = 0
+    for piece in source:
+        file.pwrite(piece, at)
+        check = zlib.crc32(piece, check)
+        at += len(piece)
+        on_bytes(len(piece))
+    return at, check
 
 
 def pieces(source: File, size: int) -> Iterator[bytes]:

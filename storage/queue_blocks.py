@@ -47,21 +47,18 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from storage import record
-from storage.errors import ForeignStore, LimitChanged, UnknownFormat
+from storage import index_header, record
 from storage.filesystem import File
+from storage.index_header import HEADER_SIZE
 from storage.queue_segment import slots_of
 from storage.record import ENTRY_CORRUPT, ENTRY_NONE, ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
 
 JOURNAL_MAGIC = b"BQJ1"
 SEGMENT_MAGIC = b"BQI1"
 BLOCK_MAGIC = b"BQB1"
-VERSION = 1
-HEADER_SIZE = 64
 BLOCK_SIZE = 48
 MESSAGES = 1
 ACKS = 2
-_HEADER = struct.Struct("<4sHHIII16s24x")
 _BLOCK = struct.Struct("<4sB3xIIIIQIII")
 _RANGE_SIZE = 4
 # A file's tables are read so many bytes at a time.
@@ -83,32 +80,9 @@ class Block(NamedTuple):
     end: int
 
 
-def pack_header(
-    magic: bytes, number: int, entry_count: int, generation: int, identity: bytes
-) -> bytes:
-    """Give the 64 bytes that a file begins with."""
-    head = _HEADER.pack(magic, VERSION, 1, number, entry_count, generation, identity)
-    return head + zlib.crc32(head).to_bytes(4, "little")
-
-
 def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
-    """Give the generation that a header names, None when it is not whole.
-
-    Raises LimitChanged, UnknownFormat or ForeignStore when it is whole but made under other terms.
-    """
-    if len(data) < HEADER_SIZE or zlib.crc32(data[:60]) != int.from_bytes(data[60:64], "little"):
-        return None
-    magic, version, kind, _, entries, generation, found = _HEADER.unpack_from(data)
-    if magic not in (JOURNAL_MAGIC, SEGMENT_MAGIC) or version != VERSION or kind != 1:
-        raise UnknownFormat(f"{path}: format {version} of {magic!r} is not known")
-    if found != identity:
-        raise ForeignStore(f"{path} belongs to another store")
-    if entries != entry_count:
-        raise LimitChanged(
-            f"{path} was made with queue_index_segment_entry_count = {entries}, the configured value is "
-            f"{entry_count}: restore the value, or drain the queues first"
-        )
-    return int(generation)
+    """Give the generation that a header names, None when it is not whole. Raises as `index_header.read`."""
+    return index_header.read(data, path, (JOURNAL_MAGIC, SEGMENT_MAGIC), entry_count, identity)
 
 
 def pack_messages(

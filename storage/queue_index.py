@@ -23,17 +23,14 @@ import struct
 import zlib
 from bisect import insort
 
-from storage import record
-from storage.errors import ForeignStore, LimitChanged, UnknownFormat
+from storage import index_header, record
 from storage.file_cache import FileCache, write_error
+from storage.index_header import HEADER_SIZE
 from storage.queue_segment import KIND_SHARED, Segment
 from storage.record import ENTRY_SIZE, EntryColumns
 
-HEADER_SIZE = 64
 MAGIC = b"BQI2"
-VERSION = 1
 BLOCK_HEADER = 32
-_HEADER = struct.Struct("<4sHHIII16s24x")
 _BLOCK = struct.Struct("<QQ12x")
 # What a Segment object and its place in the tables weigh; a bit set weighs entry_count / 8 more.
 _SEGMENT_BYTES = 320
@@ -184,8 +181,7 @@ def entries_at(entry_count: int) -> int:
 
 def pack_header(number: int, entry_count: int, generation: int, identity: bytes) -> bytes:
     """Give the 64 bytes that a file begins with."""
-    head = _HEADER.pack(MAGIC, VERSION, 1, number, entry_count, generation, identity)
-    return head + zlib.crc32(head).to_bytes(4, "little")
+    return index_header.pack(MAGIC, number, entry_count, generation, identity)
 
 
 def pack_block(epoch: int, synced_end: int, acked: int, entry_count: int) -> bytes:
@@ -196,23 +192,8 @@ def pack_block(epoch: int, synced_end: int, acked: int, entry_count: int) -> byt
 
 
 def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
-    """Give the store generation that a header names, None when it is not whole.
-
-    Raises LimitChanged, UnknownFormat or ForeignStore when it is whole but made under other terms.
-    """
-    if len(data) < HEADER_SIZE or zlib.crc32(data[:60]) != int.from_bytes(data[60:64], "little"):
-        return None
-    magic, version, kind, _, entries, generation, found = _HEADER.unpack_from(data)
-    if magic != MAGIC or version != VERSION or kind != 1:
-        raise UnknownFormat(f"{path}: format {version} of {magic!r} is not known")
-    if found != identity:
-        raise ForeignStore(f"{path} belongs to another store")
-    if entries != entry_count:
-        raise LimitChanged(
-            f"{path} was made with queue_index_segment_entry_count = {entries}, the configured value is "
-            f"{entry_count}: restore the value, or drain the queues first"
-        )
-    return int(generation)
+    """Give the store generation that a header names, None when it is not whole. Raises as `index_header.read`."""
+    return index_header.read(data, path, (MAGIC,), entry_count, identity)
 
 
 def read_acks(data: bytes, entry_count: int) -> tuple[int, int, int]:

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from storage import queue_blocks
+from storage import index_header
 from storage.errors import DiskFull
 from storage.file_cache import FileCache, write_error
 from storage.filesystem import File
-from storage.queue_blocks import HEADER_SIZE, JOURNAL_MAGIC
+from storage.index_header import HEADER_SIZE
+from storage.queue_blocks import JOURNAL_MAGIC
 from storage.queue_runs import Run, number_of
 
 # A journal of this size is flushed, whatever it holds.
@@ -129,7 +130,7 @@ class Journal:
             return self.path
         path = f"{self._directory}/{self.next_number}.jif"
         file = self._cache.create(path, is_durable)
-        head = queue_blocks.pack_header(
+        head = index_header.pack(
             JOURNAL_MAGIC, self.next_number, self._entry_count, 0, self._identity
         )
         try:

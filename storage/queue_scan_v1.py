@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from storage import queue_blocks, record
+from storage import index_header, queue_blocks, record
 from storage.filesystem import FileSystem
 from storage.queue_blocks import ACKS, MESSAGES, SegmentColumns
 from storage.queue_disk import QueueDisk
@@ -128,7 +128,7 @@ def read_segment_file(filesystem: FileSystem, queue: QueueDisk, number: int) -> 
     blocks = list(queue_blocks.blocks_of(data, index.seed))
     if generation is None:
         generation = max((one.generation for one in blocks if one.segment == number), default=0)
-    end = max(len(data), queue_blocks.HEADER_SIZE, *(one.end for one in blocks))
+    end = max(len(data), index_header.HEADER_SIZE, *(one.end for one in blocks))
     return SegmentFile(data, generation, end)
 
 

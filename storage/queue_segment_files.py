@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from storage import queue_blocks
+from storage import index_header, queue_blocks
 from storage.file_cache import FileCache, write_error
 from storage.filesystem import File
-from storage.queue_blocks import HEADER_SIZE, MESSAGES, SEGMENT_MAGIC, SegmentColumns
+from storage.index_header import HEADER_SIZE
+from storage.queue_blocks import MESSAGES, SEGMENT_MAGIC, SegmentColumns
 from storage.queue_journal import append
 from storage.queue_runs import Rows, Run, copy_bodies, live_groups, place_group
 from storage.queue_segment import Segment
@@ -61,7 +62,7 @@ class SegmentFiles:
 
     def header(self, number: int, generation: int) -> bytes:
         """Give the 64 bytes that a segment's file begins with."""
-        return queue_blocks.pack_header(
+        return index_header.pack(
             SEGMENT_MAGIC, number, self._entry_count, generation, self._identity
         )
 

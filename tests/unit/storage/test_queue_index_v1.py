@@ -2,7 +2,7 @@
 
 Covers: storage/queue_blocks.py, storage/queue_journal.py, storage/queue_runs.py, storage/queue_segment_files.py
 Covers: storage/queue_convert.py, storage/queue_scan_v1.py, storage/conversion.py, storage/queue_upkeep.py
-Covers: storage/queue_entries.py, storage/queue_names.py
+Covers: storage/queue_entries.py, storage/queue_names.py, storage/index_header.py
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from storage import queue_blocks
+from storage import index_header, queue_blocks
 from storage.engine import Engine
 from storage.errors import ForeignStore, LimitChanged, UnknownFormat
 from storage.queue_disk import QueueDisk
@@ -310,9 +310,9 @@ def test_a_damaged_block_costs_its_messages_and_nothing_behind_it() -> None:
     store = Store()
     for _ in range(4):
         store.publish(5)
-    block = (store.files()["1.jif"] - queue_blocks.HEADER_SIZE) // 4
-    store.damage("1.jif", queue_blocks.HEADER_SIZE + block + 9)  # its head
-    entry = queue_blocks.HEADER_SIZE + 2 * block + queue_blocks.BLOCK_SIZE + 32
+    block = (store.files()["1.jif"] - index_header.HEADER_SIZE) // 4
+    store.damage("1.jif", index_header.HEADER_SIZE + block + 9)  # its head
+    entry = index_header.HEADER_SIZE + 2 * block + queue_blocks.BLOCK_SIZE + 32
     store.damage("1.jif", entry + 20)
     store.crash()
     assert store.seqs() == [seq for seq in range(20) if not 5 <= seq < 10 and seq != 11]
@@ -405,21 +405,21 @@ def test_a_queue_that_is_not_durable_keeps_no_journal() -> None:
 
 
 def test_headers_tell_other_terms_apart() -> None:
-    head = queue_blocks.pack_header(queue_blocks.SEGMENT_MAGIC, 5, 64, 3, IDENTITY)
+    head = index_header.pack(queue_blocks.SEGMENT_MAGIC, 5, 64, 3, IDENTITY)
     assert queue_blocks.read_header(head, "p", 64, IDENTITY) == 3
     assert queue_blocks.read_header(head[:63], "p", 64, IDENTITY) is None
     with pytest.raises(LimitChanged, match=r"64.*128"):
         queue_blocks.read_header(head, "p", 128, IDENTITY)
     with pytest.raises(ForeignStore):
         queue_blocks.read_header(head, "p", 64, b"j" * 16)
-    other = queue_blocks.pack_header(b"BQX1", 5, 64, 3, IDENTITY)
+    other = index_header.pack(b"BQX1", 5, 64, 3, IDENTITY)
     with pytest.raises(UnknownFormat):
         queue_blocks.read_header(other, "p", 64, IDENTITY)
 
 
 def test_acks_are_ranges() -> None:
     block = queue_blocks.pack_acks(3, 0, 0b1110_0001, 0, 7)
-    data = bytes(queue_blocks.HEADER_SIZE) + block
+    data = bytes(index_header.HEADER_SIZE) + block
     (found,) = queue_blocks.blocks_of(data, 7)
     assert (found.kind, found.segment, found.rows) == (queue_blocks.ACKS, 3, 2)
     assert queue_blocks.acked_by(data, found) == 0b1110_0001
