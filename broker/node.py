@@ -6,6 +6,8 @@ tell the store what was delivered, flush and mark the stop clean, release the lo
 
 State owned: the parts, and the sweep that drives heartbeats, alarms and idle work once a second. `management` and
 `inspect` read its attributes; nothing below knows it.
+
+Longer than most modules because the order in which things are made, started and stopped is read as a whole.
 """
 
 from __future__ import annotations

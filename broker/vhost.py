@@ -13,6 +13,9 @@ Invariants: any change of topology or policy clears the route cache and raises `
 elsewhere is good while `generation` stays the same; the cache holds at most ROUTE_CACHE_MAX routes and is cleared when
 full. A queue or exchange that is in no dictionary has no binding either.
 
+Longer than most modules because names, bindings and the cache change together: routes are `router`'s, the graph is
+`exchange.graph`'s.
+
 Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vhost.
 """
 

@@ -11,7 +11,8 @@ power cuts and failing calls. Everything above counts on exactly what the protoc
 
 State owned: open file descriptors, one a `File`, closed with the last reference. Called by the
 disk thread, and by the worker thread for reads and for files of its own. Never caches, never
-retries but short writes. Source: docs/formats/segment.md for who syncs what.
+retries but short writes. Longer than most modules because the promises and what keeps them are read
+side by side. Source: docs/formats/segment.md for who syncs what.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ Called by the writer on the disk thread; queue_read looks at it on the reader th
 Invariants: an entry is counted only after its body and itself were written; the two files of a version 2 segment are
 made and removed together (the index first when removing, so that a store without index is all that a power cut can
 leave).
+
+Longer than most modules because it is where both versions meet: their files, runs, entries and scans have modules of
+their own, the table of segments and what changes with it stays in one.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ flags i, m, s and x.
 Refused: back references, recursion, conditions, possessive repeats and atomic groups, `\K`, `\G`, `\p`, verbs. Depth is
 bounded, so that no pattern exhausts the stack. Owns the position in one text; called by `compile_pattern`.
 
+Longer than most modules because it is one grammar, read at one position.
+
 Source: pcrepattern(3), pcresyntax(3), the error texts of pcre_compile.
 """
 
