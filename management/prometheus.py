@@ -2,8 +2,9 @@
 
 State: whose turn it is. Pages are made one after the other, those with a series an object apart from the sums: scrapes
 that overlap because each takes longer than their interval would make all of them, and the node, slower and slower. Who
-has gone away while waiting gets no page made. prometheus_client and the families are imported at the first scrape, away from the loop: a node that
-nobody scrapes starts sooner and stays smaller. No login, as in RabbitMQ. Source: the rabbitmq_prometheus plugin (3.13).
+has gone away while waiting gets no page made. prometheus_client and the families are imported at the first scrape,
+away from the loop: a node that nobody scrapes starts sooner and stays smaller. No login, as in RabbitMQ. Source: the
+rabbitmq_prometheus plugin (3.13).
 """
 
 from __future__ import annotations
