@@ -32,8 +32,9 @@ SCRIPT = """"use strict";
 const columns = ["vhost", "name", "state", "messages_ready", "messages_unacknowledged", "messages",
   "messages_ram", "policy"];
 async function get(path) {
-  const answer = await fetch("api/" + path);
-  if (!answer.ok) throw Error(answer.status);
+  // A browser refuses a relative address when a password stands in the page's own.
+  const answer = await fetch(location.origin + location.pathname + "api/" + path);
+  if (!answer.ok) throw Error(`${answer.status} ${answer.statusText}`);
   return answer.json();
 }
 function line(queue) {
@@ -45,17 +46,26 @@ function line(queue) {
   }
   return row;
 }
+function say(text) {
+  document.getElementById("overview").textContent = text;
+}
 async function refresh() {
   const overview = await get("overview?columns=cluster_name,object_totals,queue_totals");
   const totals = overview.object_totals;
-  document.getElementById("overview").textContent = `${overview.cluster_name}: ` +
+  const shown = `${overview.cluster_name}: ` +
     `${totals.connections} connections, ${totals.channels} channels, ${totals.queues} queues, ` +
-    `${overview.queue_totals.messages} messages`;
+    `${overview.queue_totals.messages ?? 0} messages`;
+  say(shown);
   const page = await get("queues?page=1&page_size=500&columns=" + columns.join(","));
   document.getElementById("queues").replaceChildren(...page.items.map(line));
+  const more = page.filtered_count - page.items.length;
+  if (more > 0) say(`${shown}. The first ${page.items.length} queues:`);
 }
-refresh();
-setInterval(refresh, 5000);
+function turn() {
+  refresh().catch((error) => say(`The node gave no answer: ${error.message}`));
+}
+turn();
+setInterval(turn, 5000);
 """
 
 

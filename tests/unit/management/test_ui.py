@@ -11,3 +11,12 @@ def test_the_page_loads_without_a_login_and_with_a_strict_policy(served: Served)
         assert answer.status == 200
         assert answer.headers["content-type"].startswith(kind)
         assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_the_script_says_what_went_wrong_and_bears_a_password_in_the_address(
+    served: Served,
+) -> None:
+    script = served.api("GET", "/ui.js", login=None).body
+    # fetch refuses a relative address on a page at http://user:password@host/.
+    assert 'fetch(location.origin + location.pathname + "api/"' in script
+    assert "refresh().catch(" in script
