@@ -253,6 +253,12 @@ class Backlog:
             return int(0 < self.requeued.heap[0][2] <= now_ms)
         return self.ram.expired_count(now_ms)
 
+    def live_count(self, now_ms: int, most: int) -> int:
+        """How many messages, the head whatever it is and at most `most`, come before one that has expired."""
+        if self.requeued.heap:
+            return 1
+        return self.ram.live_count(now_ms, most)
+
     # -- disk ---------------------------------------------------------------------------------------------------
 
     def page_out(self) -> int:

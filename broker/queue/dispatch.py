@@ -97,7 +97,11 @@ def serve(queue: Queue) -> None:
         if not group:
             return
         width, count = share(group, backlog.count)
-        batch = backlog.take(min(count, RAM_LIMIT), budget)
+        count = min(count, RAM_LIMIT)
+        if backlog.has_expiries:
+            # What has expired behind a live head is not to go out with it.
+            count = backlog.live_count(queue.context.scheduler.wall_ms(), count)
+        batch = backlog.take(count, budget)
         if batch is None:
             if queue.load(backlog, count):
                 return

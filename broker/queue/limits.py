@@ -73,11 +73,17 @@ def _levels(queue: Queue, messages: list[Message], flags: int) -> dict[int, list
 def _publish_or_expire(
     queue: Queue, messages: list[Message], flags: int, deadlines: list[int]
 ) -> int:
-    """TTL 0: a message that no consumer takes at once is discarded without being queued."""
+    """TTL 0: a message that no consumer takes at once is discarded; behind a live head it waits to be looked at.
+
+    RabbitMQ: a queue whose own TTL is 0 keeps not even that one when it has no dead-letter exchange.
+    """
     now = queue.context.scheduler.wall_ms()
+    settings = queue.settings
+    keeps_none = settings.message_ttl_ms == 0 and settings.dead_letter_exchange is None
     outcome = 0
     for message, due in zip(messages, deadlines, strict=True):
-        if due <= now and (queue.ready_count or not queue.consumers.ready(1)):
+        is_behind = queue.ready_count and not keeps_none
+        if due <= now and not is_behind and (queue.ready_count or not queue.consumers.ready(1)):
             queue.dead_letter("expired", [message])
         else:
             outcome |= _by_level(queue, [message], flags, message.size, [due])
@@ -120,15 +126,20 @@ def enforce(queue: Queue) -> None:
     most_bytes = settings.max_length_bytes if settings.max_length_bytes is not None else math.inf
     if most == most_bytes == math.inf or settings.overflow != "drop-head":
         return
+    has_dropped = False
     while True:
         over = queue.ready_count - most
         over_bytes = queue.ready_bytes - most_bytes
         if over <= 0 and over_bytes <= 0:
+            if has_dropped and queue.has_expiries:
+                # What comes to the head may have expired behind it.
+                expiry.drop_expired(queue)
             return
         max_count = int(over) if over > 0 else NO_LIMIT
         max_bytes = int(over_bytes) if over <= 0 else NO_LIMIT
         if not _drop(queue, max_count, max_bytes):
             return
+        has_dropped = True
 
 
 def _drop(queue: Queue, max_count: int, max_bytes: int) -> bool:

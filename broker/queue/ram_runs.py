@@ -103,6 +103,15 @@ class RamRuns:
             count += 1
         return count
 
+    def live_count(self, now_ms: int, most: int) -> int:
+        """How many messages from the head on, the head included and at most `most`, come before an expired one."""
+        expiries = self._expiries
+        if expiries is not None:
+            for place, due in enumerate(islice(expiries, 1, most), 1):
+                if 0 < due <= now_ms:
+                    return place
+        return most
+
     def stretches(self) -> Iterator[tuple[range, Kind]]:
         """The ids, as far as neighbours are of one kind."""
         seq = self.first

@@ -84,6 +84,31 @@ def zero_by_message(broker: Broker) -> Record:
     return [peer.rest(), peer.wait_ready("q", 0)]
 
 
+def zero_behind_a_live_head_waits(broker: Broker) -> Record:
+    peer = broker.peer()
+    peer.queue("dead")
+    peer.queue("q", {"x-max-length": 3, **DEAD})
+    peer.fill("q", b"live")
+    peer.fill("q", b"due", expiration="0")
+    behind = [peer.ready("q"), peer.ready("dead")]
+    peer.fill("q", b"also", b"more")
+    over = [peer.wait_ready("dead", 2), peer.drain("q")]
+    return [behind, over, peer.drain("dead")]
+
+
+def zero_of_the_queue_behind_a_live_head(broker: Broker) -> Record:
+    """Without a dead-letter exchange such a queue keeps none."""
+    peer = broker.peer()
+    peer.queue("q")
+    peer.fill("q", b"live")
+    broker.policy("p", "^q$", {"message-ttl": 0})
+    peer.fill("q", b"due")
+    without = peer.ready("q")
+    broker.policy("p", "^q$", {"message-ttl": 0, "dead-letter-exchange": "none"})
+    peer.fill("q", b"due")
+    return [without, peer.ready("q"), peer.drain("q")]
+
+
 def zero_dead_letters(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("dead")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.messages import message
@@ -61,6 +63,34 @@ def test_a_message_of_its_own_ttl_hides_nothing_behind_the_head():
     assert bench.dead == [("expired", b"goes")]
 
 
+@pytest.mark.parametrize(("mode", "queue_mode"), MODES)
+@pytest.mark.parametrize("answers_later", [False, True])
+def test_what_expired_behind_a_live_head_is_not_delivered_with_it(mode, queue_mode, answers_later):
+    bench = QueueBench(
+        mode=mode, queue_mode=queue_mode, answers_later=answers_later, dead_letter_exchange=""
+    )
+    bench.publish(message(b"stays"))
+    bench.publish(message(b"goes", expiration="10"), message(b"stays too", expiration="10000"))
+    bench.publish(message(b"goes too", expiration="10"), message(b"last"))
+    bench.settle()
+    bench.scheduler.advance(20)
+    bench.settle()
+    inbox = bench.consume()
+    bench.settle()
+    assert inbox.bodies == [b"stays", b"stays too", b"last"]
+    assert bench.dead == [("expired", b"goes"), ("expired", b"goes too")]
+
+
+def test_what_had_expired_behind_a_head_that_is_dropped_goes_too():
+    bench = QueueBench(dead_letter_exchange="", max_length=2)
+    bench.publish(message(b"live"))
+    bench.publish(message(b"due", expiration="10"))
+    bench.scheduler.advance(20)
+    bench.publish(message(b"last"))
+    assert bench.dead == [("maxlen", b"live"), ("expired", b"due")]
+    assert bench.queue.ready_count == 1
+
+
 def test_the_smaller_of_both_ttls():
     bench = QueueBench(mode="cached", message_ttl_ms=100)
     bench.publish(message(b"own", expiration="50"))
@@ -84,6 +114,38 @@ def test_a_requeued_message_keeps_its_deadline():
     assert bench.dead == [("expired", b"x")]
     assert bench.queue.persistent_count == 0
     assert not bench.engine.logs["q"].entries
+
+
+@pytest.mark.parametrize(("mode", "queue_mode"), MODES)
+@pytest.mark.parametrize("answers_later", [False, True])
+def test_ttl_zero_behind_a_live_head_waits_for_its_turn(mode, queue_mode, answers_later):
+    """RabbitMQ looks at the head only: what is due behind it counts until it gets there."""
+    bench = QueueBench(
+        mode=mode, queue_mode=queue_mode, answers_later=answers_later, dead_letter_exchange=""
+    )
+    bench.publish(message(b"live"))
+    bench.settle()
+    bench.publish(message(b"due", expiration="0"))
+    bench.settle()
+    bench.scheduler.advance(5)
+    bench.settle()
+    assert (bench.queue.ready_count, bench.dead) == (2, [])
+    inbox = bench.consume()
+    bench.settle()
+    bench.scheduler.advance(5)
+    bench.settle()
+    assert inbox.bodies == [b"live"]
+    assert (bench.queue.ready_count, bench.dead) == (0, [("expired", b"due")])
+
+
+def test_a_queue_of_ttl_zero_without_dead_letters_keeps_nothing_behind_a_live_head():
+    bench = QueueBench(message_ttl_ms=1000)
+    bench.publish(message(b"live"))
+    bench.settle()
+    bench.queue.apply_settings(replace(bench.queue.settings, message_ttl_ms=0))
+    bench.publish(message(b"due"))
+    bench.settle()
+    assert bench.queue.ready_count == 1
 
 
 def test_ttl_zero_is_for_consumers_that_wait():

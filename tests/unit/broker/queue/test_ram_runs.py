@@ -73,3 +73,10 @@ def test_after_all_is_forgotten_it_begins_anew():
     assert (list(runs.stretches()), runs.entries(0), runs.has_expiries) == ([], [], False)
     runs.append(40, MESSAGES[:1], TRANSIENT, None)
     assert runs.take(1, ALL, 0).seqs == range(40, 41)
+
+
+def test_how_many_come_before_one_that_has_expired():
+    runs = RamRuns()
+    runs.append(0, [message(b"%d" % n) for n in range(4)], TRANSIENT, [5, 20, 5, 0])
+    assert [runs.live_count(10, most) for most in (1, 2, 3, 4)] == [1, 2, 2, 2]
+    assert runs.live_count(4, 4) == 4
