@@ -22,6 +22,7 @@ COPY image/10-defaults.conf /etc/rabbitmq/conf.d/10-defaults.conf
 COPY image/entrypoint.sh /usr/local/bin/docker-entrypoint.sh
 RUN cd /usr/local/bin \
  && ln -s /opt/burrowmq/bin/burrowmq-server burrowmq-server && ln -s burrowmq-server rabbitmq-server \
+ && ln -s /opt/burrowmq/bin/burrowmq-store burrowmq-store \
  && ln -s /opt/burrowmq/bin/burrowctl burrowctl && ln -s burrowctl rabbitmqctl && ln -s burrowctl rabbitmq-diagnostics
 ENV BURROWMQ_BIND=* \
     BURROWMQ_DATA_DIR=/var/lib/rabbitmq/data \
@@ -30,7 +31,7 @@ ENV BURROWMQ_BIND=* \
     PYTHONDONTWRITEBYTECODE=1
 WORKDIR /var/lib/rabbitmq
 VOLUME /var/lib/rabbitmq
-EXPOSE 5672 15672 15692
+EXPOSE 5671 5672 15671 15672 15691 15692
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["rabbitmq-server"]
