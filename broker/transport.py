@@ -23,13 +23,18 @@ WRITE_HARD_LIMIT = 16 * 1024 * 1024
 """Bytes unsent to one peer above which more output drops the connection: deliveries stop at the high-water mark, so
 only replies, returns and confirms that nobody reads can get here. One message of any size may pass it."""
 
+TURN_BYTES = 1024 * 1024
+"""Bytes read from one peer after which the turn ends, whatever its socket still holds: the disk begins to sync what has
+come while the rest is read, and other connections have their turn. The loop itself would read on up to 8 MB."""
+
 CLOSE_GRACE_S = 5.0
 """How long a peer may take to read the last that was written to it."""
-
 
 UNREAD_PAUSE = 4 * 1024 * 1024
 """Bytes unsent to one peer above which we read no more from it: its own requests (returns of mandatory messages, gets)
 must not pile up answers. Deliveries stop far below, so a consumer's acks are always read."""
+
+_TURN = "end of turn"
 
 
 class AmqpTransport(asyncio.Protocol):
@@ -59,6 +64,7 @@ class AmqpTransport(asyncio.Protocol):
         self.writes = 0
         self._bytes_seen = 0
         self._bytes_seen_out = 0
+        self._turn_bytes = 0
         self._idle_checks = 0
         self._checked_at = 0.0
         self._sent_at = 0.0
@@ -79,9 +85,14 @@ class AmqpTransport(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client."""
-        self.bytes_received += len(data)
+        size = len(data)
+        self.bytes_received += size
         self.reads += 1
+        self._turn_bytes += size
         self.session.receive(data)
+        if self._turn_bytes >= TURN_BYTES:
+            self.pause_reading(_TURN)
+            self.session.scheduler.output_dirty(self.session)
 
     def eof_received(self) -> bool:
         """The client will not send more: the connection ends."""
@@ -123,6 +134,9 @@ class AmqpTransport(asyncio.Protocol):
             if self._is_write_paused and not self._may_write_on():
                 return
             self._transport.write(data)
+        self._turn_bytes = 0
+        if self._pauses:
+            self.resume_reading(_TURN)
         self.session.drained(is_paused=self._is_write_paused)
 
     def _may_write_on(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pika import spec
 
-from broker.transport import UNREAD_PAUSE, WRITE_HARD_LIMIT, AmqpTransport
+from broker.transport import TURN_BYTES, UNREAD_PAUSE, WRITE_HARD_LIMIT, AmqpTransport
 from tests.support.broker_bench import BrokerBench
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
 
@@ -132,6 +132,28 @@ def test_reading_resumes_when_the_last_reason_is_gone(run):
         world.transport.resume_reading("never given")
         assert not world.sock.is_reading
         world.transport.resume_reading("backlog")
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_a_turn_ends_before_a_full_socket_is_empty(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        for _ in range(2):
+            world.transport.data_received(HEARTBEAT * (TURN_BYTES // len(HEARTBEAT) - 1))
+            assert world.sock.is_reading
+            world.transport.data_received(HEARTBEAT)
+            assert not world.sock.is_reading
+            world.bench.run()
+            assert world.sock.is_reading
+        world.transport.data_received(HEARTBEAT * (TURN_BYTES // len(HEARTBEAT)))
+        world.transport.pause_reading("alarm")
+        world.bench.run()
+        assert not world.sock.is_reading
+        world.transport.resume_reading("alarm")
         assert world.sock.is_reading
         world.lose()
 
