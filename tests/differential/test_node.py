@@ -50,5 +50,5 @@ def test_nothing_outlives_a_test_run_that_is_killed(tmp_path: Path) -> None:
         run.kill()
     deadline = time.monotonic() + 30
     while (left := _processes_of(place)) and time.monotonic() < deadline:
-        time.sleep(0.1)
+        time.sleep(0.1)  # the kernel tells nobody but their parent that they ended
     assert left == []
