@@ -10,6 +10,8 @@ Heartbeats are driven by the node's sweep once a second, not by a timer per conn
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 import struct
 from collections.abc import Callable
@@ -26,6 +28,13 @@ only replies, returns and confirms that nobody reads can get here. One message o
 TURN_BYTES = 1024 * 1024
 """Bytes read from one peer after which the turn ends, whatever its socket still holds: the disk begins to sync what has
 come while the rest is read, and other connections have their turn. The loop itself would read on up to 8 MB."""
+
+LARGE_READ = 128 * 1024
+"""Bytes of one read that say that more waits in the socket: a disk that is free ends the turn here already."""
+
+LARGE_WRITE = 64 * 1024
+"""Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and
+the disk thread would wait for the kernel to copy a megabyte."""
 
 CLOSE_GRACE_S = 5.0
 """How long a peer may take to read the last that was written to it."""
@@ -54,6 +63,7 @@ class AmqpTransport(asyncio.Protocol):
         self._is_linger = is_linger
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self.session: Session = None  # type: ignore[assignment]  # set by connection_made
+        self._fd = -1  # of a socket that takes octets as they are
         self._pauses: set[str] = set()
         self._is_write_paused = False
         self._handshake: asyncio.TimerHandle | None = None
@@ -75,8 +85,10 @@ class AmqpTransport(asyncio.Protocol):
         """A client connected."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and transport.get_extra_info("ssl_object") is None:
+            self._fd = sock.fileno()
         if not self._is_nodelay:
-            sock = transport.get_extra_info("socket")
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
         self.session = self._make_session(self._transport)
         self.session.wire = self
@@ -90,7 +102,9 @@ class AmqpTransport(asyncio.Protocol):
         self.reads += 1
         self._turn_bytes += size
         self.session.receive(data)
-        if self._turn_bytes >= TURN_BYTES:
+        if self._turn_bytes >= TURN_BYTES or (
+            size >= LARGE_READ and self.session.engine.wants_batch()
+        ):
             self.pause_reading(_TURN)
             self.session.scheduler.output_dirty(self.session)
 
@@ -100,6 +114,7 @@ class AmqpTransport(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
+        self._fd = -1
         for timer in (self._handshake, self._closing):
             if timer is not None:
                 timer.cancel()
@@ -133,11 +148,21 @@ class AmqpTransport(asyncio.Protocol):
             self.writes += 1
             if self._is_write_paused and not self._may_write_on():
                 return
-            self._transport.write(data)
+            self._write(data)
         self._turn_bytes = 0
         if self._pauses:
             self.resume_reading(_TURN)
         self.session.drained(is_paused=self._is_write_paused)
+
+    def _write(self, data: bytes) -> None:
+        transport = self._transport
+        if len(data) >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():
+            # What goes wrong here goes wrong again in the loop's own write, which tells us so.
+            with contextlib.suppress(OSError):
+                data = data[os.write(self._fd, data) :]
+            if not data:
+                return
+        transport.write(data)
 
     def _may_write_on(self) -> bool:
         """The peer does not read: stop reading from it, and drop it when that does not help."""

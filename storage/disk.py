@@ -1,8 +1,8 @@
-"""The only threads of the store, and their twin without threads.
+"""The only threads of the store.
 
 `ThreadedBackend` has a disk thread (batches, syncs, idle work, publishing compactions), a reader thread (reads of any
-size) and, while there is something to compact, a copying thread. `InlineBackend` does the same work in the caller's
-thread at once, for tests and the power-cut simulation. State: the inboxes, and the lock between applying and planning.
+size) and, while there is something to compact, a copying thread. State: the inboxes, what is finished and was not
+reported yet, and the lock between applying and planning.
 
 Called by the engine on the loop; answers through `post`. Invariants: batches are applied in order, one at a time; the
 lock is never held while waiting for a sync of a commit or for free space; a read sees a batch applied whole or not at
@@ -16,9 +16,10 @@ import queue
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
+from storage.backend import Client
 from storage.batch import Batch, ReadRequest
 from storage.compaction import CompactionPlan
 from storage.errors import (
@@ -37,102 +38,9 @@ _SPACE_RETRY_MAX_S = 2.0
 _COMPACTION_CHECK_S = 0.25
 # Between two slices of copying, so that a compaction takes a share of the disk and never all of it.
 _COPY_PAUSE_S = 0.005
-_INLINE_RETRIES = 1000
 # A busy store gives conversion a third of its time, and waits so long after one that came to nothing.
 _CONVERT_SHARE = 2.0
 _CONVERT_RETRY_S = 0.2
-
-
-class Client(Protocol):
-    """What the backends tell, always on the loop."""
-
-    def batch_finished(self, batch: Batch) -> None:
-        """A batch is on disk in the sense asked for."""
-
-    def store_failed(self, reason: str) -> None:
-        """The store gave up."""
-
-    def space_changed(self, is_exhausted: bool) -> None:
-        """The disk is full, or writable again."""
-
-
-class Backend(Protocol):
-    """Where the engine's batches and reads go."""
-
-    def submit(self, batch: Batch) -> None:
-        """Apply a batch, then report it finished."""
-
-    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
-        """Read; the answer at once or later through the request's on_read."""
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether a read is on its way."""
-
-    def idle(self) -> None:
-        """Do what an idle moment is for, now if there is no thread that does."""
-
-    def close(self, batch: Batch | None, ends: Ends) -> None:
-        """Apply a last batch and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
-
-
-class InlineBackend:
-    """Everything at once, in the caller's thread."""
-
-    def __init__(self, writer: Writer, client: Client) -> None:
-        self._work = Work(writer)
-        self._client = client
-        self._space = self._work.space(client.space_changed)
-
-    def submit(self, batch: Batch) -> None:
-        """Apply a batch and report it, then go on with what is being converted."""
-        self._apply(batch)
-        if batch.backup is not None and (cut := self._work.cut(batch.backup)) is not None:
-            self._work.back_up(cut, batch.backup, lambda _: False)
-        self._client.batch_finished(batch)
-        if self._work.writer.conversion.queue_count:
-            self._work.convert()
-
-    def _apply(self, batch: Batch) -> None:
-        failures = 0
-
-        def wait_for_space(error: DiskFull) -> None:
-            nonlocal failures
-            failures += 1
-            self._space.ran_out(with_way_out(error))
-            if failures > _INLINE_RETRIES:
-                raise error
-
-        self._work.apply(batch, wait_for_space)
-        self._space.look()
-
-    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
-        """Read now."""
-        return self._work.read(request)
-
-    @property
-    def is_reading(self) -> bool:
-        """Never: reads are answered at once."""
-        return False
-
-    def idle(self) -> None:
-        """Idle work, all conversion, and every compaction that is worth it."""
-        self._work.idle()
-        self._space.look()
-        while self._work.writer.conversion.queue_count and self._work.convert():
-            pass
-        while (chosen := self._work.next_plan(is_idle=True)) is not None:
-            store, plan = chosen
-            error = self._work.copy(plan)
-            self._work.publish(store, plan, error)
-            if error is not None:
-                return
-
-    def close(self, batch: Batch | None, ends: Ends) -> None:
-        """Stop cleanly."""
-        if batch is not None:
-            self.submit(batch)
-        self._work.close(ends)
 
 
 class _Close:
@@ -165,6 +73,7 @@ class ThreadedBackend:
         self._inbox: queue.SimpleQueue[Batch | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
+        self._finished: deque[Batch] = deque()
         self._reading = 0  # asked for and not answered; the loop's alone
         self._closing = threading.Event()
         self._failure: str | None = None
@@ -195,6 +104,16 @@ class ThreadedBackend:
     def is_reading(self) -> bool:
         """Whether a read is on its way."""
         return self._reading > 0
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether a batch is finished whose callback the loop has not run yet."""
+        return bool(self._finished)
+
+    def report_finished(self) -> None:
+        """Report what is finished; the callback that comes later then finds nothing."""
+        while self._finished:
+            self._client.batch_finished(self._finished.popleft())
 
     def idle(self) -> None:
         """Nothing: the disk thread sees to it."""
@@ -308,7 +227,8 @@ class ThreadedBackend:
 
         self._work.apply(batch, wait_for_space)
         self._space.look()
-        self._post(lambda: self._client.batch_finished(batch))
+        self._finished.append(batch)
+        self._post(self.report_finished)
         if batch.backup is not None:
             self._start_backup(batch.backup)
         now = time.monotonic()

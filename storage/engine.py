@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from storage.backend import Backend, InlineBackend
 from storage.backup import BackupRefused, refuse_directory
 from storage.batch import Batch, Command, DeleteVhost, DropUnclaimed, Open, ReadRequest
 from storage.definition_store import DefinitionStore
-from storage.disk import Backend, InlineBackend, ThreadedBackend
+from storage.disk import ThreadedBackend
 from storage.errors import StoreClosed
 from storage.filesystem import FileSystem
 from storage.queue_log import QueueLog
@@ -36,6 +37,10 @@ from storage.work import monotonic_ms
 from storage.writer import Writer
 
 DefinitionsAt = Callable[[str], DefinitionStore]
+
+EARLY_BYTES = 256 * 1024
+"""Bytes of messages that are worth a batch of their own while the disk has nothing to do: from here on the time that
+the loop would go on collecting is longer than what a second sync costs."""
 
 
 def _nothing_int(_: int) -> None:
@@ -159,19 +164,29 @@ class Engine:
         """Somebody waits for the current epoch: it is synced (confirm = fsync) before it is reported."""
         self._batch.sync = True
 
+    def wants_batch(self) -> bool:
+        """Whether the disk is free and enough is staged, for somebody who waits, that it should begin now."""
+        batch = self._batch
+        if not batch.sync or batch.size < EARLY_BYTES or self._backend is None:
+            return False
+        return self._in_flight is None or self._backend.has_finished
+
     def hand_over(self) -> None:
         """Give the batch to the disk thread, now or (`on_due`) when the one in flight is finished."""
+        backend = self._backend
+        self._is_due = False
+        if self._in_flight is not None and backend is not None:
+            backend.report_finished()
         if self._in_flight is not None:
             self._is_due = True
             return
         batch = self._batch
-        if batch.is_empty() or self._backend is None or self.failure is not None:
+        if batch.is_empty() or backend is None or self.failure is not None:
             return
         self.epoch += 1
         self._batch = Batch(self.epoch)
         self._in_flight = batch
-        self._is_due = False
-        self._backend.submit(batch)
+        backend.submit(batch)
 
     def is_idle(self) -> bool:
         """Whether the threads have nothing to do for anybody: no batch on its way, no read asked for."""

@@ -1,4 +1,4 @@
-"""What both backends of `storage.disk` do with a writer: batches and their syncs, idle work, reads, backups, the end.
+"""What both backends do with a writer: batches and their syncs, idle work, reads, backups, the end.
 
 State: the lock between applying and planning. Called on the disk thread; `read` on the reader thread, `back_up` on a
 thread of its own. Invariants: the lock is never held while waiting for a sync of a commit or for free space; a sync

@@ -19,6 +19,9 @@ class Unread:
     def set_write_buffer_limits(self, high: int) -> None:
         return None
 
+    def get_extra_info(self, name: str) -> None:
+        return None
+
     def is_closing(self) -> bool:
         return False
 

@@ -109,6 +109,11 @@ class MemoryEngine:
         self.epoch = 1
         self.sync_required = 0
         self.failure: str | None = None
+        self.is_hungry = False
+
+    def wants_batch(self) -> bool:
+        """As the test says."""
+        return self.is_hungry
 
     def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> MemoryLog:
         """A new log, or the one of that name."""

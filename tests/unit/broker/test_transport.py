@@ -9,7 +9,14 @@ from typing import Any, cast
 import pytest
 from pika import spec
 
-from broker.transport import TURN_BYTES, UNREAD_PAUSE, WRITE_HARD_LIMIT, AmqpTransport
+from broker.transport import (
+    LARGE_READ,
+    LARGE_WRITE,
+    TURN_BYTES,
+    UNREAD_PAUSE,
+    WRITE_HARD_LIMIT,
+    AmqpTransport,
+)
 from tests.support.broker_bench import BrokerBench
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
 
@@ -25,13 +32,20 @@ class FakeSocketTransport:
         self.is_reading = True
         self.state = "open"
         self.options: list[tuple[int, int, Any]] = []
+        self.ssl_object: object = None
+        self.descriptor = -1
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.high = high
 
-    def get_extra_info(self, name: str) -> FakeSocketTransport:
+    def get_extra_info(self, name: str) -> object:
+        if name == "ssl_object":
+            return self.ssl_object
         assert name == "socket"
         return self
+
+    def fileno(self) -> int:
+        return self.descriptor
 
     def setsockopt(self, level: int, option: int, value: Any) -> None:
         self.options.append((level, option, value))
@@ -155,6 +169,76 @@ def test_a_turn_ends_before_a_full_socket_is_empty(run):
         assert not world.sock.is_reading
         world.transport.resume_reading("alarm")
         assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_a_turn_ends_early_for_a_disk_that_has_nothing_to_do(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        large = HEARTBEAT * (LARGE_READ // len(HEARTBEAT))
+        world.transport.data_received(large)
+        assert world.sock.is_reading
+        world.bench.engine.is_hungry = True
+        world.transport.data_received(HEARTBEAT)
+        assert world.sock.is_reading, "a small read is the last one anyway"
+        world.transport.data_received(large)
+        assert not world.sock.is_reading
+        world.bench.run()
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+@pytest.fixture
+def pair():
+    """Two connected sockets: ours, whose buffers are small, and the client's."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    theirs.setblocking(False)
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_much_output_goes_to_the_socket_and_the_rest_to_the_loop(run, pair):
+    ours, theirs = pair
+
+    def step() -> None:
+        world = World()
+        world.sock.descriptor = ours.fileno()
+        world.open()
+        output = bytes(range(256)) * (LARGE_WRITE // 256) * 16
+        world.client.session.write(output)
+        world.bench.run()
+        (rest,) = world.sock.written
+        sent = theirs.recv(len(output))
+        assert sent
+        assert sent + rest == output
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("reason", ["tls", "small", "buffered", "broken"])
+def test_output_goes_to_the_loop_that_cannot_go_past_it(run, pair, reason):
+    ours, theirs = pair
+
+    def step() -> None:
+        world = World()
+        world.sock.descriptor = 1 << 20 if reason == "broken" else ours.fileno()
+        world.sock.ssl_object = object() if reason == "tls" else None
+        world.open()
+        world.sock.buffered = 1 if reason == "buffered" else 0
+        output = b"x" * (LARGE_WRITE - (reason == "small"))
+        world.client.session.write(output)
+        world.bench.run()
+        assert world.sock.written == [output]
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
         world.lose()
 
     run(step)

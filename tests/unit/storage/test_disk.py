@@ -1,6 +1,6 @@
 """The threads: order, confirms, reads, waiting for space, failing, closing.
 
-Covers: storage/disk.py, storage/work.py
+Covers: storage/disk.py, storage/backend.py, storage/work.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.engine import Engine
+from storage.engine import EARLY_BYTES, Engine
 from storage.errors import StoreClosed
 from storage.filesystem import OsFileSystem
 from storage.queue_log import QueueLog
@@ -119,6 +119,41 @@ def test_batches_commit_in_order_and_reads_come_back(node: Node) -> None:
     assert node.committed == sorted(node.committed)
     found = node.read_all(log)
     assert [(seq, m.raw) for seq, m, _ in found] == [(at, m.raw) for at, m in enumerate(messages)]
+
+
+def test_a_hand_over_finds_what_is_finished_before_the_loop_comes_to_it(node: Node) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    log.append(0, [make_message(0, 10, persistent=True)], None, 10)
+    first = node.engine.epoch
+    node.engine.hand_over()
+    callback = node.loop.inbox.get(timeout=20)
+    assert node.committed[-1] < first
+    log.append(1, [make_message(1, 10, persistent=True)], None, 10)
+    second = node.engine.epoch
+    node.engine.hand_over()
+    assert node.committed[-1] == first
+    callback()
+    assert node.committed.count(first) == 1
+    node.loop.run_until(lambda: node.committed[-1] == second)
+
+
+def test_a_free_disk_wants_what_is_enough_and_waited_for(node: Node) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    log.append(0, [make_message(0, EARLY_BYTES, persistent=True)], None, EARLY_BYTES)
+    assert not node.engine.wants_batch(), "nobody waits"
+    node.engine.require_sync()
+    assert node.engine.wants_batch()
+    node.engine.hand_over()
+    node.engine.require_sync()
+    log.append(1, [make_message(1, 100, persistent=True)], None, 100)
+    callback = node.loop.inbox.get(timeout=20)
+    assert not node.engine.wants_batch(), "it is not much"
+    log.append(2, [make_message(2, EARLY_BYTES, persistent=True)], None, EARLY_BYTES)
+    assert node.engine.wants_batch(), "the one before is finished, if not reported"
+    callback()
+    assert node.engine.wants_batch()
 
 
 def test_half_the_messages_gone_the_store_shrinks_by_itself(node: Node, tmp_path: Path) -> None:
