@@ -11,7 +11,7 @@ from bench.peers import Node, Setting
 from bench.scenarios.base import OURS, Figure, Outcome, Scenario, measure_load
 from bench.stage import Stage
 
-_REPEATS = 3
+_REPEATS = 5
 _WINDOW_MESSAGES = 100_000
 _WINDOWS = 9
 _DISTURBED_WINDOWS = (
