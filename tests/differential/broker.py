@@ -2,7 +2,9 @@
 
 State: what the running scenario opened and made, undone in reverse order by `finish`.
 Callers: scenarios; built by the runner, one for RabbitMQ and one for BurrowMQ.
-Invariants: both brokers are given the same calls; answers are made comparable only in `made_comparable`.
+Invariants: both brokers are given the same calls; answers are made comparable only in `made_comparable`. What belongs to
+the whole node (virtual hosts, users, global parameters) has a name of this scenario's own (`own`): others run beside it,
+and RabbitMQ closes the connections of a user or virtual host that was deleted some time after it said so.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import re
 import socket
 import subprocess
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,8 +47,9 @@ class Place:
 class Broker:
     """One of the two, for one scenario."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, scenario: str = "") -> None:
         self.place = place
+        self.mark = mark_of(scenario)
         self._made: set[tuple[str, str]] = set()
         self._links: list[Link] = []
         self._undo = contextlib.ExitStack()
@@ -166,14 +170,26 @@ class Broker:
         kind = "operator-policies" if operator else "policies"
         return self.http("DELETE", f"{kind}/%2F/{quote(name, '')}")
 
-    def vhost(self, name: str, **metadata: Any) -> str:
-        """Make a virtual host."""
-        self.http("PUT", f"vhosts/{quote(name, '')}", metadata)
-        self._undo.callback(self.http, "DELETE", f"vhosts/{quote(name, '')}")
+    def own(self, word: str) -> str:
+        """Return this scenario's own name for something; in what is compared it is the word alone."""
+        return word + self.mark
+
+    def vhost(self, word: str, **metadata: Any) -> str:
+        """Make a virtual host; return its name."""
+        name = self.own(word)
+        self.http("PUT", f"vhosts/{name}", metadata)
+        self._undo.callback(self.http, "DELETE", f"vhosts/{name}")
         return name
 
-    def user(self, name: str, tags: str = "", permissions: Sequence[str] | None = None) -> str:
-        """Make a user with the password of his name; permissions (configure, write, read) on /."""
+    def inside(self, word: str) -> tuple[str, Peer]:
+        """Make a virtual host; return its name and a channel in it."""
+        name = self.vhost(word)
+        self.permit("guest", ".*", ".*", ".*", name)
+        return name, self.peer(vhost=name)
+
+    def user(self, word: str, tags: str = "", permissions: Sequence[str] | None = None) -> str:
+        """Make a user; return the name, which is the password too. Permissions (configure, write, read) are on /."""
+        name = self.own(word)
         self.http("PUT", f"users/{name}", {"password": name, "tags": tags})
         self._undo.callback(self.http, "DELETE", f"users/{name}")
         if permissions is not None:
@@ -220,16 +236,28 @@ _NAMES = (
 )
 
 
-def made_comparable(record: Any) -> Any:
-    """Replace what no two brokers can have in common: made-up names, ports, process ids, the present time."""
+def mark_of(scenario: str) -> str:
+    """Return what makes a name a scenario's own."""
+    return f"-{zlib.crc32(scenario.encode()):08x}"
+
+
+def made_comparable(record: Any, mark: str = "") -> Any:
+    """Replace what no two brokers can have in common: made-up names, ports, process ids, the present time.
+
+    The scenario's mark goes too, so that the table of differences has the words of the scenario.
+    """
     match record:
         case dict():
-            return {key: made_comparable(value) for key, value in record.items()}
+            return {
+                key.replace(mark, "") if isinstance(key, str) else key: made_comparable(value, mark)
+                for key, value in record.items()
+            }
         case list() | tuple():
-            return [made_comparable(value) for value in record]
+            return [made_comparable(value, mark) for value in record]
         case bytes():
-            return made_comparable(record.decode("utf-8", "backslashreplace"))
+            return made_comparable(record.decode("utf-8", "backslashreplace"), mark)
         case str():
+            record = record.replace(mark, "")
             for pattern, name in _NAMES:
                 record = pattern.sub(name, record)
             return _without_time(record)

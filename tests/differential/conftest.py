@@ -15,7 +15,7 @@ import pytest
 from tests.differential.broker import Place
 from tests.differential.catalogue import all_scenarios, is_apart
 from tests.differential.compare import Accepted, read_accepted
-from tests.differential.runner import Runner
+from tests.differential.runner import RUNNER, Runner
 from tests.support.broker_process import BURROWCTL, BrokerProcess, free_port
 from tests.support.rabbitmq_node import PROGRAMS, RabbitNode, free_node_port, is_installed
 
@@ -24,7 +24,6 @@ MISSING = (
     "differential: not run. RabbitMQ is not on this machine; Debian and Ubuntu have it: "
     "apt-get install rabbitmq-server (the node that the package starts is not used and may be disabled)"
 )
-RUNNER = pytest.StashKey[Runner]()
 # Statistics every second instead of every five, so that a scenario can wait for them.
 STATISTICS = [
     "collect_statistics_interval = 500",

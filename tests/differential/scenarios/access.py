@@ -12,20 +12,14 @@ Record = Any
 
 
 def _limited(broker: Broker, vhost: str = "/") -> Peer:
-    broker.user("fenced")
-    broker.permit("fenced", ".*", ".*", ".*", vhost)
-    return broker.peer(user="fenced", password="fenced", vhost=vhost)
-
-
-def _inside(broker: Broker, name: str) -> Peer:
-    broker.vhost(name)
-    broker.permit("guest", ".*", ".*", ".*", name)
-    return broker.peer(vhost=name)
+    user = broker.user("fenced")
+    broker.permit(user, ".*", ".*", ".*", vhost)
+    return broker.peer(user=user, password=user, vhost=vhost)
 
 
 def _topics(broker: Broker, exchange: str, write: str, read: str, vhost: str = "%2F") -> Record:
     body = {"exchange": exchange, "write": write, "read": read}
-    made = broker.http("PUT", f"topic-permissions/{vhost}/fenced", body)
+    made = broker.http("PUT", f"topic-permissions/{vhost}/{broker.own('fenced')}", body)
     time.sleep(0.05)  # RabbitMQ's channels hear of it later than HTTP is answered
     return made
 
@@ -72,30 +66,33 @@ def binding_keys_are_read(broker: Broker) -> Record:
 
 
 def names_in_the_pattern_are_filled_in(broker: Broker) -> Record:
-    owner = _inside(broker, "topical")
+    vhost, owner = broker.inside("topical")
     owner.exchange("x", "topic")
-    peer = _limited(broker, "topical")
-    _topics(broker, "x", "^{vhost}\\.{username}\\.[a-z]+$", ".*", "topical")
+    peer = _limited(broker, vhost)
+    _topics(broker, "x", "^{vhost}\\.{username}\\.[a-z]+$", ".*", vhost)
     outcome = []
-    for key in ("topical.fenced.a", "topical.guest.a", "other.fenced.a", "topical.fenced.1"):
+    user = broker.own("fenced")
+    for key in (f"{vhost}.{user}.a", f"{vhost}.guest.a", f"other.{user}.a", f"{vhost}.{user}.1"):
         peer.publish("x", key, b"1")
         outcome.append(peer.sync())
     return outcome
 
 
 def permissions_that_are_cleared_allow_all(broker: Broker) -> Record:
+    user = broker.own("fenced")
     peer = _limited(broker)
     _topics(broker, "amq.topic", "^a", ".*")
     peer.publish("amq.topic", "b", b"1")
     refused = peer.sync()
-    cleared = broker.http("DELETE", "topic-permissions/%2F/fenced")
+    cleared = broker.http("DELETE", f"topic-permissions/%2F/{user}")
     time.sleep(0.05)  # RabbitMQ's channels hear of it later than HTTP is answered
-    later = broker.peer(user="fenced", password="fenced")
+    later = broker.peer(user=user, password=user)
     later.publish("amq.topic", "b", b"1")
     return [refused, cleared, later.sync()]
 
 
 def two_exchanges_have_their_own(broker: Broker) -> Record:
+    user = broker.own("fenced")
     owner = broker.peer()
     owner.exchange("x", "topic")
     peer = _limited(broker)
@@ -104,7 +101,7 @@ def two_exchanges_have_their_own(broker: Broker) -> Record:
     for exchange, key in (("amq.topic", "a"), ("amq.topic", "b"), ("x", "a"), ("x", "b")):
         peer.publish(exchange, key, b"1")
         outcome.append(peer.sync())
-    listed = broker.http("GET", "topic-permissions/%2F/fenced")
+    listed = broker.http("GET", f"topic-permissions/%2F/{user}")
     return [made, outcome, [listed[0], sorted(listed[1], key=str)]]
 
 
@@ -123,8 +120,8 @@ def dead_letters_are_not_checked(broker: Broker) -> Record:
 
 
 def a_limit_of_queues_counts_all_kinds(broker: Broker) -> Record:
-    peer = _inside(broker, "queues-2")
-    broker.http("PUT", "vhost-limits/queues-2/max-queues", {"value": 2})
+    vhost, peer = broker.inside("queues-2")
+    broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 2})
     return [
         peer.declare("a", exclusive=True),
         peer.declare("", auto_delete=True)["method"],
@@ -137,71 +134,71 @@ def a_limit_of_queues_counts_all_kinds(broker: Broker) -> Record:
 
 
 def a_limit_of_no_queues(broker: Broker) -> Record:
-    peer = _inside(broker, "queues-0")
-    set_up = broker.http("PUT", "vhost-limits/queues-0/max-queues", {"value": 0})
+    vhost, peer = broker.inside("queues-0")
+    set_up = broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 0})
     refused = peer.declare("a")
-    unlimited = broker.http("PUT", "vhost-limits/queues-0/max-queues", {"value": -1})
+    unlimited = broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": -1})
     return [set_up, refused, unlimited, peer.declare("a")]
 
 
 def a_limit_below_what_is_there(broker: Broker) -> Record:
-    peer = _inside(broker, "queues-1")
+    vhost, peer = broker.inside("queues-1")
     for name in ("a", "b"):
         peer.declare(name)
-    broker.http("PUT", "vhost-limits/queues-1/max-queues", {"value": 1})
+    broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 1})
     return [peer.passive("a"), peer.declare("a"), peer.declare("c"), peer.fill("b", b"1")]
 
 
 def a_limit_of_queues_over_http(broker: Broker) -> Record:
-    _inside(broker, "queues-http")
-    broker.http("PUT", "vhost-limits/queues-http/max-queues", {"value": 0})
-    return broker.http("PUT", "queues/queues-http/q", {})
+    vhost, _ = broker.inside("queues-http")
+    broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 0})
+    return broker.http("PUT", f"queues/{vhost}/q", {})
 
 
 def a_limit_of_connections_lets_the_next_in_when_one_ends(broker: Broker) -> Record:
-    broker.vhost("conns")
-    broker.permit("guest", ".*", ".*", ".*", "conns")
-    broker.http("PUT", "vhost-limits/conns/max-connections", {"value": 1})
-    first = broker.link(vhost="conns")
-    second = broker.link(vhost="conns").refusal
+    vhost = broker.vhost("conns")
+    broker.permit("guest", ".*", ".*", ".*", vhost)
+    broker.http("PUT", f"vhost-limits/{vhost}/max-connections", {"value": 1})
+    first = broker.link(vhost=vhost)
+    second = broker.link(vhost=vhost).refusal
     first.close()
     time.sleep(0.2)  # RabbitMQ counts what was closed a moment later
-    return [first.refusal, second, broker.link(vhost="conns").refusal]
+    return [first.refusal, second, broker.link(vhost=vhost).refusal]
 
 
 def limits_of_vhost_and_user_in_one_go(broker: Broker) -> Record:
-    broker.vhost("both")
-    broker.user("fenced")
-    broker.permit("fenced", ".*", ".*", ".*", "both")
-    broker.http("PUT", "vhost-limits/both/max-connections", {"value": 0})
-    broker.http("PUT", "user-limits/fenced/max-connections", {"value": 0})
-    return broker.link(user="fenced", password="fenced", vhost="both").refusal
+    vhost = broker.vhost("both")
+    user = broker.user("fenced")
+    broker.permit(user, ".*", ".*", ".*", vhost)
+    broker.http("PUT", f"vhost-limits/{vhost}/max-connections", {"value": 0})
+    broker.http("PUT", f"user-limits/{user}/max-connections", {"value": 0})
+    return broker.link(user=user, password=user, vhost=vhost).refusal
 
 
 def limits_over_http(broker: Broker) -> Record:
-    broker.vhost("lim")
-    broker.user("fenced")
+    vhost = broker.vhost("lim")
+    user = broker.user("fenced")
     return [
-        broker.http("PUT", "vhost-limits/lim/max-queues", {"value": 5}),
-        broker.http("PUT", "vhost-limits/lim/max-connections", {"value": 7}),
-        broker.http("GET", "vhost-limits/lim"),
-        broker.http("DELETE", "vhost-limits/lim/max-queues"),
-        broker.http("DELETE", "vhost-limits/lim/max-queues"),
-        broker.http("GET", "vhost-limits/lim"),
+        broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 5}),
+        broker.http("PUT", f"vhost-limits/{vhost}/max-connections", {"value": 7}),
+        broker.http("GET", f"vhost-limits/{vhost}"),
+        broker.http("DELETE", f"vhost-limits/{vhost}/max-queues"),
+        broker.http("DELETE", f"vhost-limits/{vhost}/max-queues"),
+        broker.http("GET", f"vhost-limits/{vhost}"),
         broker.http("PUT", "vhost-limits/nowhere/max-queues", {"value": 5}),
-        broker.http("PUT", "user-limits/fenced/max-channels", {"value": 5}),
-        broker.http("GET", "user-limits/fenced"),
-        broker.http("DELETE", "user-limits/fenced/max-channels"),
-        broker.http("GET", "user-limits/fenced"),
+        broker.http("PUT", f"user-limits/{user}/max-channels", {"value": 5}),
+        broker.http("GET", f"user-limits/{user}"),
+        broker.http("DELETE", f"user-limits/{user}/max-channels"),
+        broker.http("GET", f"user-limits/{user}"),
         broker.http("PUT", "user-limits/nobody/max-channels", {"value": 5}),
-        broker.http("PUT", "user-limits/fenced/nonsense", {"value": 5}),
+        broker.http("PUT", f"user-limits/{user}/nonsense", {"value": 5}),
     ]
 
 
 def a_channel_that_is_closed_makes_room(broker: Broker) -> Record:
-    broker.user("fenced", "", (".*", ".*", ".*"))
-    broker.http("PUT", "user-limits/fenced/max-channels", {"value": 2})
-    peer = broker.peer(user="fenced", password="fenced")
+    user = broker.user("fenced", "", (".*", ".*", ".*"))
+    broker.http("PUT", f"user-limits/{user}/max-channels", {"value": 2})
+    peer = broker.peer(user=user, password=user)
     second = peer.beside(2)
     closed = second.close_channel()
     time.sleep(0.2)  # RabbitMQ counts what was closed a moment later
@@ -222,10 +219,10 @@ def a_connection_that_is_not_there_is_closed(broker: Broker) -> Record:
 
 
 def a_connection_is_closed_by_its_pid(broker: Broker) -> Record:
-    broker.user("fenced", "", (".*", ".*", ".*"))
-    peer = broker.peer(user="fenced", password="fenced")
+    user = broker.user("fenced", "", (".*", ".*", ".*"))
+    peer = broker.peer(user=user, password=user)
     rows = broker.ctl("list_connections", "-s", "user", "pid")["output"].splitlines()
-    pid = next(row.split("\t")[1] for row in rows if row.startswith("fenced"))
+    pid = next(row.split("\t")[1] for row in rows if row.startswith(user))
     unquoted = broker.ctl("close_connection", pid, "enough", "of", "it")["status"]
     closed = [unquoted, broker.ctl("close_connection", pid, "enough of it")["status"]]
     told = peer.take(1)
@@ -233,6 +230,6 @@ def a_connection_is_closed_by_its_pid(broker: Broker) -> Record:
 
 
 def all_connections_of_a_vhost_are_closed(broker: Broker) -> Record:
-    peer = _inside(broker, "ended")
-    done = broker.ctl("close_all_connections", "-p", "ended", "enough")
+    vhost, peer = broker.inside("ended")
+    done = broker.ctl("close_all_connections", "-p", vhost, "enough")
     return [done, peer.take(1)]

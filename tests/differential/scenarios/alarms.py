@@ -145,7 +145,7 @@ def a_publish_without_a_body_at_an_alarm(broker: Broker) -> Record:
     peer.publish("", "none", b"")
     told, during = _told(peer), [each["method"] for each in peer.rest(0.5)]
     _memory(broker, "0.4")
-    return [told, during, [each["method"] for each in peer.take(1, 1.0)], _told(peer)]
+    return [told, during, [each["method"] for each in peer.take(1, 3.0)], _told(peer)]
 
 
 def acks_behind_a_publish_wait(broker: Broker) -> Record:
@@ -212,12 +212,12 @@ def a_publish_in_a_transaction_stops_too(broker: Broker) -> Record:
 
 
 def a_stopped_connection_is_listed_as_such(broker: Broker) -> Record:
-    broker.user("lister", "", (".*", ".*", ".*"))
-    peer = broker.peer(user="lister", password="lister")
+    user = broker.user("lister", "", (".*", ".*", ".*"))
+    peer = broker.peer(user=user, password=user)
 
     def state() -> list[str]:
         found = broker.ctl("list_connections", "-s", "user", "state")["output"]
-        return [line for line in found.splitlines() if "lister" in line]
+        return [line for line in found.splitlines() if user in line]
 
     before = state()
     _memory(broker, "0")

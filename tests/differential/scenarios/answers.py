@@ -47,14 +47,15 @@ def without_a_login(broker: Broker) -> Record:
 
 
 def created_and_there_already(broker: Broker) -> Record:
+    vhost = broker.own("answered")
     broker.forget("queue", "q")
-    broker.also(broker.http, "DELETE", "vhosts/answered")
+    broker.also(broker.http, "DELETE", f"vhosts/{vhost}")
     asked = (
         ("PUT", "/api/queues/%2F/q", "{}"),
         ("PUT", "/api/queues/%2F/q", "{}"),
         ("POST", "/api/bindings/%2F/e/amq.topic/q/q", '{"routing_key":"a b/#"}'),
         ("POST", "/api/bindings/%2F/e/amq.topic/q/q", '{"routing_key":""}'),
-        ("PUT", "/api/vhosts/answered", "{}"),
+        ("PUT", f"/api/vhosts/{vhost}", "{}"),
         ("DELETE", "/api/queues/%2F/q", None),
     )
     return [_ask(broker, verb, path, GUEST | JSON, data) for verb, path, data in asked]
@@ -122,9 +123,7 @@ def pages_that_are_wrong(broker: Broker) -> Record:
 
 
 def sorted_lists(broker: Broker) -> Record:
-    broker.vhost("sorting")
-    broker.permit("guest", ".*", ".*", ".*", "sorting")
-    peer = broker.peer(vhost="sorting")
+    vhost, peer = broker.inside("sorting")
     for name, length in (("b", 2), ("a", 1), ("c", 3)):
         peer.queue(name, {"x-max-length": length})
     queries = ("sort=name", "sort=name&sort_reverse=true", "sort=name&sort_reverse=false")
@@ -132,7 +131,7 @@ def sorted_lists(broker: Broker) -> Record:
     queries += ("sort=name&columns=name,arguments.x-max-length,nonsense",)
     found = {}
     for query in queries:
-        rows = broker.http("GET", f"queues/sorting?{query}")[1]
+        rows = broker.http("GET", f"queues/{vhost}?{query}")[1]
         found[query] = [
             {key: row[key] for key in ("name", "arguments", "nonsense") if key in row}
             for row in rows

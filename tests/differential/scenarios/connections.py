@@ -208,8 +208,8 @@ def open_of_an_unknown_vhost(broker: Broker) -> Record:
 
 
 def open_without_permission(broker: Broker) -> Record:
-    broker.user("stranger")
-    return broker.link(user="stranger", password="stranger").refusal
+    user = broker.user("stranger")
+    return broker.link(user=user, password=user).refusal
 
 
 def open_before_tune_ok(broker: Broker) -> Record:
@@ -398,17 +398,18 @@ def a_channel_number_is_free_after_close(broker: Broker) -> Record:
 def frames_on_a_closing_channel_are_dropped(broker: Broker) -> Record:
     """What was pipelined behind an error has no effect and no answer."""
     peer = broker.peer()
+    later = broker.own("q.later")
     peer.cast(spec.Queue.Declare(queue="q.none", passive=True))
-    peer.cast(spec.Queue.Declare(queue="q.later", exclusive=True))
+    peer.cast(spec.Queue.Declare(queue=later, exclusive=True))
     error = peer.link.answer(1, None, 5)
     peer.send(method_frame(1, spec.Channel.CloseOk()), method_frame(1, spec.Channel.Open()))
     opened = peer.link.answer(1, spec.Channel.OpenOk, 5)
-    return [error, opened, peer.passive("q.later")]
+    return [error, opened, peer.passive(later)]
 
 
 def what_was_pipelined_before_an_error_takes_effect(broker: Broker) -> Record:
     peer = broker.peer()
-    name = peer.queue("q.before")
+    name = peer.queue(broker.own("q.before"))
     peer.publish("", name, b"1")
     return [peer.exchange("", "direct"), peer.wait_ready(name, 1)]
 

@@ -106,11 +106,11 @@ def names_with_signs(broker: Broker) -> Record:
 
 
 def a_connection_by_its_name(broker: Broker) -> Record:
-    broker.user("named", "", (".*", ".*", ".*"))
-    peer = broker.peer(user="named", password="named")
+    user = broker.user("named", "", (".*", ".*", ".*"))
+    peer = broker.peer(user=user, password=user)
 
     def mine(rows: Any) -> list[Any]:
-        return [row for row in rows if row.get("user") == "named" and row.get("channels") == 1]
+        return [row for row in rows if row.get("user") == user and row.get("channels") == 1]
 
     (row,) = mine(broker.wait_http("connections", lambda rows: bool(mine(rows))))
     path = "connections/" + quote(row["name"], "")
@@ -118,15 +118,15 @@ def a_connection_by_its_name(broker: Broker) -> Record:
     channels = broker.wait_http(path + "/channels", lambda rows: bool(rows and rows[0].get("user")))
     (channel,) = channels
     by_name = broker.http("GET", "channels/" + quote(channel["name"], ""))[1]
-    users = broker.http("GET", "connections/username/named")[1]
+    users = broker.http("GET", f"connections/username/{user}")[1]
     return [
         broker.fields(path, *kept),
         {key: channel.get(key) for key in ("number", "user", "vhost")},
         {key: by_name.get(key) for key in ("number", "user", "vhost", "consumer_details")},
         [each.get("user") for each in users],
-        broker.http("DELETE", "connections/username/named"),
+        broker.http("DELETE", f"connections/username/{user}"),
         peer.take(1),
-        broker.wait_http("connections/username/named", lambda rows: rows == []),
+        broker.wait_http(f"connections/username/{user}", lambda rows: rows == []),
         broker.http("DELETE", "connections/username/nobody"),
         broker.http("GET", "connections/username/nobody"),
         broker.http("GET", path)[0],
@@ -136,19 +136,17 @@ def a_connection_by_its_name(broker: Broker) -> Record:
 
 
 def what_is_in_a_vhost(broker: Broker) -> Record:
-    broker.vhost("part")
-    broker.permit("guest", ".*", ".*", ".*", "part")
-    peer = broker.peer(vhost="part")
+    vhost, peer = broker.inside("part")
     peer.queue("q")
     peer.consume("q", "t")
-    consumers = broker.wait_http("consumers/part", lambda rows: len(rows) == 1)
-    channels = broker.wait_http("vhosts/part/channels", lambda rows: len(rows) == 1)
-    connections = broker.wait_http("vhosts/part/connections", lambda rows: len(rows) == 1)
+    consumers = broker.wait_http(f"consumers/{vhost}", lambda rows: len(rows) == 1)
+    channels = broker.wait_http(f"vhosts/{vhost}/channels", lambda rows: len(rows) == 1)
+    connections = broker.wait_http(f"vhosts/{vhost}/connections", lambda rows: len(rows) == 1)
     kept = ("consumer_tag", "ack_required", "prefetch_count", "active", "activity_status", "queue")
     return [
         [{key: row.get(key) for key in kept} for row in consumers],
         [[row["vhost"], row["user"]] for row in (*channels, *connections)],
-        [row["name"] for row in broker.http("GET", "queues/part")[1]],
+        [row["name"] for row in broker.http("GET", f"queues/{vhost}")[1]],
         [broker.http("GET", f"vhosts/nope/{kind}") for kind in ("channels", "connections")],
         broker.http("GET", "consumers/nope"),
         broker.http("GET", "vhosts/nope/permissions"),
@@ -157,9 +155,8 @@ def what_is_in_a_vhost(broker: Broker) -> Record:
 
 
 def users_in_bulk(broker: Broker) -> Record:
-    for name in ("bulk1", "bulk2", "bulk3"):
-        broker.user(name)
-    broker.permit("bulk3", "", "", "")
+    first, _, third = [broker.user(name) for name in ("bulk1", "bulk2", "bulk3")]
+    broker.permit(third, "", "", "")
 
     def left() -> list[str]:
         return [row["name"] for row in broker.http("GET", "users")[1] if "bulk" in row["name"]]
@@ -170,7 +167,7 @@ def users_in_bulk(broker: Broker) -> Record:
 
     return [
         idle(),
-        broker.http("POST", "users/bulk-delete", {"users": ["bulk1", "bulk3", "nobody"]}),
+        broker.http("POST", "users/bulk-delete", {"users": [first, third, "nobody"]}),
         left(),
         broker.http("POST", "users/bulk-delete", {"users": []}),
         broker.http("POST", "users/bulk-delete", {})[0],
@@ -181,112 +178,117 @@ def users_in_bulk(broker: Broker) -> Record:
 
 
 def users_that_are_wrong(broker: Broker) -> Record:
-    for name in ("w1", "w2", "w3", "w4", "w5"):
+    w1, w2, w3, w4, w5 = [broker.own(f"w{number}") for number in range(1, 6)]
+    for name in (w1, w2, w3, w4, w5):
         broker.also(broker.http, "DELETE", f"users/{name}")
     return [
-        broker.http("PUT", "users/w1", {"password": "x"}),
-        broker.http("PUT", "users/w2", {"tags": "monitoring"}),
-        broker.http("PUT", "users/w3", {"password_hash": "", "tags": ""}),
-        broker.http("PUT", "users/w3", {"password_hash": "not base64!", "tags": ""})[0],
-        broker.http("PUT", "users/w4", {"password": "x", "password_hash": "eA==", "tags": ""})[0],
-        broker.http("PUT", "users/w5", {"password": "", "tags": "administrator, other"}),
-        broker.http("GET", "users/w5")[1]["tags"],
-        broker.http("GET", "users/w3")[0],
+        broker.http("PUT", f"users/{w1}", {"password": "x"}),
+        broker.http("PUT", f"users/{w2}", {"tags": "monitoring"}),
+        broker.http("PUT", f"users/{w3}", {"password_hash": "", "tags": ""}),
+        broker.http("PUT", f"users/{w3}", {"password_hash": "not base64!", "tags": ""})[0],
+        broker.http("PUT", f"users/{w4}", {"password": "x", "password_hash": "eA==", "tags": ""})[
+            0
+        ],
+        broker.http("PUT", f"users/{w5}", {"password": "", "tags": "administrator, other"}),
+        broker.http("GET", f"users/{w5}")[1]["tags"],
+        broker.http("GET", f"users/{w3}")[0],
     ]
 
 
 def tags_as_a_list(broker: Broker) -> Record:
-    broker.also(broker.http, "DELETE", "users/listed")
+    user = broker.own("listed")
+    broker.also(broker.http, "DELETE", f"users/{user}")
     return [
-        broker.http("PUT", "users/listed", {"password": "x", "tags": ["a", "monitoring"]}),
-        broker.fields("users/listed", "name", "tags", "hashing_algorithm", "limits"),
-        broker.http("PUT", "users/listed", {"password": "x", "tags": ""}),
-        broker.fields("users/listed", "tags"),
-        broker.http("GET", "whoami", user="listed", password="x"),
+        broker.http("PUT", f"users/{user}", {"password": "x", "tags": ["a", "monitoring"]}),
+        broker.fields(f"users/{user}", "name", "tags", "hashing_algorithm", "limits"),
+        broker.http("PUT", f"users/{user}", {"password": "x", "tags": ""}),
+        broker.fields(f"users/{user}", "tags"),
+        broker.http("GET", "whoami", user=user, password="x"),
     ]
 
 
 def permissions_by_address(broker: Broker) -> Record:
-    broker.vhost("granting")
-    broker.user("granted-to")
-    broker.permit("granted-to", "^a", "^b", "^c", "granting")
-    path = "permissions/granting/granted-to"
+    vhost = broker.vhost("granting")
+    user = broker.user("granted-to")
+    broker.permit(user, "^a", "^b", "^c", vhost)
+    path = f"permissions/{vhost}/{user}"
     topic = {"exchange": "amq.topic", "write": "^w", "read": "^r"}
     return [
         broker.http("GET", path),
-        broker.http("GET", "vhosts/granting/permissions"),
-        broker.http("GET", "users/granted-to/permissions"),
+        broker.http("GET", f"vhosts/{vhost}/permissions"),
+        broker.http("GET", f"users/{user}/permissions"),
         broker.http("PUT", path, {"configure": "^a", "write": "^b"}),
         broker.http("PUT", path, {"configure": "(", "write": "", "read": ""})[0],
         broker.http("DELETE", path),
         broker.http("DELETE", path),
         broker.http("GET", path),
-        broker.http("PUT", "topic-permissions/granting/granted-to", topic),
-        broker.http("GET", "topic-permissions/granting/granted-to"),
-        broker.http("GET", "topic-permissions/granting/granted-to/amq.topic"),
-        broker.http("GET", "vhosts/granting/topic-permissions"),
-        broker.http("GET", "users/granted-to/topic-permissions"),
-        broker.http("DELETE", "topic-permissions/granting/granted-to/amq.topic"),
-        broker.http("GET", "topic-permissions/granting/granted-to"),
-        broker.http("GET", "topic-permissions/granting/nobody"),
-        broker.http("PUT", "topic-permissions/granting/granted-to", {"exchange": "x"}),
+        broker.http("PUT", f"topic-permissions/{vhost}/{user}", topic),
+        broker.http("GET", f"topic-permissions/{vhost}/{user}"),
+        broker.http("GET", f"topic-permissions/{vhost}/{user}/amq.topic"),
+        broker.http("GET", f"vhosts/{vhost}/topic-permissions"),
+        broker.http("GET", f"users/{user}/topic-permissions"),
+        broker.http("DELETE", f"topic-permissions/{vhost}/{user}/amq.topic"),
+        broker.http("GET", f"topic-permissions/{vhost}/{user}"),
+        broker.http("GET", f"topic-permissions/{vhost}/nobody"),
+        broker.http("PUT", f"topic-permissions/{vhost}/{user}", {"exchange": "x"}),
     ]
 
 
 def policies_by_address(broker: Broker) -> Record:
-    broker.vhost("ruled")
+    vhost = broker.vhost("ruled")
     body = {"pattern": "^q", "definition": {"max-length": 9}, "priority": 1, "apply-to": "queues"}
     return [
-        broker.http("PUT", "policies/ruled/p", body),
-        broker.http("PUT", "policies/ruled/p", body | {"priority": 2}),
-        broker.http("GET", "policies/ruled/p"),
-        broker.http("GET", "policies/ruled"),
-        broker.http("GET", "policies/ruled/none"),
-        broker.http("DELETE", "policies/ruled/p"),
-        broker.http("DELETE", "policies/ruled/p"),
-        broker.http("PUT", "operator-policies/ruled/o", body),
-        broker.http("GET", "operator-policies/ruled"),
-        broker.http("GET", "operator-policies/ruled/none"),
-        broker.http("DELETE", "operator-policies/ruled/none"),
+        broker.http("PUT", f"policies/{vhost}/p", body),
+        broker.http("PUT", f"policies/{vhost}/p", body | {"priority": 2}),
+        broker.http("GET", f"policies/{vhost}/p"),
+        broker.http("GET", f"policies/{vhost}"),
+        broker.http("GET", f"policies/{vhost}/none"),
+        broker.http("DELETE", f"policies/{vhost}/p"),
+        broker.http("DELETE", f"policies/{vhost}/p"),
+        broker.http("PUT", f"operator-policies/{vhost}/o", body),
+        broker.http("GET", f"operator-policies/{vhost}"),
+        broker.http("GET", f"operator-policies/{vhost}/none"),
+        broker.http("DELETE", f"operator-policies/{vhost}/none"),
         broker.http("GET", "operator-policies/nope"),
     ]
 
 
 def vhosts_by_address(broker: Broker) -> Record:
-    broker.also(broker.http, "DELETE", "vhosts/addressed")
+    vhost = broker.own("addressed")
+    broker.also(broker.http, "DELETE", f"vhosts/{vhost}")
     kept = ("name", "description", "tags", "tracing", "metadata", "default_queue_type")
     return [
         broker.http(
-            "PUT", "vhosts/addressed", {"description": "mine", "tags": "a,b", "tracing": True}
+            "PUT", f"vhosts/{vhost}", {"description": "mine", "tags": "a,b", "tracing": True}
         ),
-        broker.fields("vhosts/addressed", *kept),
-        broker.http("PUT", "vhosts/addressed", {"description": "other", "tags": "c"}),
-        broker.fields("vhosts/addressed", *kept),
-        broker.http("PUT", "vhosts/addressed", {"tracing": False}),
-        broker.fields("vhosts/addressed", *kept),
-        broker.http("PUT", "vhosts/addressed"),
-        broker.http("DELETE", "vhosts/addressed"),
-        broker.http("DELETE", "vhosts/addressed"),
+        broker.fields(f"vhosts/{vhost}", *kept),
+        broker.http("PUT", f"vhosts/{vhost}", {"description": "other", "tags": "c"}),
+        broker.fields(f"vhosts/{vhost}", *kept),
+        broker.http("PUT", f"vhosts/{vhost}", {"tracing": False}),
+        broker.fields(f"vhosts/{vhost}", *kept),
+        broker.http("PUT", f"vhosts/{vhost}"),
+        broker.http("DELETE", f"vhosts/{vhost}"),
+        broker.http("DELETE", f"vhosts/{vhost}"),
     ]
 
 
 def parameters_by_address(broker: Broker) -> Record:
-    broker.vhost("valued")
-    broker.also(broker.http, "DELETE", "global-parameters/valued")
+    vhost = broker.vhost("valued")
+    broker.also(broker.http, "DELETE", f"global-parameters/{vhost}")
     return [
-        broker.http("PUT", "global-parameters/valued", {"value": "x"}),
-        broker.http("PUT", "global-parameters/valued", {"value": [1, None, 1.5]}),
-        broker.http("GET", "global-parameters/valued"),
-        broker.http("PUT", "global-parameters/valued", {}),
-        broker.http("GET", "parameters/vhost-limits/valued"),
+        broker.http("PUT", f"global-parameters/{vhost}", {"value": "x"}),
+        broker.http("PUT", f"global-parameters/{vhost}", {"value": [1, None, 1.5]}),
+        broker.http("GET", f"global-parameters/{vhost}"),
+        broker.http("PUT", f"global-parameters/{vhost}", {}),
+        broker.http("GET", f"parameters/vhost-limits/{vhost}"),
         broker.http("GET", "parameters/vhost-limits/nope"),
-        broker.http("GET", "parameters/nonsense/valued/x"),
-        broker.http("DELETE", "parameters/nonsense/valued/x"),
-        broker.http("PUT", "parameters/vhost-limits/valued/limits", {"value": {"max-queues": 3}}),
-        broker.http("GET", "parameters/vhost-limits/valued/limits"),
-        broker.http("GET", "vhost-limits/valued"),
-        broker.http("DELETE", "parameters/vhost-limits/valued/limits"),
-        broker.http("GET", "vhost-limits/valued"),
+        broker.http("GET", f"parameters/nonsense/{vhost}/x"),
+        broker.http("DELETE", f"parameters/nonsense/{vhost}/x"),
+        broker.http("PUT", f"parameters/vhost-limits/{vhost}/limits", {"value": {"max-queues": 3}}),
+        broker.http("GET", f"parameters/vhost-limits/{vhost}/limits"),
+        broker.http("GET", f"vhost-limits/{vhost}"),
+        broker.http("DELETE", f"parameters/vhost-limits/{vhost}/limits"),
+        broker.http("GET", f"vhost-limits/{vhost}"),
     ]
 
 
@@ -341,7 +343,7 @@ def a_queue_of_somebody_else(broker: Broker) -> Record:
 
 
 def what_a_user_without_rights_is_told(broker: Broker) -> Record:
-    broker.user("weak", "management", ("^$", "^$", "^$"))
+    user = broker.user("weak", "management", ("^$", "^$", "^$"))
     ask = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
     message = {"properties": {}, "routing_key": "q", "payload": "1", "payload_encoding": "string"}
     broker.peer().queue("q")
@@ -364,6 +366,6 @@ def what_a_user_without_rights_is_told(broker: Broker) -> Record:
         ("PUT", "cluster-name", {"name": "x"}),
     )
     return {
-        f"{verb} {path}": broker.http(verb, path, body, user="weak", password="weak")
+        f"{verb} {path}": broker.http(verb, path, body, user=user, password=user)
         for verb, path, body in asked
     }

@@ -14,8 +14,8 @@ Record = Any
 
 
 def _limited(broker: Broker, *permissions: str, tags: str = "") -> Peer:
-    broker.user("limited", tags, permissions)
-    return broker.peer(user="limited", password="limited")
+    user = broker.user("limited", tags, permissions)
+    return broker.peer(user=user, password=user)
 
 
 def _prepared(broker: Broker) -> Peer:
@@ -127,14 +127,15 @@ def patterns_are_searched_not_matched(broker: Broker) -> Record:
 
 
 def topic_permissions_on_publish(broker: Broker) -> Record:
+    user = broker.own("limited")
     _prepared(broker)
     peer = _limited(broker, ".*", ".*", ".*")
     body = {"exchange": "x", "write": "^k\\.{username}$", "read": ".*"}
-    set_up = broker.http("PUT", "topic-permissions/%2F/limited", body)
+    set_up = broker.http("PUT", f"topic-permissions/%2F/{user}", body)
     time.sleep(0.05)
     outcome = []
     for exchange, key in (
-        ("x", "k.limited"),
+        ("x", f"k.{user}"),
         ("x", "other"),
         ("amq.topic", "other"),
         ("amq.direct", "other"),
@@ -145,11 +146,12 @@ def topic_permissions_on_publish(broker: Broker) -> Record:
 
 
 def topic_permissions_on_bind(broker: Broker) -> Record:
+    user = broker.own("limited")
     _prepared(broker)
     peer = _limited(broker, ".*", ".*", ".*")
     broker.http(
         "PUT",
-        "topic-permissions/%2F/limited",
+        f"topic-permissions/%2F/{user}",
         {"exchange": "x", "write": ".*", "read": "^{vhost}ok"},
     )
     return [
@@ -161,107 +163,106 @@ def topic_permissions_on_bind(broker: Broker) -> Record:
 
 
 def permissions_over_http(broker: Broker) -> Record:
-    broker.user("limited", "", ("^a", "b", ""))
+    user = broker.user("limited", "", ("^a", "b", ""))
     return [
-        broker.http("GET", "users/limited/permissions"),
-        broker.http("GET", "permissions/%2F/limited"),
-        broker.http("PUT", "permissions/nope/limited", {"configure": "", "write": "", "read": ""}),
+        broker.http("GET", f"users/{user}/permissions"),
+        broker.http("GET", f"permissions/%2F/{user}"),
+        broker.http("PUT", f"permissions/nope/{user}", {"configure": "", "write": "", "read": ""}),
         broker.http("PUT", "permissions/%2F/nobody", {"configure": "", "write": "", "read": ""}),
-        broker.http("PUT", "permissions/%2F/limited", {"configure": "", "write": ""}),
-        broker.http("PUT", "permissions/%2F/limited", {"configure": "(", "write": "", "read": ""}),
-        broker.http("DELETE", "permissions/%2F/limited"),
-        broker.http("GET", "permissions/%2F/limited"),
+        broker.http("PUT", f"permissions/%2F/{user}", {"configure": "", "write": ""}),
+        broker.http("PUT", f"permissions/%2F/{user}", {"configure": "(", "write": "", "read": ""}),
+        broker.http("DELETE", f"permissions/%2F/{user}"),
+        broker.http("GET", f"permissions/%2F/{user}"),
     ]
 
 
 def tags_open_the_management_interface(broker: Broker) -> Record:
     outcome = {}
     for tags in ("", "management", "policymaker", "monitoring", "administrator"):
-        broker.user("limited", tags, (".*", ".*", ".*"))
+        user = broker.user("limited", tags, (".*", ".*", ".*"))
         outcome[tags] = [
-            broker.http("GET", path, user="limited", password="limited")[0]
+            broker.http("GET", path, user=user, password=user)[0]
             for path in ("whoami", "queues", "users", "nodes", "policies", "connections", "vhosts")
         ]
     return outcome
 
 
 def whoami(broker: Broker) -> Record:
-    broker.user("limited", "monitoring,mine")
-    wrong = broker.http("GET", "whoami", user="limited", password="wrong")
-    return [broker.http("GET", "whoami", user="limited", password="limited"), wrong]
+    user = broker.user("limited", "monitoring,mine")
+    wrong = broker.http("GET", "whoami", user=user, password="wrong")
+    return [broker.http("GET", "whoami", user=user, password=user), wrong]
 
 
 def users_over_http(broker: Broker) -> Record:
-    broker.user("limited", "management")
-    found = broker.fields("users/limited", "name", "tags", "hashing_algorithm", "limits")
+    user = broker.user("limited", "management")
+    found = broker.fields(f"users/{user}", "name", "tags", "hashing_algorithm", "limits")
     return [
         found,
         broker.http("GET", "users/nobody"),
-        broker.http("PUT", "users/limited2", {"tags": ""}),
-        broker.http("PUT", "users/limited2", {"password": "x"}),
+        broker.http("PUT", f"users/{broker.own('limited2')}", {"tags": ""}),
+        broker.http("PUT", f"users/{broker.own('limited2')}", {"password": "x"}),
         broker.http("DELETE", "users/nobody"),
     ]
 
 
 def a_deleted_user_is_disconnected(broker: Broker) -> Record:
+    user = broker.own("limited")
     peer = _limited(broker, ".*", ".*", ".*")
-    broker.http("DELETE", "users/limited")
+    broker.http("DELETE", f"users/{user}")
     return peer.take(1)
 
 
 def a_deleted_vhost_closes_its_connections(broker: Broker) -> Record:
     """RabbitMQ has two texts for it: "is down" when its supervisor is there before what deletes ("is deleted", as ours)."""
-    broker.vhost("v")
-    broker.permit("guest", ".*", ".*", ".*", "v")
-    peer = broker.peer(vhost="v")
-    reply = broker.http("DELETE", "vhosts/v")
+    vhost, peer = broker.inside("v")
+    reply = broker.http("DELETE", f"vhosts/{vhost}")
     closed = peer.take(1)
     for event in closed:
         event["reply_text"] = str(event["reply_text"]).replace("' is down", "' is deleted")
-    return [reply, closed, broker.link(vhost="v").refusal]
+    return [reply, closed, broker.link(vhost=vhost).refusal]
 
 
 def a_connection_closed_over_http(broker: Broker) -> Record:
-    broker.user("limited", "", (".*", ".*", ".*"))
-    peer = broker.peer(user="limited", password="limited")
+    user = broker.user("limited", "", (".*", ".*", ".*"))
+    peer = broker.peer(user=user, password=user)
     rows = broker.wait_http(
-        "connections", lambda found: any(row.get("user") == "limited" for row in found)
+        "connections", lambda found: any(row.get("user") == user for row in found)
     )
-    names = [row["name"] for row in rows if row.get("user") == "limited"]
+    names = [row["name"] for row in rows if row.get("user") == user]
     reply = broker.http("DELETE", "connections/" + names[0].replace(" ", "%20").replace(">", "%3E"))
     return [reply, peer.take(1)]
 
 
 def max_connections_of_a_user(broker: Broker) -> Record:
-    broker.user("limited", "", (".*", ".*", ".*"))
-    made = broker.http("PUT", "user-limits/limited/max-connections", {"value": 1})
-    found = broker.http("GET", "user-limits/limited")
-    first = broker.link(user="limited", password="limited").refusal
-    second = broker.link(user="limited", password="limited").refusal
-    gone = broker.http("DELETE", "user-limits/limited/max-connections")
+    user = broker.user("limited", "", (".*", ".*", ".*"))
+    made = broker.http("PUT", f"user-limits/{user}/max-connections", {"value": 1})
+    found = broker.http("GET", f"user-limits/{user}")
+    first = broker.link(user=user, password=user).refusal
+    second = broker.link(user=user, password=user).refusal
+    gone = broker.http("DELETE", f"user-limits/{user}/max-connections")
     return [
         made,
         found,
         first,
         second,
         gone,
-        broker.link(user="limited", password="limited").refusal,
+        broker.link(user=user, password=user).refusal,
     ]
 
 
 def max_connections_of_none(broker: Broker) -> Record:
-    broker.user("limited", "", (".*", ".*", ".*"))
-    broker.http("PUT", "user-limits/limited/max-connections", {"value": 0})
-    first = broker.link(user="limited", password="limited").refusal
-    broker.http("PUT", "user-limits/limited/max-connections", {"value": -1})
-    return [first, broker.link(user="limited", password="limited").refusal]
+    user = broker.user("limited", "", (".*", ".*", ".*"))
+    broker.http("PUT", f"user-limits/{user}/max-connections", {"value": 0})
+    first = broker.link(user=user, password=user).refusal
+    broker.http("PUT", f"user-limits/{user}/max-connections", {"value": -1})
+    return [first, broker.link(user=user, password=user).refusal]
 
 
 def max_channels_of_a_user(broker: Broker) -> Record:
     """RabbitMQ's text has the node where the user should be."""
-    broker.user("limited", "", (".*", ".*", ".*"))
-    broker.http("PUT", "user-limits/limited/max-channels", {"value": 1})
-    client = broker.link(user="limited", password="limited")
+    user = broker.user("limited", "", (".*", ".*", ".*"))
+    broker.http("PUT", f"user-limits/{user}/max-channels", {"value": 1})
+    client = broker.link(user=user, password=user)
     client.wire.send_method(1, spec.Channel.Open())
     first = client.answer(1, spec.Channel.OpenOk, 5)
     client.wire.send_method(2, spec.Channel.Open())
@@ -274,47 +275,47 @@ def max_channels_of_a_user(broker: Broker) -> Record:
 
 
 def max_connections_of_a_vhost(broker: Broker) -> Record:
-    broker.vhost("v")
-    broker.permit("guest", ".*", ".*", ".*", "v")
-    made = broker.http("PUT", "vhost-limits/v/max-connections", {"value": 1})
-    first = broker.link(vhost="v").refusal
-    second = broker.link(vhost="v").refusal
-    return [made, broker.http("GET", "vhost-limits/v"), first, second]
+    vhost = broker.vhost("v")
+    broker.permit("guest", ".*", ".*", ".*", vhost)
+    made = broker.http("PUT", f"vhost-limits/{vhost}/max-connections", {"value": 1})
+    first = broker.link(vhost=vhost).refusal
+    second = broker.link(vhost=vhost).refusal
+    return [made, broker.http("GET", f"vhost-limits/{vhost}"), first, second]
 
 
 def limits_that_are_not_valid(broker: Broker) -> Record:
-    broker.vhost("v")
-    broker.user("limited")
+    vhost = broker.vhost("v")
+    user = broker.user("limited")
     return [
-        broker.http("PUT", "vhost-limits/v/max-queues", {"value": "x"}),
-        broker.http("PUT", "vhost-limits/v/foo", {"value": 1}),
+        broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": "x"}),
+        broker.http("PUT", f"vhost-limits/{vhost}/foo", {"value": 1}),
         broker.http("PUT", "vhost-limits/nope/max-queues", {"value": 1}),
-        broker.http("PUT", "user-limits/limited/max-connections", {"value": "x"}),
-        broker.http("PUT", "user-limits/limited/foo", {"value": 1}),
-        broker.http("PUT", "vhost-limits/v/max-queues", {}),
+        broker.http("PUT", f"user-limits/{user}/max-connections", {"value": "x"}),
+        broker.http("PUT", f"user-limits/{user}/foo", {"value": 1}),
+        broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {}),
     ]
 
 
 def vhosts_over_http(broker: Broker) -> Record:
-    broker.vhost("v", description="mine", tags="a,b")
+    vhost = broker.vhost("v", description="mine", tags="a,b")
     names = ("name", "description", "tags", "tracing", "metadata")
     return [
-        broker.fields("vhosts/v", *names),
+        broker.fields(f"vhosts/{vhost}", *names),
         broker.http("GET", "vhosts/nope"),
         broker.http("DELETE", "vhosts/nope"),
-        broker.http("GET", "vhosts/v/permissions"),
+        broker.http("GET", f"vhosts/{vhost}/permissions"),
         broker.fields("vhosts/%2F", "name", "tracing"),
     ]
 
 
 def a_vhost_has_its_own_names(broker: Broker) -> Record:
-    broker.vhost("v")
-    broker.permit("guest", ".*", ".*", ".*", "v")
-    here, there = broker.peer(), broker.peer(vhost="v")
+    vhost = broker.vhost("v")
+    broker.permit("guest", ".*", ".*", ".*", vhost)
+    here, there = broker.peer(), broker.peer(vhost=vhost)
     here.queue("q")
     missing = there.passive("q")
     predeclared = there.exchange("amq.topic", "topic", durable=True)
-    rows = broker.http("GET", "exchanges/v")[1]
+    rows = broker.http("GET", f"exchanges/{vhost}")[1]
     return [
         missing,
         predeclared,
@@ -324,9 +325,10 @@ def a_vhost_has_its_own_names(broker: Broker) -> Record:
 
 def permissions_that_are_withdrawn(broker: Broker) -> Record:
     """New connections are refused, those that are there go on until they ask for something."""
+    user = broker.own("limited")
     peer = _limited(broker, ".*", ".*", ".*")
     peer.queue("q")
-    broker.http("DELETE", "permissions/%2F/limited")
-    refused = broker.link(user="limited", password="limited").refusal
+    broker.http("DELETE", f"permissions/%2F/{user}")
+    refused = broker.link(user=user, password=user).refusal
     broker.forget("queue", "q")
     return refused

@@ -143,8 +143,8 @@ def user_id_of_oneself(broker: Broker) -> Record:
 
 
 def user_id_by_an_impersonator(broker: Broker) -> Record:
-    broker.user("actor", "impersonator", (".*", ".*", ".*"))
-    peer = broker.peer(user="actor", password="actor")
+    user = broker.user("actor", "impersonator", (".*", ".*", ".*"))
+    peer = broker.peer(user=user, password=user)
     return _refused(peer, "", "q", user_id="bob")
 
 

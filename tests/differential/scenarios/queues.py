@@ -451,10 +451,10 @@ def delete_while_messages_are_out(broker: Broker) -> Record:
 
 
 def max_queues_of_a_vhost(broker: Broker) -> Record:
-    broker.vhost("limited")
-    broker.permit("guest", ".*", ".*", ".*", "limited")
-    broker.http("PUT", "vhost-limits/limited/max-queues", {"value": 1})
-    peer = broker.peer(vhost="limited")
+    vhost = broker.vhost("limited")
+    broker.permit("guest", ".*", ".*", ".*", vhost)
+    broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 1})
+    peer = broker.peer(vhost=vhost)
     first = peer.rpc(spec.Queue.Declare(queue="a"), spec.Queue.DeclareOk)
     again = peer.rpc(spec.Queue.Declare(queue="a"), spec.Queue.DeclareOk)
     second = peer.rpc(spec.Queue.Declare(queue="b", exclusive=True), spec.Queue.DeclareOk)

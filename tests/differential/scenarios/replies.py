@@ -122,8 +122,8 @@ def the_consumer_shares_the_channels_tags(broker: Broker) -> Record:
 
 
 def requests_need_no_permission_for_replies(broker: Broker) -> Record:
-    broker.user("limited", "", ("^$", "^amq\\.default$", "^$"))
-    peer = broker.peer(user="limited", password="limited")
+    user = broker.user("limited", "", ("^$", "^amq\\.default$", "^$"))
+    peer = broker.peer(user=user, password=user)
     reply = peer.consume(REPLY_TO, "t", no_ack=True)
     peer.publish("", "none", b"1", reply_to=REPLY_TO, mandatory=True)
     return [reply, peer.take(1)]

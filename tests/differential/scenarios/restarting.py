@@ -104,10 +104,10 @@ def exchanges_and_bindings(broker: Broker) -> Record:
 def policies_users_and_limits(broker: Broker) -> Record:
     broker.policy("p", "^q$", {"max-length": 1})
     broker.policy("o", "^q$", {"message-ttl": 60000}, operator=True)
-    broker.user("kept", "monitoring", ("^a", "^b", "^c"))
-    broker.vhost("kept", description="mine", tags="a,b")
-    broker.http("PUT", "vhost-limits/kept/max-queues", {"value": 3})
-    broker.http("PUT", "user-limits/kept/max-channels", {"value": 4})
+    user = broker.user("kept", "monitoring", ("^a", "^b", "^c"))
+    vhost = broker.vhost("kept", description="mine", tags="a,b")
+    broker.http("PUT", f"vhost-limits/{vhost}/max-queues", {"value": 3})
+    broker.http("PUT", f"user-limits/{user}/max-channels", {"value": 4})
     peer = broker.peer()
     peer.queue("q", durable=True)
     later = _restarted(broker, peer)
@@ -116,11 +116,11 @@ def policies_users_and_limits(broker: Broker) -> Record:
         _left(later, "q"),
         broker.http("GET", "policies/%2F"),
         broker.http("GET", "operator-policies/%2F"),
-        broker.http("GET", "users/kept/permissions"),
-        broker.http("GET", "whoami", user="kept", password="kept")[0],
-        broker.fields("vhosts/kept", "description", "tags"),
-        broker.http("GET", "vhost-limits/kept"),
-        broker.http("GET", "user-limits/kept"),
+        broker.http("GET", f"users/{user}/permissions"),
+        broker.http("GET", "whoami", user=user, password=user)[0],
+        broker.fields(f"vhosts/{vhost}", "description", "tags"),
+        broker.http("GET", f"vhost-limits/{vhost}"),
+        broker.http("GET", f"user-limits/{user}"),
     ]
 
 
