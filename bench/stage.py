@@ -48,11 +48,16 @@ class Stage:
         node = self.make(peer, setting)
         node.start()
         self._pool[peer, setting] = node
+        self.warm_up(node)
+        node.metrics_when_warm = node.metrics_page()
+        return node
+
+    @staticmethod
+    def warm_up(node: Node) -> None:
+        """Some messages through a queue that is deleted again; returns when the node is idle."""
         native.run(node.port, messages=WARM_UP_MESSAGES, consumers=1, name="warm-up", timeout=60)
         native.run(node.port, mode="delete", name="warm-up")
         procfs.wait_idle(node.pid)
-        node.metrics_when_warm = node.metrics_page()
-        return node
 
     def running(self) -> list[Node]:
         """Pooled nodes that are alive."""
