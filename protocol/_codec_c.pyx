@@ -399,6 +399,7 @@ cdef class HotCodec:
         channel = u16(data + pos + 1)
         body_size = left = u64(data + header + 11)
         largest = length + 8
+        frame_length = 0
         at = body
         while left:
             if size - at < 7:

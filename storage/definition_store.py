@@ -14,10 +14,15 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import suppress
 from typing import Protocol, cast
 
 from storage.errors import DiskFull, StorageError, StoreRefused, WriteFailed, error_text
 from storage.types import JsonValue
+
+FORMAT = 1
+"""SQLite's `user_version` of what this release writes: the table, and what its rows say. 0 is a new file, or one of
+before the number was written."""
 
 # (kind, key, value); a value of None deletes the row.
 DefinitionChange = tuple[str, str, JsonValue]
@@ -49,7 +54,7 @@ class SqliteDefinitionStore:
     """`DefinitionStore` on SQLite."""
 
     def __init__(self, path: str) -> None:
-        """Open or make the database. Raises StoreRefused when it is damaged, StorageError."""
+        """Open or make the database. Raises StoreRefused when it is damaged or of a newer format, StorageError."""
         self._path = path
         # The disk thread takes over after recovery; it is still one thread at a time.
         # It holds password hashes: SQLite gives its companions the same mode.
@@ -62,10 +67,23 @@ class SqliteDefinitionStore:
         try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
+            self._check_format()
             self._connection.execute(_SCHEMA)
         except sqlite3.Error as error:
             self._connection.close()
             raise self._unreadable(error) from error
+
+    def _check_format(self) -> None:
+        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if found > FORMAT:
+            self._connection.close()
+            raise StoreRefused(
+                f"{self._path} has format {found}, this release reads up to {FORMAT}: it was written by a newer one;"
+                " start that release, or put a backup of this one's time back"
+            )
+        with suppress(sqlite3.OperationalError):  # a full disk: the next start writes it
+            if found < FORMAT:
+                self._connection.execute(f"PRAGMA user_version={FORMAT}")
 
     def _unreadable(self, error: Exception) -> StorageError:
         """An operational error says nothing about the file; any other means that it is damaged."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from storage.definition_store import SqliteDefinitionStore
-from storage.errors import StorageError, with_way_out
+from storage.definition_store import FORMAT, SqliteDefinitionStore
+from storage.errors import StorageError, StoreRefused, with_way_out
 
 
 def test_rows_survive_closing(tmp_path: Path) -> None:
@@ -21,6 +22,37 @@ def test_rows_survive_closing(tmp_path: Path) -> None:
     store = SqliteDefinitionStore(path)
     assert store.load() == [("queue", "a", [1, "ü"]), ("vhost", "/", 2)]
     store.close()
+
+
+def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "definitions.db")
+    SqliteDefinitionStore(path).close()
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+        database.execute(f"PRAGMA user_version={FORMAT + 1}")
+        database.execute("DROP TABLE definition")
+    database.close()
+    with pytest.raises(StoreRefused, match=f"has format {FORMAT + 1}, this release reads up to"):
+        SqliteDefinitionStore(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == []
+    database.close()
+
+
+def test_a_file_of_before_formats_were_numbered_is_taken(tmp_path: Path) -> None:
+    path = str(tmp_path / "definitions.db")
+    store = SqliteDefinitionStore(path)
+    store.commit([("vhost", "/", 1)])
+    store._connection.execute("PRAGMA user_version=0")
+    store.close()
+    store = SqliteDefinitionStore(path)
+    assert store.load() == [("vhost", "/", 1)]
+    copy = str(tmp_path / "copy.db")
+    store.copy_to(copy)
+    store.close()
+    with sqlite3.connect(copy) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+    database.close()
 
 
 def test_deleting_what_is_not_there_is_nothing(tmp_path: Path) -> None:
