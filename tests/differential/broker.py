@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import pika
 
-from tests.differential.peer import Link, Peer, wait_for
+from tests.differential.peer import DEADLINE_S, Link, Peer, wait_for
 from tests.support.wire_client import WireClient
 
 COMMAND_TIMEOUT_S = 60
@@ -124,9 +124,19 @@ class Broker:
             return {"status": status, "body": found}
         return {name: found.get(name, "absent") for name in names}
 
-    def wait_http(self, path: str, is_enough: Callable[[Any], bool], timeout_s: float = 8.0) -> Any:
+    def wait_http(
+        self, path: str, is_enough: Callable[[Any], bool], timeout_s: float = DEADLINE_S
+    ) -> Any:
         """Ask for an object until it is enough: statistics come with a delay."""
         return wait_for(lambda: self.http("GET", path)[1], is_enough, timeout_s)
+
+    def wait_connected(self, key: str, value: str) -> None:
+        """Wait until a connection of this user or virtual host is listed: RabbitMQ counts it late as well."""
+        self.wait_http("connections", lambda rows: any(row.get(key) == value for row in rows))
+
+    def wait_gone(self, path: str) -> int:
+        """Ask until an object is gone and return the last status; a queue is not used by being asked for like this."""
+        return int(wait_for(lambda: self.http("GET", path)[0], lambda status: status == 404))
 
     def ctl(self, *words: str) -> dict[str, Any]:
         """Run a command; its status and what it printed."""

@@ -27,7 +27,7 @@ from tests.support.wire_client import (
     frame,
 )
 
-DEADLINE_S = 10.0
+DEADLINE_S = 20.0
 QUIET_S = 0.15
 CAPABILITIES = {
     "basic.nack": True,
@@ -129,7 +129,7 @@ class Link:
         del self._content[channel], event["size"]
         return event
 
-    def answer(self, channel: int, reply: type[Any] | None, timeout_s: float) -> Event:
+    def answer(self, channel: int, reply: type[Any] | None, timeout_s: float = DEADLINE_S) -> Event:
         """Read until this reply, or an error, on this channel; the rest goes to the inboxes."""
         deadline = time.monotonic() + timeout_s
         wanted = None if reply is None else reply.NAME.lower()
@@ -150,7 +150,7 @@ class Link:
         if not self.is_closed:
             try:
                 self.wire.send_method(0, spec.Connection.Close(200, "bye", 0, 0))
-                self.answer(0, spec.Connection.CloseOk, 3)
+                self.answer(0, spec.Connection.CloseOk, DEADLINE_S)
             except Closed:
                 pass
         self.is_closed = True
@@ -394,7 +394,7 @@ class Peer:
         event = self.passive(queue)
         return event.get("message_count", event)
 
-    def wait_ready(self, queue: str, count: int, timeout_s: float = 5.0) -> Any:
+    def wait_ready(self, queue: str, count: int, timeout_s: float = DEADLINE_S) -> Any:
         """Wait until `count` are ready and return the count; the last one found when it never was."""
         return wait_for(lambda: self.ready(queue), lambda found: found == count, timeout_s)
 
@@ -426,10 +426,9 @@ class Peer:
         self.send(method_frame(0, spec.Connection.CloseOk()))
         self.link.is_closed = True
 
-    def rest(self, quiet_s: float = QUIET_S) -> list[Event]:
-        """Return what the server has sent by itself, until it is quiet."""
-        found = list(self.inbox)
-        self.inbox.clear()
+    def rest(self, least: int = 0, *, quiet_s: float = QUIET_S) -> list[Event]:
+        """Return what the server has sent by itself, until it is quiet; wait longer for as many as must come."""
+        found = self.take(max(least, len(self.inbox)))
         while more := self.take(1, quiet_s):
             found += more
         return found
@@ -454,7 +453,7 @@ class Peer:
 
 
 def wait_for(
-    ask: Callable[[], Any], is_enough: Callable[[Any], bool], timeout_s: float = 5.0
+    ask: Callable[[], Any], is_enough: Callable[[Any], bool], timeout_s: float = DEADLINE_S
 ) -> Any:
     """Ask until the answer is enough and return it; the last one when it never was."""
     deadline = time.monotonic() + timeout_s

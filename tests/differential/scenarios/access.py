@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from tests.differential.broker import Broker
-from tests.differential.peer import Peer
+from tests.differential.peer import Peer, wait_for
 
 Record = Any
 
@@ -15,6 +15,10 @@ def _limited(broker: Broker, vhost: str = "/") -> Peer:
     user = broker.user("fenced")
     broker.permit(user, ".*", ".*", ".*", vhost)
     return broker.peer(user=user, password=user, vhost=vhost)
+
+
+def _is_open(answer: Any) -> bool:
+    return bool(answer["method"] == "connection.openok")
 
 
 def _topics(broker: Broker, exchange: str, write: str, read: str, vhost: str = "%2F") -> Record:
@@ -160,10 +164,12 @@ def a_limit_of_connections_lets_the_next_in_when_one_ends(broker: Broker) -> Rec
     broker.permit("guest", ".*", ".*", ".*", vhost)
     broker.http("PUT", f"vhost-limits/{vhost}/max-connections", {"value": 1})
     first = broker.link(vhost=vhost)
+    broker.wait_connected("vhost", vhost)
     second = broker.link(vhost=vhost).refusal
     first.close()
-    time.sleep(0.2)  # RabbitMQ counts what was closed a moment later
-    return [first.refusal, second, broker.link(vhost=vhost).refusal]
+    # RabbitMQ counts what was closed a moment later.
+    third = wait_for(lambda: broker.link(vhost=vhost).refusal, _is_open)
+    return [first.refusal, second, third]
 
 
 def limits_of_vhost_and_user_in_one_go(broker: Broker) -> Record:
@@ -201,7 +207,7 @@ def a_channel_that_is_closed_makes_room(broker: Broker) -> Record:
     peer = broker.peer(user=user, password=user)
     second = peer.beside(2)
     closed = second.close_channel()
-    time.sleep(0.2)  # RabbitMQ counts what was closed a moment later
+    time.sleep(1)  # RabbitMQ counts what was closed a moment later
     return [second.opened, closed, peer.beside(3).opened]
 
 

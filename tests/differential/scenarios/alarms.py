@@ -143,7 +143,7 @@ def a_publish_without_a_body_at_an_alarm(broker: Broker) -> Record:
     peer.confirm()
     _memory(broker, "0")
     peer.publish("", "none", b"")
-    told, during = _told(peer), [each["method"] for each in peer.rest(0.5)]
+    told, during = _told(peer), [each["method"] for each in peer.rest(quiet_s=2.0)]
     _memory(broker, "0.4")
     return [told, during, [each["method"] for each in peer.take(1, 3.0)], _told(peer)]
 
@@ -279,6 +279,8 @@ def deliveries_that_are_never_acked(broker: Broker) -> Record:
     second.ack(1)
     closed = [late.take(1, 40) for late in (consumer, getter, both)]
     open_still = [second.sync("both"), careless.sync("careless")]
+    for queue, count in (("consumed", 2), ("got", 1), ("both", 1)):
+        other.wait_ready(queue, count)
     back = [other.get("consumed"), other.get("consumed"), other.get("got"), other.get("both")]
     return [delivered, closed, open_still, back, other.get("both")]
 

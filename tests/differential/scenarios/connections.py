@@ -36,7 +36,7 @@ def _header(broker: Broker, sent: bytes) -> Record:
     client = broker.wire()
     client.send(sent)
     try:
-        first = client.read_raw(8, 2)
+        first = client.read_raw(8, GONE_S)
     except TimeoutError:
         return "nothing"
     except Closed:
@@ -189,7 +189,7 @@ def heartbeats_come_in_time(broker: Broker) -> Record:
     client.send_method(0, spec.Connection.TuneOk(2047, 131072, 2))
     client.send_method(0, spec.Connection.Open(virtual_host="/"))
     client.expect(spec.Connection.OpenOk)
-    return [client.read_frame(3.5), client.read_frame(3.5)]
+    return [client.read_frame(GONE_S), client.read_frame(GONE_S)]
 
 
 def a_silent_client_with_heartbeats_is_dropped(broker: Broker) -> Record:
@@ -392,7 +392,7 @@ def a_channel_number_is_free_after_close(broker: Broker) -> Record:
     peer = broker.peer()
     first = peer.close_channel()
     peer.send(method_frame(1, spec.Channel.Open()))
-    return [first, peer.link.answer(1, spec.Channel.OpenOk, 5), peer.qos(1)]
+    return [first, peer.link.answer(1, spec.Channel.OpenOk), peer.qos(1)]
 
 
 def frames_on_a_closing_channel_are_dropped(broker: Broker) -> Record:
@@ -401,9 +401,9 @@ def frames_on_a_closing_channel_are_dropped(broker: Broker) -> Record:
     later = broker.own("q.later")
     peer.cast(spec.Queue.Declare(queue="q.none", passive=True))
     peer.cast(spec.Queue.Declare(queue=later, exclusive=True))
-    error = peer.link.answer(1, None, 5)
+    error = peer.link.answer(1, None)
     peer.send(method_frame(1, spec.Channel.CloseOk()), method_frame(1, spec.Channel.Open()))
-    opened = peer.link.answer(1, spec.Channel.OpenOk, 5)
+    opened = peer.link.answer(1, spec.Channel.OpenOk)
     return [error, opened, peer.passive(later)]
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.differential.broker import Broker
-from tests.differential.peer import Peer
+from tests.differential.peer import Peer, wait_for
 from tests.support.field_table import Typed
 
 Record = Any
@@ -189,8 +190,8 @@ def to_a_full_queue_is_dropped(broker: Broker) -> Record:
     peer.fill("q", b"1", b"2")
     _reject(peer, "q")
     _reject(peer, "q")
-    peer.wait_ready("dead", 1)
-    time.sleep(0.05)
+    peer.sync("q")  # has rejected both
+    peer.sync("dead")  # has been offered both
     return peer.drain("dead")
 
 
@@ -259,8 +260,18 @@ def a_cycle_of_two_queues_without_a_reject_ends(broker: Broker) -> Record:
         arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": other}
         peer.queue(name, {"x-message-ttl": 20, **arguments})
     peer.fill("q1", b"1")
-    time.sleep(0.4)
-    return [peer.ready("q1"), peer.ready("q2")]
+
+    def found() -> list[Any]:
+        return [peer.ready("q1"), peer.ready("q2")]
+
+    # Between the two it is in neither for a moment: empty is what stays so.
+    wait_for(found, lambda counts: counts == [0, 0] and not any(_watch(found)))
+    return found()
+
+
+def _watch(found: Callable[[], list[Any]]) -> list[Any]:
+    """Return the counts that are not zero in the next while, first of all."""
+    return wait_for(found, any, 0.4)
 
 
 def a_cycle_with_a_reject_goes_on(broker: Broker) -> Record:

@@ -8,12 +8,13 @@ from typing import Any
 from tests.differential.broker import Broker
 
 Record = Any
+LATER_MS = 2000  # so long that what comes before is done on a busy machine too
 DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
 def by_queue(broker: Broker) -> Record:
     peer = broker.peer()
-    peer.queue("q", {"x-message-ttl": 100})
+    peer.queue("q", {"x-message-ttl": LATER_MS})
     peer.fill("q", b"1", b"2")
     before = peer.ready("q")
     return [before, peer.wait_ready("q", 0), peer.get("q")]
@@ -47,20 +48,20 @@ def behind_a_live_head_it_waits(broker: Broker) -> Record:
 
 def unacked_messages_do_not_expire(broker: Broker) -> Record:
     peer = broker.peer()
-    peer.queue("q", {"x-message-ttl": 100})
+    peer.queue("q", {"x-message-ttl": LATER_MS})
     peer.fill("q", b"1")
     peer.get("q", no_ack=False)
-    time.sleep(0.25)
+    time.sleep(1.2 * LATER_MS / 1000)
     peer.ack(1)
     return [peer.sync(), peer.ready("q")]
 
 
 def requeued_messages_expire_if_due(broker: Broker) -> Record:
     peer = broker.peer()
-    peer.queue("q", {"x-message-ttl": 100})
+    peer.queue("q", {"x-message-ttl": LATER_MS})
     peer.fill("q", b"1")
     peer.get("q", no_ack=False)
-    time.sleep(0.25)
+    time.sleep(1.2 * LATER_MS / 1000)
     peer.nack(1)
     peer.sync("q")
     return [peer.wait_ready("q", 0), peer.get("q")]
@@ -153,7 +154,7 @@ def the_lower_of_argument_and_policy(broker: Broker) -> Record:
 
 def head_of_a_purged_queue(broker: Broker) -> Record:
     peer = broker.peer()
-    peer.queue("q", {"x-message-ttl": 200})
+    peer.queue("q", {"x-message-ttl": LATER_MS})
     peer.fill("q", b"1")
     purged = peer.purge("q")
     peer.fill("q", b"2")

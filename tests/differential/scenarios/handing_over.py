@@ -238,7 +238,7 @@ def a_prefetch_of_each_lifts_it(broker: Broker) -> Record:
     peer.fill("q", b"1", b"2", b"3")
     first = _served(peer, 1)
     peer.qos(2)
-    return [first, peer.rest(), peer.ready("q")]
+    return [first, peer.rest(2), peer.ready("q")]
 
 
 def what_recover_gives_back_counts_anew(broker: Broker) -> Record:

@@ -64,7 +64,6 @@ def drop_head_at_a_requeue(broker: Broker) -> Record:
     peer.fill("q", b"3")
     peer.nack(1)
     peer.sync("q")
-    time.sleep(0.05)
     return peer.drain("q")
 
 
@@ -215,10 +214,10 @@ def priorities_and_time_to_live(broker: Broker) -> Record:
     """What expired below a live message of a higher level waits."""
     peer = broker.peer()
     peer.queue("q", {"x-max-priority": 5})
-    peer.publish("", "q", b"low", priority=1, expiration="50")
+    peer.publish("", "q", b"low", priority=1, expiration="1500")
     peer.publish("", "q", b"high", priority=5)
     peer.sync("q")
-    time.sleep(0.3)
+    time.sleep(1.8)
     return [peer.ready("q"), peer.drain("q")]
 
 

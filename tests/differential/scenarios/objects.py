@@ -129,7 +129,7 @@ def a_connection_by_its_name(broker: Broker) -> Record:
         broker.wait_http(f"connections/username/{user}", lambda rows: rows == []),
         broker.http("DELETE", "connections/username/nobody"),
         broker.http("GET", "connections/username/nobody"),
-        broker.http("GET", path)[0],
+        broker.wait_gone(path),
         broker.http("DELETE", path)[0],
         broker.http("GET", "channels/none"),
     ]

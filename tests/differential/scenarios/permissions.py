@@ -8,7 +8,7 @@ from typing import Any
 from pika import spec
 
 from tests.differential.broker import Broker
-from tests.differential.peer import Peer
+from tests.differential.peer import DEADLINE_S, Peer
 
 Record = Any
 
@@ -238,6 +238,7 @@ def max_connections_of_a_user(broker: Broker) -> Record:
     made = broker.http("PUT", f"user-limits/{user}/max-connections", {"value": 1})
     found = broker.http("GET", f"user-limits/{user}")
     first = broker.link(user=user, password=user).refusal
+    broker.wait_connected("user", user)
     second = broker.link(user=user, password=user).refusal
     gone = broker.http("DELETE", f"user-limits/{user}/max-connections")
     return [
@@ -264,10 +265,11 @@ def max_channels_of_a_user(broker: Broker) -> Record:
     broker.http("PUT", f"user-limits/{user}/max-channels", {"value": 1})
     client = broker.link(user=user, password=user)
     client.wire.send_method(1, spec.Channel.Open())
-    first = client.answer(1, spec.Channel.OpenOk, 5)
+    first = client.answer(1, spec.Channel.OpenOk)
+    broker.wait_http("channels", lambda rows: any(row.get("user") == user for row in rows))
     client.wire.send_method(2, spec.Channel.Open())
     events = []
-    while (got := client.read(3)) is not None and got[1]["method"] != "connection.close":
+    while (got := client.read(DEADLINE_S)) is not None and got[1]["method"] != "connection.close":
         if got[1]["method"] == "socket closed":
             break
         events.append(got[1])
@@ -279,6 +281,7 @@ def max_connections_of_a_vhost(broker: Broker) -> Record:
     broker.permit("guest", ".*", ".*", ".*", vhost)
     made = broker.http("PUT", f"vhost-limits/{vhost}/max-connections", {"value": 1})
     first = broker.link(vhost=vhost).refusal
+    broker.wait_connected("vhost", vhost)
     second = broker.link(vhost=vhost).refusal
     return [made, broker.http("GET", f"vhost-limits/{vhost}"), first, second]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from tests.differential.broker import Broker
@@ -253,8 +252,7 @@ def expiry_by_policy(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q")
     broker.policy("p", "^q$", {"expires": 200})
-    time.sleep(0.6)
-    return peer.passive("q")
+    return [broker.wait_gone("queues/%2F/q"), peer.passive("q")]
 
 
 def expiry_by_policy_and_argument(broker: Broker) -> Record:
@@ -262,8 +260,8 @@ def expiry_by_policy_and_argument(broker: Broker) -> Record:
     peer.queue("q1", {"x-expires": 200})
     peer.queue("q2", {"x-expires": 60000})
     broker.policy("p", "^q[12]$", {"expires": 400})
-    time.sleep(0.9)
-    return [peer.passive("q1"), peer.passive("q2")]
+    gone = [broker.wait_gone(f"queues/%2F/{name}") for name in ("q1", "q2")]
+    return [gone, peer.passive("q1"), peer.passive("q2")]
 
 
 def the_argument_wins_for_overflow(broker: Broker) -> Record:

@@ -8,6 +8,7 @@ from typing import Any
 from pika import spec
 
 from tests.differential.broker import Broker
+from tests.differential.peer import wait_for
 from tests.support.field_table import Typed
 from tests.support.wire_client import METHOD, frame
 
@@ -244,7 +245,7 @@ def a_name_that_is_no_utf_8(broker: Broker) -> Record:
     peer = broker.peer()
     name = b"\x00\x32\x00\x0a\x00\x00\x02\xff\xfe\x00" + bytes(4)
     peer.send(frame(METHOD, 1, name))
-    return peer.link.answer(1, spec.Queue.DeclareOk, 5)
+    return peer.link.answer(1, spec.Queue.DeclareOk)
 
 
 def the_empty_name_means_the_last_declared_queue(broker: Broker) -> Record:
@@ -343,12 +344,7 @@ def exclusive_queues_go_with_a_dropped_connection(broker: Broker) -> Record:
     owner.queue("q", exclusive=True)
     owner.link.wire.socket.close()
     owner.link.is_closed = True
-    for _ in range(100):
-        found = other.passive("q")
-        if found.get("reply_code") == 404:
-            break
-        time.sleep(0.02)
-    return found
+    return wait_for(lambda: other.passive("q"), lambda found: found.get("reply_code") == 404)
 
 
 def auto_delete_after_the_last_consumer(broker: Broker) -> Record:
@@ -465,21 +461,21 @@ def queue_expires_unless_used(broker: Broker) -> Record:
     """Publishing is no use; a passive declare and a get are."""
     peer = broker.peer()
     for name in ("published", "asked", "got"):
-        peer.queue(name, {"x-expires": 600})
+        peer.queue(name, {"x-expires": 2000})
     for _ in range(6):
-        time.sleep(0.2)
+        time.sleep(0.4)
         peer.publish("", "published", b"x")
         peer.passive("asked")
         peer.get("got")
-    return [peer.passive(name) for name in ("published", "asked", "got")]
+    used = [peer.passive(name) for name in ("asked", "got")]
+    return [used, broker.wait_gone("queues/%2F/published"), peer.passive("published")]
 
 
 def queue_does_not_expire_while_consumed(broker: Broker) -> Record:
     peer = broker.peer()
-    peer.queue("q", {"x-expires": 200})
+    peer.queue("q", {"x-expires": 1500})
     peer.consume("q", "t")
-    time.sleep(0.5)
+    time.sleep(2)
     still = peer.passive("q")
     peer.cancel("t")
-    time.sleep(0.6)
-    return [still, peer.passive("q")]
+    return [still, broker.wait_gone("queues/%2F/q"), peer.passive("q")]
