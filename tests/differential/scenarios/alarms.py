@@ -9,10 +9,11 @@ from typing import Any
 from pika import spec
 
 from tests.differential.broker import Broker
-from tests.differential.peer import Peer, wait_for
+from tests.differential.peer import DEADLINE_S, Peer, wait_for
 
 Record = Any
 NODES_APART = True
+HELD_S = 3.0  # what has not come by then is held back
 
 
 def _memory(broker: Broker, share: str) -> Record:
@@ -42,7 +43,7 @@ def _calm(broker: Broker) -> None:
         broker.ctl("set_disk_free_limit", "1MB")
 
 
-def _told(peer: Peer, count: int = 1, timeout_s: float = 10.0) -> Record:
+def _told(peer: Peer, count: int = 1, timeout_s: float = DEADLINE_S) -> Record:
     """What the server said on channel 0 of this connection."""
     inbox = peer.link.inboxes.setdefault(0, deque())
     deadline = time.monotonic() + timeout_s
@@ -58,7 +59,7 @@ def a_memory_alarm_stops_who_publishes(broker: Broker) -> Record:
     alarmed = _memory(broker, "0")
     not_yet = publisher.sync("q")
     publisher.publish("", "q", b"1")
-    told, first = _told(publisher), consumer.bodies(1)
+    told, first = _told(publisher), consumer.bodies(1, HELD_S)
     publisher.publish("", "q", b"2")
     held = consumer.rest()
     cleared = _memory(broker, "0.4")
@@ -72,7 +73,7 @@ def a_disk_alarm_stops_who_publishes(broker: Broker) -> Record:
     alarmed = _disk(broker, "900000GB")
     publisher.publish("", "q", b"1")
     publisher.publish("", "q", b"2")
-    told, arrived = _told(publisher), consumer.bodies(1)
+    told, arrived = _told(publisher), consumer.bodies(1, HELD_S)
     return [alarmed, told, arrived, _disk(broker, "1MB"), _told(publisher), consumer.bodies(1)]
 
 
@@ -131,11 +132,11 @@ def the_publish_that_is_stopped_at_is_confirmed(broker: Broker) -> Record:
     peer.queue("q")
     _memory(broker, "0")
     peer.publish("", "q", b"1")
-    told, confirmed = _told(peer), peer.take(1)
+    told, confirmed = _told(peer), peer.take(1, HELD_S)
     peer.publish("", "q", b"2")
     held = peer.rest()
     _memory(broker, "0.4")
-    return [told, confirmed, held, _told(peer), peer.take(1), peer.wait_ready("q", 2)]
+    return [told, confirmed, held, _told(peer), peer.confirms(2), peer.wait_ready("q", 2)]
 
 
 def a_publish_without_a_body_at_an_alarm(broker: Broker) -> Record:
@@ -143,9 +144,9 @@ def a_publish_without_a_body_at_an_alarm(broker: Broker) -> Record:
     peer.confirm()
     _memory(broker, "0")
     peer.publish("", "none", b"")
-    told, during = _told(peer), [each["method"] for each in peer.rest(quiet_s=2.0)]
+    told, during = _told(peer), [each["method"] for each in peer.rest(quiet_s=HELD_S)]
     _memory(broker, "0.4")
-    return [told, during, [each["method"] for each in peer.take(1, 3.0)], _told(peer)]
+    return [told, during, [each["method"] for each in peer.take(1, HELD_S)], _told(peer)]
 
 
 def acks_behind_a_publish_wait(broker: Broker) -> Record:
@@ -166,13 +167,16 @@ def acks_behind_a_publish_wait(broker: Broker) -> Record:
 
 
 def deliveries_go_on_to_a_stopped_connection(broker: Broker) -> Record:
+    """Of what is there: nobody can publish."""
     peer, other = broker.peer(), broker.peer()
     peer.queue("q")
+    other.fill("q", b"1")
+    other.get("q", no_ack=False)
     peer.consume("q", "t", no_ack=True)
     _memory(broker, "0")
     peer.publish("", "none", b"x")
     told = _told(peer)
-    other.publish("", "q", b"1")
+    other.nack(1)
     arrived = peer.bodies(1)
     _memory(broker, "0.4")
     return [told, arrived]

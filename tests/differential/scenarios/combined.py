@@ -241,7 +241,7 @@ def expiry_at_zero_with_a_consumer_that_rejects(broker: Broker) -> Record:
     taken = peer.bodies(1)
     peer.nack(1)
     again = peer.take(1, 0.3)
-    return [taken, [each.get("redelivered") for each in again], peer.ready("dead")]
+    return [taken, [each.get("redelivered") for each in again], peer.wait_ready("dead", 1)]
 
 
 def an_expiring_queue_dead_letters_nothing(broker: Broker) -> Record:

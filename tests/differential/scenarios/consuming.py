@@ -240,7 +240,7 @@ def prefetch_of_the_channel_counts_no_gets(broker: Broker) -> Record:
     peer.get("q", no_ack=False)
     peer.qos(1, shared=True)
     peer.consume("q", "t")
-    return [each["body"] for each in peer.rest(1)]
+    return [each["body"] for each in peer.rest()]
 
 
 def prefetch_of_the_channel_and_a_get_that_is_acked(broker: Broker) -> Record:

@@ -126,7 +126,8 @@ def with_cc_and_bcc(broker: Broker) -> Record:
     peer.publish("amq.topic", "k1", b"1", headers={"CC": ["k2"], "BCC": ["k3"]})
     peer.wait_ready("q", 1)
     _reject(peer, "q")
-    return [_dead(peer, name) for name in ("dead1", "dead2", "dead3")]
+    peer.sync("q")
+    return [_dead(peer, "dead1"), _dead(peer, "dead2"), peer.get("dead3")]
 
 
 def with_cc_and_a_key_of_its_own(broker: Broker) -> Record:

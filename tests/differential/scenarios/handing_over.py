@@ -226,7 +226,7 @@ def consumers_without_acks_pass_it_by(broker: Broker) -> Record:
     peer.consume("r", "careless", no_ack=True)
     peer.fill("q", b"1", b"2")
     peer.fill("r", b"3", b"4")
-    return [sorted(_served(peer, 3)), peer.rest()]
+    return [_served(peer, 1), peer.rest()]
 
 
 def a_prefetch_of_each_lifts_it(broker: Broker) -> Record:

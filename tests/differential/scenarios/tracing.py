@@ -181,7 +181,7 @@ def a_transaction(broker: Broker) -> Record:
     peer.tx("select")
     peer.publish("", "q", b"1")
     peer.sync()
-    before = listener.wait_ready("firehose", 1, 0.5)
+    before = listener.wait_ready("firehose", 1)
     peer.tx("rollback")
     return [before, _copies(listener, before)]
 
