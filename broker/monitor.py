@@ -1,7 +1,8 @@
 """Watches memory and disk: sets the alarms, and has queues page out while memory is short.
 
 State owned: the last measurement, the limits (an operator may change them while the node runs), whether queues are
-paging. Memory is looked at in a fixed interval; free space the more often the nearer it is to its limit, as in
+paging. Memory is looked at in a fixed interval, and what was freed of it given back to the system (`broker.reclaim`),
+so that use can fall below a limit again; free space is looked at the more often the nearer it is to its limit, as in
 RabbitMQ: so often that a fast disk cannot pass the limit between two looks. A free-space reading that fails (the file
 system is away for a moment) leaves the disk alarm as it is.
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from broker.alarms import Alarms
 from broker.clock import Scheduler, Timer
 from broker.queue.rate import RAM_LIMIT
+from broker.reclaim import Reclaim
 from broker.resources import Measurement, mib
 from broker.vhost import Vhost
 
@@ -67,6 +69,7 @@ class Monitor:
         alarms: Alarms,
         vhosts: Mapping[str, Vhost],
         scheduler: Scheduler,
+        reclaim: Reclaim,
         intervals: Intervals = Intervals(),
     ) -> None:
         self.limits = limits
@@ -76,6 +79,7 @@ class Monitor:
         self._alarms = alarms
         self._vhosts = vhosts
         self._scheduler = scheduler
+        self._reclaim = reclaim
         self._intervals = intervals
         self._timers: dict[str, Timer] = {}
 
@@ -104,6 +108,17 @@ class Monitor:
 
     def _look_at_memory(self) -> None:
         self._memory_later()  # first: whatever fails here, the next one comes
+        self._measure_memory()
+        is_short = self.is_paging or "memory" in self._alarms.active
+        if self._reclaim.look(self.last.rss_bytes, is_short=is_short):
+            self._measure_memory()
+
+    def give_back_memory(self) -> None:
+        """Return what lies unused to the system now, and act on what is left."""
+        self._reclaim.now()
+        self._measure_memory()
+
+    def _measure_memory(self) -> None:
         self.last = self._measure()
         self._judge_memory()
 

@@ -38,6 +38,7 @@ from broker.product import server_properties
 from broker.queue.context import QueueContext, QueueOptions
 from broker.queue.queue import Queue
 from broker.queue.settings import QueueDeclaration, Settings
+from broker.reclaim import CLibrary, Reclaim
 from broker.reply import ReplyTargets
 from broker.republish import Republisher
 from broker.session import Session, SessionContext
@@ -136,6 +137,7 @@ class Node:
             self.alarms,
             self.vhosts,
             self.turn,
+            Reclaim(CLibrary()),
             options.intervals(config.resources),
         )
         self._start_batches = self._load_start_batches()

@@ -129,7 +129,7 @@ def hash_password(invocation: Invocation) -> int:
 
 
 def force_gc(invocation: Invocation) -> int:
-    """force_gc: a full collection; Python's counts references and frees most things at once anyway."""
+    """force_gc: a full collection, and freed memory goes back to the system."""
     name = invocation.node.node_name
     invocation.banner(f"Will ask all processes on node {name} to schedule a full sweep GC")
     invocation.node.request("POST", "/api/burrowmq/collect-garbage")

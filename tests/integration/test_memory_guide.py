@@ -7,6 +7,7 @@ All figures are those that `list_queues` prints.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -186,3 +187,23 @@ def test_cached_mode_pages_out_at_the_watermark(own_broker: Starter) -> None:
     with channel_on(node) as channel:
         eventually(lambda: figures(node)["q"]["messages_ram"] == 0)
         assert figures(node)["q"]["messages"] == 5_000
+
+
+def test_the_memory_alarm_ends_when_the_backlog_is_gone(own_broker: Starter) -> None:
+    """The C library keeps what lies below anything in use: it has to be asked for it."""
+    node = own_broker(
+        classic_queue__default_mode="cached", vm_memory_high_watermark__absolute="2GB"
+    )
+    with channel_on(node) as channel:
+        fill(channel, "q", [2_000] * 60_000)
+        assert node.rss_bytes() > 170_000_000
+        channel.queue_purge("q")
+        # The backlog does not fit below this watermark, an empty node does.
+        node.ctl("set_vm_memory_high_watermark", "absolute", "120MB")
+        eventually(lambda: node.rss_bytes() < 120_000_000)
+        eventually(lambda: not alarms(node))
+        fill(channel, "q", [2_000] * 100)
+
+
+def alarms(node: BrokerProcess) -> list[str]:
+    return json.loads(node.ctl("status", "--formatter", "json"))["alarms"]

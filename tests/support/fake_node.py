@@ -285,10 +285,11 @@ class FakeAlarms:
 
 
 class FakeMonitor:
-    """Real limits, and a count of looks."""
+    """Real limits, and counts of looks and of requests for memory."""
 
     def __init__(self) -> None:
         self.looks = 0
+        self.given_back = 0
         self.limits = ResourceLimits(
             memory_bytes=400_000_000,
             disk_free_bytes=50_000_000,
@@ -296,6 +297,10 @@ class FakeMonitor:
             memory_relative=0.4,
             memory_total_bytes=1_000_000_000,
         )
+
+    def give_back_memory(self) -> None:
+        """Count."""
+        self.given_back += 1
 
     def look(self) -> None:
         """Count."""

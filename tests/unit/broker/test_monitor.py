@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pika import spec
 
 from broker.monitor import Monitor, ResourceLimits
+from broker.reclaim import WORTH_BYTES, Reclaim
 from broker.resources import Measurement
 from tests.support.broker_bench import BrokerBench
 from tests.support.wire_client import publish_bytes
+
+
+class FakeAllocator:
+    """What is given back is no longer resident."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.unused = 0
+        self.calls = 0
+
+    def unused_bytes(self) -> int:
+        return self.unused
+
+    def give_back(self) -> None:
+        self.calls += 1
+        before = self.world.now
+        self.world.now = replace(before, rss_bytes=before.rss_bytes - self.unused)
 
 
 class World:
     def __init__(self, *, paging_ratio: float | None = 0.5) -> None:
         self.bench = BrokerBench(default_mode="cached")
         self.now = Measurement(rss_bytes=0, disk_free_bytes=1000)
+        self.allocator = FakeAllocator(self)
         limits = ResourceLimits(memory_bytes=100, disk_free_bytes=500, paging_ratio=paging_ratio)
         self.monitor = Monitor(
             limits,
@@ -22,6 +43,7 @@ class World:
             self.bench.alarms,
             {"/": self.bench.vhost},
             self.bench.turn,
+            Reclaim(self.allocator),
         )
 
     def look(self, rss: int, free: int | None = 1000) -> set[str]:
@@ -51,6 +73,28 @@ def test_an_alarm_says_how_much_there_is_once():
         ("alarm_set", ("memory", f"3.0 MiB used, the watermark is {limit}")),
         ("alarm_cleared", ("memory", f"0.0 MiB used, the watermark is {limit}")),
     ]
+
+
+def test_an_alarm_ends_when_what_was_freed_is_given_back():
+    world = World()
+    world.monitor.start()
+    world.now = Measurement(rss_bytes=2 * WORTH_BYTES, disk_free_bytes=1000)
+    world.bench.loop.advance(1.0)
+    assert set(world.bench.alarms.active) == {"memory"}
+    world.allocator.unused = 2 * WORTH_BYTES - 10  # purged, but still resident
+    world.bench.loop.advance(1.0)
+    assert world.bench.alarms.active == set()
+    assert not world.monitor.is_paging
+    assert (world.allocator.calls, world.monitor.last.rss_bytes) == (1, 10)
+    world.monitor.stop()
+
+
+def test_an_operator_who_asks_for_memory_ends_the_alarm():
+    world = World()
+    assert world.look(WORTH_BYTES) == {"memory"}
+    world.allocator.unused = WORTH_BYTES - 10
+    world.monitor.give_back_memory()
+    assert (world.bench.alarms.active, world.monitor.last.rss_bytes) == (set(), 10)
 
 
 def test_queues_page_out_while_memory_is_short():

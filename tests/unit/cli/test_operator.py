@@ -91,6 +91,7 @@ def test_listeners(served: Served) -> None:
 
 def test_the_rest(served: Served) -> None:
     assert "full sweep GC" in served.ctl("force_gc").out
+    assert served.node.monitor.given_back == 1
     output = served.ctl("rotate_logs")
     assert (output.code, output.err) == (
         69,
