@@ -51,7 +51,7 @@ def unacked_messages_do_not_expire(broker: Broker) -> Record:
     peer.queue("q", {"x-message-ttl": LATER_MS})
     peer.fill("q", b"1")
     peer.get("q", no_ack=False)
-    time.sleep(1.2 * LATER_MS / 1000)
+    time.sleep(1.2 * LATER_MS / 1000)  # nothing shows that an unacked message is due
     peer.ack(1)
     return [peer.sync(), peer.ready("q")]
 
@@ -61,7 +61,7 @@ def requeued_messages_expire_if_due(broker: Broker) -> Record:
     peer.queue("q", {"x-message-ttl": LATER_MS})
     peer.fill("q", b"1")
     peer.get("q", no_ack=False)
-    time.sleep(1.2 * LATER_MS / 1000)
+    time.sleep(1.2 * LATER_MS / 1000)  # nothing shows that an unacked message is due
     peer.nack(1)
     peer.sync("q")
     return [peer.wait_ready("q", 0), peer.get("q")]

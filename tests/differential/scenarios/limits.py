@@ -217,7 +217,7 @@ def priorities_and_time_to_live(broker: Broker) -> Record:
     peer.publish("", "q", b"low", priority=1, expiration="1500")
     peer.publish("", "q", b"high", priority=5)
     peer.sync("q")
-    time.sleep(1.8)
+    time.sleep(1.8)  # it must stay although it is due: there is nothing to wait for
     return [peer.ready("q"), peer.drain("q")]
 
 

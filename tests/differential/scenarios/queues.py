@@ -463,7 +463,7 @@ def queue_expires_unless_used(broker: Broker) -> Record:
     for name in ("published", "asked", "got"):
         peer.queue(name, {"x-expires": 2000})
     for _ in range(6):
-        time.sleep(0.4)
+        time.sleep(0.4)  # six times: longer than the lease, each shorter than it
         peer.publish("", "published", b"x")
         peer.passive("asked")
         peer.get("got")
@@ -475,7 +475,7 @@ def queue_does_not_expire_while_consumed(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q", {"x-expires": 1500})
     peer.consume("q", "t")
-    time.sleep(2)
+    time.sleep(2)  # longer than the lease: the queue must still be there
     still = peer.passive("q")
     peer.cancel("t")
     return [still, broker.wait_gone("queues/%2F/q"), peer.passive("q")]
