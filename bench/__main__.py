@@ -5,6 +5,7 @@ tables to standard output.
 """
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -87,6 +88,7 @@ def _compare(options: argparse.Namespace) -> int:
 def main() -> int:
     """Entry point; returns the exit status."""
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the brokers are stopped on the way out
     try:
         if options.command == "list":
             return _list()

@@ -1,8 +1,8 @@
 """The AMQP doors of a node: what is bound, and what becomes of an accepted socket.
 
-State: the servers of both kinds of listener and the gate of TLS handshakes. Made and closed by `broker.node`. A socket
-above the limit of connections is closed at once: the store needs file descriptors too, and a connection less is better
-than a read that cannot open its file.
+State: the servers of both kinds of listener, the gates of TLS handshakes and of proxies' headers. Made and closed by
+`broker.node`. A socket above the limit of connections is closed at once: the store needs file descriptors too, and a
+connection less is better than a read that cannot open its file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from broker import listener, tls
+from broker.gate import Gate
 from broker.observer import Observer
+from broker.proxy_gate import ProxyGate, ProxyOptions
 from broker.session import Session
 from broker.tls_gate import GateOptions, TlsGate
 from broker.transport import AmqpTransport
@@ -39,6 +41,8 @@ class DoorOptions:
     context: ssl.SSLContext | None = None
     certificate_depth: int = 10
     sockets_max: int = 1 << 30
+    proxy: ProxyOptions | None = None
+    """Every connection begins with the header of a proxy."""
 
 
 class Acceptor:
@@ -56,11 +60,12 @@ class Acceptor:
         self._session_count = session_count
         self._observer = observer
         self.servers: list[asyncio.Server] = []
-        self.gate: TlsGate | None = None
+        self._gates: list[Gate] = []
 
     async def listen(self) -> None:
         """Bind everything, then accept. Raises CannotListen."""
         options = self._options
+        self._gates = [gate for gate in self._gates if gate.in_progress]  # of before a suspension
         plain = listener.bind_all(options.tcp, options.sockets)
         try:
             secure = listener.bind_all(options.tls, options.sockets)
@@ -69,14 +74,15 @@ class Acceptor:
                 sock.close()
             raise
         if options.context is not None:
-            gate = GateOptions(
+            handshakes = GateOptions(
                 context=options.context,
                 timeout_s=options.tls_handshake_timeout_s,
                 limit=HANDSHAKES_MAX,
             )
-            self.gate = TlsGate(gate, self._make_transport, self._observer)
-            self.servers += await listener.serve(secure, self.gate)
-        self.servers += await listener.serve(plain, self._make_transport)
+            gate = TlsGate(handshakes, self._make_transport, self._observer)
+            self._gates.append(gate)
+            self.servers += await listener.serve(secure, self._behind_proxy(gate))
+        self.servers += await listener.serve(plain, self._behind_proxy(self._make_transport))
         for sockets, protocol in ((plain, "amqp"), (secure, "amqp/ssl")):
             for sock in sockets:
                 self._observer.listener_started(listener.address_of(sock), protocol)
@@ -95,8 +101,17 @@ class Acceptor:
     def close(self) -> None:
         """Accept no more; what was accepted stays."""
         self.suspend()
-        if self.gate is not None:
-            self.gate.close()
+        for gate in self._gates:
+            gate.close()
+
+    def _behind_proxy(
+        self, make_protocol: Callable[[], asyncio.Protocol]
+    ) -> Callable[[], asyncio.Protocol]:
+        if self._options.proxy is None:
+            return make_protocol
+        gate = ProxyGate(self._options.proxy, make_protocol, self._observer)
+        self._gates.append(gate)
+        return gate
 
     def _make_transport(self) -> AmqpTransport:
         return AmqpTransport(
@@ -110,6 +125,8 @@ class Acceptor:
         # A socket whose peer has reset it already has no names.
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         local_host, local_port = (transport.get_extra_info("sockname") or ("unknown", 0))[:2]
+        # Whoever reaches the port may write any address into a header: it never makes a stranger local.
+        proxy_host = (transport.get_extra_info("proxy") or (host,))[0]
         handshake = transport.get_extra_info("ssl_object")
         refusal, secured = "", None
         if handshake is not None:
@@ -122,7 +139,7 @@ class Acceptor:
             port=port,
             local_host=local_host,
             local_port=local_port,
-            is_loopback=host.startswith("127.") or host == "::1",
+            is_loopback=_is_loopback(host) and _is_loopback(proxy_host),
             tls=secured,
         )
         session = self._open_session(peer)
@@ -133,3 +150,7 @@ class Acceptor:
             self._observer.connection_failed(session.name, 0, refusal, "")
             transport.abort()
         return session
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host == "::1"

@@ -15,6 +15,7 @@ from broker.auth import Permission
 from broker.definitions import Seed
 from broker.listener import SocketOptions
 from broker.monitor import Intervals, ResourceLimits
+from broker.proxy_gate import ProxyOptions
 from broker.vhost import VhostOptions
 from broker.vhost_defaults import DefaultUser, VhostDefaults
 from config.schema import FirstUserConfig, LoginConfig, NodeConfig, ResourceConfig
@@ -137,6 +138,7 @@ def doors(config: NodeConfig, sockets_max: int) -> DoorOptions:
         context=make_context(config.tls) if config.tls_listeners else None,
         certificate_depth=config.tls.depth,
         sockets_max=sockets_max,
+        proxy=ProxyOptions() if config.proxy_protocol else None,
     )
 
 

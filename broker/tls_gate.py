@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from broker.gate import Gate
 from broker.observer import Observer
 
 STEPS_PER_TURN = 8
@@ -58,44 +59,21 @@ class GateOptions:
     limit: int
 
 
-class TlsGate:
+class TlsGate(Gate):
     """The handshakes of a node; a factory of protocols for `create_server`."""
 
     def __init__(
         self, options: GateOptions, make_inner: Callable[[], Inner], observer: Observer
     ) -> None:
+        super().__init__(options.limit, "TLS handshakes", observer)
         self.options = options
         self.make_inner = make_inner
-        self._observer = observer
-        self._arriving: set[TlsSocket] = set()
         self._waiting: deque[TlsSocket] = deque()
         self._is_scheduled = False
-
-    @property
-    def in_progress(self) -> int:
-        """How many handshakes have not ended."""
-        return len(self._arriving)
 
     def __call__(self) -> asyncio.Protocol:
         """The protocol of a socket that was just accepted."""
         return TlsSocket(self)
-
-    def enter(self, socket: TlsSocket) -> bool:
-        """A socket was accepted; False when there are too many already."""
-        if len(self._arriving) >= self.options.limit:
-            self.refused(socket, f"{self.options.limit} TLS handshakes are in progress")
-            return False
-        self._arriving.add(socket)
-        return True
-
-    def leave(self, socket: TlsSocket) -> None:
-        """Its handshake has ended, one way or the other."""
-        self._arriving.discard(socket)
-
-    def refused(self, socket: TlsSocket, reason: str) -> None:
-        """Tell the operator why a socket was closed."""
-        self.leave(socket)
-        self._observer.connection_failed(socket.peer_name, 0, reason, "")
 
     def step_later(self, socket: TlsSocket) -> None:
         """A handshake can go on: it does so in its turn."""
@@ -110,12 +88,6 @@ class TlsGate:
             asyncio.get_running_loop().call_soon(self._step)
         for _ in range(min(STEPS_PER_TURN, len(self._waiting))):
             self._waiting.popleft().step()
-
-    def close(self) -> None:
-        """End the handshakes in progress: the node stops."""
-        for socket in list(self._arriving):
-            self.leave(socket)
-            socket.abort()
 
 
 class TlsSocket(asyncio.Protocol):

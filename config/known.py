@@ -33,7 +33,7 @@ NOT_HONOURED = tuple(
     definitions.* load_definitions_skip_if_unchanged
     auth_backends.* auth_ldap.* auth_http.* auth_oauth2.* auth_cache.* password_hashing_module
     credential_validator.* reject_unsafe_passwords
-    proxy_protocol reverse_dns_lookups delegate_count
+    reverse_dns_lookups delegate_count
     log.file.rotation.date log.file.formatter log.file.formatter.*
     log.exchange log.exchange.* log.syslog log.syslog.* log.journald log.journald.* log.upgrade.*
     log.connection.* log.channel.* log.queue.* log.mirroring.* log.federation.* log.shovel.* log.ldap.* log.ra.*

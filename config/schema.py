@@ -257,6 +257,12 @@ class NodeConfig:
         "10000",
         "Time for a client to log in, in milliseconds.",
     )
+    proxy_protocol: bool = option(
+        "proxy_protocol",
+        units.flag,
+        "false",
+        "Every AMQP connection begins with a proxy's header (PROXY protocol 1 or 2).",
+    )
     heartbeat_s: int = option(
         "heartbeat", units.integer(0, 65535), "60", "Heartbeat proposed to clients, in seconds."
     )

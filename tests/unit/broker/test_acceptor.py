@@ -13,6 +13,7 @@ import pytest
 
 from broker.acceptor import Acceptor, DoorOptions
 from broker.listener import CannotListen
+from broker.proxy_gate import ProxyOptions
 from broker.wire import Peer
 from config.tls import TlsConfig, make_context
 from tests.support.broker_bench import BrokerBench, RecordingObserver
@@ -70,6 +71,38 @@ def test_a_plain_socket():
 
     world.run(step)
     assert world.observer.named("listener_started")[0][1] == "amqp"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_loopback"), [("127.0.0.1", True), ("10.1.2.3", False), ("127.0.0.9", True)]
+)
+def test_a_socket_behind_a_proxy(source: str, is_loopback: bool):
+    world = World(proxy=ProxyOptions())
+
+    async def step() -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", world.port(0))
+        writer.write(f"PROXY TCP4 {source} 10.9.9.9 4711 5672\r\n".encode())
+        await until(lambda: world.peers)
+        assert world.peers[0].name == f"{source}:4711 -> 10.9.9.9:5672"
+        assert world.peers[0].is_loopback is is_loopback
+        writer.transport.abort()
+
+    world.run(step)
+
+
+def test_a_stranger_who_writes_a_local_address_into_the_header_is_not_local():
+    world = World(proxy=ProxyOptions())
+
+    class Stranger:
+        def get_extra_info(self, name: str) -> Any:
+            ends = {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}
+            return {**ends, "proxy": ("10.0.0.1", 3)}.get(name)
+
+    async def step() -> None:
+        world.acceptor._make_session(Stranger())  # type: ignore[arg-type]
+
+    world.run(step)
+    assert (world.peers[0].host, world.peers[0].is_loopback) == ("127.0.0.1", False)
 
 
 @pytest.mark.parametrize("depth", [0, 1])

@@ -44,6 +44,8 @@ def test_listeners_count_in_seconds() -> None:
     doors = options.doors(CONFIG, 50)
     assert (doors.handshake_timeout_s, doors.tls_handshake_timeout_s) == (10.0, 5.0)
     assert (doors.tcp, doors.context, doors.sockets_max) == (CONFIG.listeners, None, 50)
+    assert doors.proxy is None
+    assert options.doors(replace(CONFIG, proxy_protocol=True), 50).proxy is not None
 
 
 @pytest.mark.parametrize(
