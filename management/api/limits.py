@@ -78,8 +78,8 @@ ROUTES = (
     Route("GET", "/api/vhost-limits/{vhost}", vhost_limits),
     Route("PUT", "/api/vhost-limits/{vhost}/{name}", put_vhost_limit, "administrator"),
     Route("DELETE", "/api/vhost-limits/{vhost}/{name}", delete_vhost_limit, "administrator"),
-    Route("GET", "/api/user-limits", user_limits, "administrator"),
-    Route("GET", "/api/user-limits/{user}", user_limits, "administrator"),
+    Route("GET", "/api/user-limits", user_limits),
+    Route("GET", "/api/user-limits/{user}", user_limits),
     Route("PUT", "/api/user-limits/{user}/{name}", put_user_limit, "administrator"),
     Route("DELETE", "/api/user-limits/{user}/{name}", delete_user_limit, "administrator"),
 )

@@ -88,6 +88,6 @@ ROUTES = (
     Route("DELETE", ONE, delete, "policymaker"),
     Route("GET", "/api/global-parameters", global_parameters, "policymaker"),
     Route("GET", "/api/global-parameters/{name}", global_parameter, "policymaker"),
-    Route("PUT", "/api/global-parameters/{name}", put_global, "administrator"),
-    Route("DELETE", "/api/global-parameters/{name}", delete_global, "administrator"),
+    Route("PUT", "/api/global-parameters/{name}", put_global, "policymaker"),
+    Route("DELETE", "/api/global-parameters/{name}", delete_global, "policymaker"),
 )

@@ -71,18 +71,16 @@ async def _delete(call: Call, *, is_operator: bool) -> web.Response:
 
 
 def _routes(prefix: str, *, is_operator: bool) -> tuple[Route, ...]:
-    reader, writer = (
-        ("policymaker", "administrator") if is_operator else ("management", "policymaker")
-    )
+    writer = "administrator" if is_operator else "policymaker"
 
     def of_kind(handler: Callable[..., Awaitable[web.Response]]) -> Handler:
         return partial(handler, is_operator=is_operator)
 
     one = f"{prefix}/{{vhost}}/{{name}}"
     return (
-        Route("GET", prefix, of_kind(_list), reader),
-        Route("GET", f"{prefix}/{{vhost}}", of_kind(_list), reader),
-        Route("GET", one, of_kind(_one), reader),
+        Route("GET", prefix, of_kind(_list)),
+        Route("GET", f"{prefix}/{{vhost}}", of_kind(_list)),
+        Route("GET", one, of_kind(_one), "policymaker"),
         Route("PUT", one, of_kind(_put), writer),
         Route("DELETE", one, of_kind(_delete), writer),
     )

@@ -130,7 +130,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-@pytest.mark.parametrize("header", [CLIENT, CLIENT_V2])
+@pytest.mark.parametrize("header", [CLIENT, CLIENT_V2], ids=["v1", "v2"])
 def test_the_client_is_who_the_header_names(node: Node, header: bytes, tls: bool) -> None:
     with node.connection(header, tls=tls) as connection:
         channel = connection.channel()

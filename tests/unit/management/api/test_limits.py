@@ -42,6 +42,14 @@ def test_user_limits(served: Served) -> None:
     assert served.api("DELETE", "/api/user-limits/nope/max-channels").status == 404
 
 
+def test_whoever_may_look_sees_limits_and_administrators_set_them(served: Served) -> None:
+    served.api("PUT", "/api/users/viewer", {"password": "x", "tags": "management"})
+    for path in ("/api/user-limits", "/api/user-limits/guest"):
+        assert served.api("GET", path, login="viewer:x").status == 200
+    path = "/api/user-limits/guest/max-channels"
+    assert served.api("PUT", path, {"value": 1}, login="viewer:x").status == 401
+
+
 def test_a_password_change_keeps_the_limits(served: Served) -> None:
     served.api("PUT", "/api/user-limits/guest/max-channels", {"value": 7})
     body = {"password": "guest", "tags": "administrator"}

@@ -17,6 +17,15 @@ def test_global_parameters(served: Served) -> None:
     assert served.api("GET", path).status == 404
 
 
+def test_policymakers_set_global_parameters_too(served: Served) -> None:
+    for name, tag in (("maker", "policymaker"), ("viewer", "management")):
+        served.api("PUT", f"/api/users/{name}", {"password": "x", "tags": tag})
+    path = "/api/global-parameters/gp"
+    assert served.api("PUT", path, {"value": 1}, login="viewer:x").status == 401
+    assert served.api("PUT", path, {"value": 1}, login="maker:x").status == 201
+    assert served.api("DELETE", path, login="maker:x").status == 204
+
+
 def test_parameters_of_the_two_components(served: Served) -> None:
     value = {"pattern": "^lazy", "definition": {"max-length": 1}}
     path = "/api/parameters/operator_policy/%2F/o"
