@@ -109,6 +109,7 @@ class Session:
         self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = False
         self._has_failed = False
+        self._is_closing = False
         self._held = HeldInput()
         self._unread: list[Event] = []
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -217,6 +218,8 @@ class Session:
         )
         self._end_channel(channel)
         self.connection.close_channel(channel.number, error, error.class_id, error.method_id)
+        if self._is_closing:
+            self.scheduler.call_later(0, self._close_when_quiet)
         self.scheduler.output_dirty(self)
 
     def fail(self, error: AmqpError) -> None:
@@ -251,6 +254,8 @@ class Session:
             self._handlers[event.__class__](event)
         if not self._held.is_full and self.wire is not None:
             self.wire.resume_reading("held")
+        if self._is_closing:
+            self._close_when_quiet()
         if self.connection.out:
             self.scheduler.output_dirty(self)
 
@@ -299,8 +304,11 @@ class Session:
         if not self.connection.has_capability("consumer_cancel_notify"):
             return
 
+        holder = self.channels[channel]
+
         def notify() -> None:
-            if channel in self.channels:
+            # Another channel of that number, another consumer of that tag: the client knows, and it is not theirs.
+            if self.channels.get(channel) is holder and tag not in holder.consumers:
                 self.send(channel, Basic.Cancel(consumer_tag=tag, nowait=True))
 
         if is_durable:
@@ -436,6 +444,16 @@ class Session:
             self.fail(ConnectionForced(text))
 
     def _on_close(self, event: ConnectionCloseReceived) -> None:
+        self._is_closing = True
+        self._close_when_quiet()
+
+    def _close_when_quiet(self) -> None:
+        """Answer connection.close once no channel is held: what the client sent before it takes effect."""
+        if self.is_ended or self._has_failed:
+            return
+        if any(channel.is_held and not channel.is_closed for channel in self.channels.values()):
+            return
+        self._is_closing = False
         self._end_channels()
         self.connection.connection_close_ok()
         self.scheduler.output_dirty(self)

@@ -92,6 +92,15 @@ class Unacked:
         self._drop_settled()
         return pieces
 
+    def known_up_to(self, first_tag: int, last_tag: int) -> int:
+        """The last tag before the first of these that is not outstanding; O(batches)."""
+        try:
+            for _ in self._spans(first_tag, last_tag):
+                pass
+        except UnknownTag as unknown:
+            return int(unknown.args[0]) - 1
+        return last_tag
+
     def settle_up_to(self, tag: int) -> list[Piece]:
         """Take out every outstanding tag up to `tag`, which must itself be outstanding; 0 means all."""
         if tag:

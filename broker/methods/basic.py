@@ -202,8 +202,17 @@ def qos(channel: Channel, method: Any) -> None:
 
 
 def ack(channel: Channel, first_tag: int, last_tag: int, *, multiple: bool) -> None:
-    """A run of basic.ack with consecutive tags, or one with multiple."""
-    pieces = channel.take_unacked(first_tag, last_tag, multiple=multiple)
+    """A run of basic.ack with consecutive tags, or one with multiple.
+
+    Single acks before one that fails hold, as they do when they are looked at one by one.
+    """
+    try:
+        pieces = channel.take_unacked(first_tag, last_tag, multiple=multiple)
+    except PreconditionFailed:
+        known = 0 if multiple else channel.unacked.known_up_to(first_tag, last_tag)
+        if known >= first_tag:
+            ack(channel, first_tag, known, multiple=False)
+        raise
     if channel.transaction is not None:
         channel.transaction.settlements.append((channel.settle, pieces))
     else:

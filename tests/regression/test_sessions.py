@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pika import spec
 
 from broker.loop import Turn
 from protocol.constants import ReplyCode
+from protocol.errors import PreconditionFailed
 from protocol.properties import Properties, build
 from tests.support.broker_bench import BrokerBench, ManualLoop
 from tests.support.wire_client import method_bytes
 
 
+def settle(bench: BrokerBench) -> None:
+    """Let turns end, and the disk sync what they handed over."""
+    bench.run()
+    while bench.engine.in_flight is not None:
+        bench.commit()
+        bench.run()
+
+
 def declare(client: Any, name: str, *, durable: bool = False, **arguments: Any) -> None:
     client.call(1, spec.Queue.Declare(queue=name, durable=durable, arguments=arguments))
-    if client.bench.engine.in_flight is None:
-        client.bench.run()
-    if client.bench.engine.in_flight is not None:
-        client.bench.commit()
+    settle(client.bench)
     client.read()
 
 
@@ -151,6 +158,89 @@ def test_the_input_of_a_held_channel_is_bounded_in_bytes():
     bench.commit()
     assert not client.pauses
     assert bench.vhost.queues["d"].ready_count == at
+
+
+def test_what_was_sent_before_connection_close_takes_effect():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    body = publish(b"\0\1d", Properties(), b"x")
+    client.send(
+        method_bytes(1, spec.Queue.Declare(queue="d", durable=True))
+        + body * 5
+        + method_bytes(0, spec.Connection.Close(200, "", 0, 0))
+    )
+    assert client.read() == []  # the declaration waits for the disk, and what follows for it
+    bench.commit()
+    assert client.names() == ["Queue.DeclareOk", "Connection.CloseOk"]
+    assert bench.vhost.queues["d"].ready_count == 5
+
+
+def test_acks_sent_before_connection_close_take_effect():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "q")
+    client.send(publish(b"\0\1q", Properties(), b"x") * 3)
+    client.call(1, *[spec.Basic.Get(queue="q")] * 3)
+    client.send(
+        method_bytes(1, spec.Queue.Declare(queue="d", durable=True))
+        + method_bytes(1, spec.Basic.Ack(3, multiple=True))
+        + method_bytes(0, spec.Connection.Close(200, "", 0, 0))
+    )
+    bench.commit()
+    assert client.names() == ["Queue.DeclareOk", "Connection.CloseOk"]
+    queue = bench.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (0, 0)
+
+
+def test_a_connection_that_is_closed_waits_for_no_channel_that_has_failed():
+    bench = BrokerBench()
+    client = bench.connect(1, 2)
+    held = method_bytes(1, spec.Queue.Declare(queue="d", durable=True))
+    client.send(held + method_bytes(0, spec.Connection.Close(200, "", 0, 0)))
+    client.session.fail_channel(client.session.channels[1], PreconditionFailed("too late"))
+    bench.run()
+    assert client.names() == ["Channel.Close", "Connection.CloseOk"]
+
+
+def test_single_acks_before_one_that_fails_hold():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "q")
+    client.send(publish(b"\0\1q", Properties(), b"x") * 4)
+    client.call(1, *[spec.Basic.Get(queue="q")] * 4)
+    client.call(1, spec.Basic.Ack(3))
+    found = client.call(1, spec.Basic.Ack(1), spec.Basic.Ack(2), spec.Basic.Ack(3))
+    assert found[0][1].reply_text == "PRECONDITION_FAILED - unknown delivery tag 3"
+    queue = bench.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (1, 0)  # the fourth, which came back
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_late_cancel_is_not_for_the_next_consumer_of_its_tag(durable: bool):
+    bench = BrokerBench()
+    client = bench.connect(1, consumer_cancel_notify=True)
+    declare(client, "a", durable=durable)
+    declare(client, "b", durable=durable)
+    client.call(1, spec.Basic.Consume(queue="a", consumer_tag="c"))
+    client.send(
+        method_bytes(1, spec.Queue.Delete(queue="a"))
+        + method_bytes(1, spec.Basic.Consume(queue="b", consumer_tag="c"))
+    )
+    settle(bench)
+    assert client.names() == ["Queue.DeleteOk", "Basic.ConsumeOk"]
+
+
+def test_a_late_cancel_is_not_for_the_next_channel_of_its_number():
+    bench = BrokerBench()
+    client, other = bench.connect(1, consumer_cancel_notify=True), bench.connect(1)
+    declare(client, "a", durable=True)
+    client.call(1, spec.Basic.Consume(queue="a", consumer_tag="c"))
+    other.session.receive(method_bytes(1, spec.Queue.Delete(queue="a")))
+    bench.run()  # the deletion waits for the disk
+    assert len(client.call(1, spec.Channel.Close(200, "", 0, 0))) == 1
+    assert len(client.call(1, spec.Channel.Open())) == 1
+    settle(bench)
+    assert client.names() == []
 
 
 def test_a_channel_is_closed_once_by_two_errors_that_were_read_together():
