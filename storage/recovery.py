@@ -203,8 +203,7 @@ def _rebuild_vhost(
     entries = context.filesystem.listdir(root) if context.filesystem.exists(root) else []
     context.adopt_vhost(store)
     for entry in entries:
-        if context.cache.dirty_count > context.options.open_files:
-            context.sync()
+        _sync_when_crowded(context)
         scan = _rebuild_queue(context, vhost, f"{root}/{entry}", tally)
         if scan is not None:
             scans.append(scan)
@@ -214,6 +213,7 @@ def _rebuild_vhost(
         recovery = recovery._replace(lost=recovery.gone | recovery.torn | recovery.lost)
     _drop_missing(context, scans, recovery)
     for scan in scans:
+        _sync_when_crowded(context)
         scan.finish()
         report.lost += scan.lost
         report.dropped += scan.dropped
@@ -221,6 +221,12 @@ def _rebuild_vhost(
         if scan.is_named:
             report.queues[(vhost, scan.queue.name)] = scan.found
     return scans
+
+
+def _sync_when_crowded(context: StoreContext) -> None:
+    """Dirty files stay open until their sync: a store with many queues must not run out of descriptors at its start."""
+    if context.cache.dirty_count > context.options.open_files:
+        context.sync()
 
 
 def _rebuild_queue(

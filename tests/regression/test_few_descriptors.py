@@ -102,6 +102,59 @@ def test_more_queues_than_descriptors(tmp_path: Path, limit: int, budget: int) -
     assert found["stats"]["file_opens"] > 1000
 
 
+KILLED = """
+import os, resource, sys
+from storage.engine import Engine
+from storage.filesystem import OsFileSystem
+from storage.types import StoreOptions
+from tests.simulation.store_world import SilentObserver, make_message
+from tests.support.stored_message import FakeMessage
+
+QUEUES = 300
+what, data_dir, version, limit, budget = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+engine = Engine(data_dir, OsFileSystem(), StoreOptions(open_files=budget), SilentObserver(), FakeMessage)
+report = engine.recover()
+engine.start_inline()
+if what == "start":
+    print(report.messages)
+    engine.close()
+    sys.exit()
+for at in range(QUEUES):
+    log = engine.open_queue("/", f"q{at}", durable=True, version=version)
+    engine.definitions.put("queue", f"q{at}", {})
+    log.append(0, [make_message(0, 50, True), make_message(1, 50, False)], None, 100)
+    if at % 10 == 0:
+        engine.require_sync()
+        engine.hand_over()
+engine.require_sync()
+engine.hand_over()
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_killed_node_with_more_queues_than_descriptors_starts(
+    tmp_path: Path, version: int
+) -> None:
+    """Transient messages end at the start, so every queue's files change."""
+    arguments = [str(tmp_path / "data"), str(version), "120", "60"]
+    made, started = (
+        subprocess.run(
+            [sys.executable, "-c", KILLED, what, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            cwd=Path(__file__).resolve().parents[2],
+            check=False,
+        )
+        for what in ("make", "start")
+    )
+    assert made.returncode == 9, made.stderr
+    assert started.returncode == 0, started.stderr
+    assert started.stdout.split() == ["300"]
+
+
 def test_a_directory_is_synced_without_a_descriptor_to_spare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
