@@ -282,12 +282,12 @@ class MessageStore:
     @property
     def total_bytes(self) -> int:
         """Bytes of all segment files."""
-        return sum(file.size for file in self._segments.files.values())
+        return sum(file.size for file in list(self._segments.files.values()))
 
     @property
     def live_bytes(self) -> int:
         """Bytes of the records that somebody refers to."""
-        return sum(table.live_bytes for table in self._segments.tables.values())
+        return sum(table.live_bytes for table in list(self._segments.tables.values()))
 
     @property
     def compaction_debt_bytes(self) -> int:
@@ -370,7 +370,7 @@ class MessageStore:
             raise SyncFailed(error_text(error, self.options.directory)) from error
 
     def stats(self) -> dict[str, int]:
-        """Give the store's counters and sizes by name."""
+        """Give the store's counters and sizes by name. Also called on the loop: the dicts may change meanwhile."""
         segments = self._segments
         return {
             "appended_messages": self._active.appended_messages,
@@ -382,7 +382,7 @@ class MessageStore:
             "files": len(segments.files),
             "total_bytes": self.total_bytes,
             "live_bytes": self.live_bytes,
-            "live_messages": sum(table.live_count for table in segments.tables.values()),
+            "live_messages": sum(table.live_count for table in list(segments.tables.values())),
             "compaction_debt_bytes": self.compaction_debt_bytes,
             "unsynced_bytes": self.unsynced_bytes,
             "deleted_files": segments.deleted_files,

@@ -1,8 +1,9 @@
-"""Reading on a worker thread while the disk thread appends, drops and compacts."""
+"""Reading on a worker thread, and asking for figures on another, while the disk thread appends, drops and compacts."""
 
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from pathlib import Path
 
@@ -17,17 +18,22 @@ from tests.support.stored_message import FakeMessage
 pytestmark = pytest.mark.slow
 
 
-def test_a_reader_never_sees_a_half_moved_segment(tmp_path: Path) -> None:
+def store_in(directory: Path, segment_size_limit: int) -> MessageStore:
     options = MessageStoreOptions(
-        directory=str(tmp_path / "store"),
-        quarantine_directory=str(tmp_path / "quarantine"),
+        directory=str(directory / "store"),
+        quarantine_directory=str(directory / "quarantine"),
         identity=b"0123456789abcdef",
-        segment_size_limit=30_000,
+        segment_size_limit=segment_size_limit,
         is_durable=False,
         open_files=3,
     )
     store = MessageStore(OsFileSystem(), options)
     store.recover(ReferenceTally())
+    return store
+
+
+def test_a_reader_never_sees_a_half_moved_segment(tmp_path: Path) -> None:
+    store = store_in(tmp_path, 30_000)
     lasting: dict[int, Record] = {}  # never dropped: must always be readable
     failures: list[object] = []
     is_done = threading.Event()
@@ -64,3 +70,37 @@ def test_a_reader_never_sees_a_half_moved_segment(tmp_path: Path) -> None:
         reader.join()
     assert failures == []
     assert store.stats()["compactions"] > 20
+
+
+def test_figures_are_given_while_segments_come_and_go(tmp_path: Path) -> None:
+    """The loop asks for them while the disk thread works."""
+    store = store_in(tmp_path, 1000)
+    failures: list[RuntimeError] = []
+    is_done = threading.Event()
+
+    def ask() -> None:
+        while not is_done.is_set():
+            try:
+                store.stats()
+            except RuntimeError as error:
+                failures.append(error)
+                return
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    asker = threading.Thread(target=ask)
+    asker.start()
+    try:
+        kept: list[int] = []
+        for _ in range(1500):
+            message = FakeMessage(b"\0\0", bytes(900), 900)
+            store.append([message])
+            kept.append(message.handle)
+            if len(kept) > 100:
+                store.drop_refs([kept.pop(0)])
+    finally:
+        is_done.set()
+        asker.join()
+        sys.setswitchinterval(interval)
+    assert failures == []
+    assert store.stats()["live_messages"] == 100
