@@ -81,8 +81,10 @@ class Acceptor:
             )
             gate = TlsGate(handshakes, self._make_transport, self._observer)
             self._gates.append(gate)
-            self.servers += await listener.serve(secure, self._behind_proxy(gate))
-        self.servers += await listener.serve(plain, self._behind_proxy(self._make_transport))
+            self.servers += await listener.serve(secure, self._behind_proxy(gate), options.sockets)
+        self.servers += await listener.serve(
+            plain, self._behind_proxy(self._make_transport), options.sockets
+        )
         for sockets, protocol in ((plain, "amqp"), (secure, "amqp/ssl")):
             for sock in sockets:
                 self._observer.listener_started(listener.address_of(sock), protocol)

@@ -88,8 +88,14 @@ def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> li
 
 
 async def serve(
-    sockets: Sequence[socket.socket], make_protocol: Callable[[], asyncio.Protocol]
+    sockets: Sequence[socket.socket],
+    make_protocol: Callable[[], asyncio.Protocol],
+    options: SocketOptions,
 ) -> list[asyncio.Server]:
     """Accept connections on the bound sockets."""
     loop = asyncio.get_running_loop()
-    return [await loop.create_server(make_protocol, sock=sock) for sock in sockets]
+    # The loop calls listen() again, with a backlog of its own unless it is told ours.
+    return [
+        await loop.create_server(make_protocol, sock=sock, backlog=options.backlog)
+        for sock in sockets
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from broker.acceptor import Acceptor, DoorOptions
-from broker.listener import CannotListen
+from broker.listener import CannotListen, SocketOptions
 from broker.proxy_gate import ProxyOptions
 from broker.wire import Peer
 from config.tls import TlsConfig, make_context
@@ -71,6 +72,20 @@ def test_a_plain_socket():
 
     world.run(step)
     assert world.observer.named("listener_started")[0][1] == "amqp"
+
+
+def test_as_many_sockets_may_wait_as_the_options_say():
+    world = World(sockets=SocketOptions(backlog=77))
+    waiting_max = []
+
+    async def step() -> None:
+        (sock,) = world.acceptor.servers[0].sockets
+        # Linux's struct tcp_info; of a listening socket tcpi_sacked is the backlog.
+        found = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        waiting_max.append(struct.unpack_from("8B6I", found)[13])
+
+    world.run(step)
+    assert waiting_max == [77]
 
 
 @pytest.mark.parametrize(
