@@ -131,7 +131,9 @@ class Channel:
         self.last_queue_name: str | None = None
         self.prefetch_count = 0
         self.global_prefetch_count = 0
+        # Unlike `unacked.count`, these fall when a settlement takes effect, in a transaction at commit.
         self.consumer_unacked_count = 0
+        self.got_unacked_count = 0
         self.prefetched_gets = 0
         self.next_tag = 1
         self.routes: dict[bytes, Route] = {}
@@ -173,19 +175,15 @@ class Channel:
         if self.session.is_congested or self.is_closed:
             return 0
         if self.global_prefetch_count:
-            return (
-                self.global_prefetch_count - self.consumer_unacked_count - self._gets_that_count()
-            )
+            gets = min(self.prefetched_gets, self.got_unacked_count)
+            return self.global_prefetch_count - self.consumer_unacked_count - gets
         return UNLIMITED
 
     def share_prefetch(self, count: int) -> None:
         """Set the prefetch of the whole channel, 0 for none; what was got before it counts until it is acked."""
         if not self.global_prefetch_count:
-            self.prefetched_gets = self.unacked.count - self.consumer_unacked_count
+            self.prefetched_gets = self.got_unacked_count
         self.global_prefetch_count = count
-
-    def _gets_that_count(self) -> int:
-        return min(self.prefetched_gets, self.unacked.count - self.consumer_unacked_count)
 
     def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
         """Send a batch to a consumer of this channel as one buffer."""
@@ -240,6 +238,7 @@ class Channel:
             self.metrics.get += 1
             queue.metrics.get += 1
             totals.messages_get_manual_ack += 1
+            self.got_unacked_count += 1
             self.unacked.add(Delivery(tag, queue, backlog, batch, None))
         self.session.write(
             encode_get_ok(
@@ -321,6 +320,7 @@ class Channel:
     def _return_credit(self, delivery: Delivery, count: int) -> None:
         consumer = delivery.consumer
         if consumer is None:
+            self.got_unacked_count -= count
             return
         self.consumer_unacked_count -= count
         consumer.unacked_count -= count

@@ -68,6 +68,43 @@ def test_what_was_got_before_it_counts_for_the_global_prefetch_until_it_is_acked
     assert bodies(client.call(1, spec.Basic.Ack(delivery_tag=1))) == [b"3"]
 
 
+def test_an_ack_that_is_not_committed_gives_no_credit_of_the_global_prefetch():
+    """RabbitMQ: the limiter is told at commit."""
+    client = BrokerBench().connect(1)
+    ready(client, 5)
+    client.call(1, spec.Tx.Select())
+    client.call(1, spec.Basic.Qos(prefetch_count=5, global_qos=True))
+    assert len(bodies(client.call(1, spec.Basic.Consume(queue="q")))) == 5
+    client.call(1, spec.Basic.Ack(delivery_tag=4, multiple=True))
+    ready(client.bench.connect(1), 5)
+    assert bodies(client.read()) == []
+    assert bodies(client.call(1, spec.Tx.Rollback())) == []
+    client.call(1, spec.Basic.Ack(delivery_tag=4, multiple=True))
+    assert len(bodies(client.call(1, spec.Tx.Commit()))) == 4
+
+
+def test_a_global_prefetch_set_between_ack_and_commit_holds():
+    client = BrokerBench().connect(1)
+    ready(client, 5)
+    client.call(1, spec.Tx.Select())
+    assert len(bodies(client.call(1, spec.Basic.Consume(queue="q")))) == 5
+    client.call(1, spec.Basic.Ack(delivery_tag=5, multiple=True))
+    client.call(1, spec.Basic.Qos(prefetch_count=2, global_qos=True))
+    client.call(1, spec.Tx.Commit())
+    ready(client.bench.connect(1), 20)
+    assert len(bodies(client.read())) == 2
+
+
+def test_what_was_got_counts_for_the_global_prefetch_until_its_ack_is_committed():
+    client = BrokerBench().connect(1)
+    ready(client, 9)
+    client.call(1, spec.Tx.Select(), *[spec.Basic.Get(queue="q")] * 3)
+    client.call(1, spec.Basic.Qos(prefetch_count=4, global_qos=True))
+    client.call(1, spec.Basic.Ack(delivery_tag=2, multiple=True))
+    assert len(bodies(client.call(1, spec.Basic.Consume(queue="q")))) == 1
+    assert len(bodies(client.call(1, spec.Tx.Commit()))) == 2
+
+
 def test_two_consumers_of_one_queue_take_from_one_credit():
     client = BrokerBench().connect(1)
     ready(client, 10)
