@@ -113,8 +113,9 @@ def _queue_row(
 
 
 def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
-    """A queue that is not durable ends with the node; so do its references."""
+    """A queue that is not durable ends with the node; so do its references, once: `save` may be called again."""
     handles = queue.all_handles()
+    queue.forget()
     if handles:
         context.vhost(queue.vhost).drop_refs(handles)
 

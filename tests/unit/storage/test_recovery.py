@@ -5,6 +5,7 @@ Covers: storage/queue_scan.py, storage/terms.py, storage/rescue.py, storage/clea
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 import pytest
@@ -101,6 +102,24 @@ def test_transient_messages_and_queues_are_gone(clean: bool) -> None:
     assert not [
         path for path in filesystem.paths() if "/transient/" in path or "transient/1" in path
     ]
+
+
+def test_a_clean_stop_that_is_tried_again_drops_each_reference_once() -> None:
+    filesystem, rows = SimFileSystem(), Rows()
+    engine = engine_on(filesystem, rows, ballast_bytes=1000)
+    durable = engine.open_queue("/", "d", durable=True)
+    other = engine.open_queue("/", "t", durable=False)
+    messages = [make_message(at, 5000, True) for at in range(3)]
+    for log in (durable, other):
+        log.append(0, list(messages), None, 3 * 5000)
+    engine.require_sync()
+    engine.hand_over()
+    filesystem.fail("pwrite", errno.ENOSPC, path_part="/terms")
+    engine.close()
+    assert filesystem.exists("/data/CLEAN")
+    engine = engine_on(filesystem, rows)
+    log = engine.open_queue("/", "d", durable=True)
+    assert [seq for seq, _, _ in read_all(log, 9)] == [0, 1, 2]
 
 
 def test_the_mark_of_a_clean_stop_is_gone_while_running() -> None:
