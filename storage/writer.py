@@ -139,8 +139,9 @@ class Writer:
                 del self._queues[command.queue_id]
             self._unsettled.pop(command.queue_id, None)
         elif isinstance(command, DropUnclaimed):
-            for queue in self.context.take_unclaimed():
-                self._delete_queue(queue)
+            # Steps of their own, and next: one that fails is tried again alone, and the others are not forgotten.
+            for queue in reversed(self.context.take_unclaimed()):
+                self._steps.insert(1, partial(self._delete_queue, queue))
         else:
             self.context.delete_vhost(command.vhost)
 

@@ -140,6 +140,29 @@ def test_queues_that_nobody_opens_are_removed() -> None:
     assert writer.context.vhost("/").persistent.stats()["live_messages"] == 0
 
 
+@pytest.mark.parametrize("keep", [0, 1])
+def test_what_nobody_opens_goes_though_the_first_attempt_fails(keep: int) -> None:
+    filesystem, rows = SimFileSystem(), Rows({("queue", "x"): {}})
+    engine = engine_on(filesystem, rows)
+    for name in "abc":
+        publish(engine.open_queue("/", name, durable=True), 0, 3, 5000)
+    engine.require_sync()
+    engine.hand_over()
+    engine.close()
+    engine = engine_on(filesystem, rows)
+    engine.discard_unclaimed()
+    filesystem.fail("rmtree", errno.EMFILE, nth=2, keep=keep)
+    engine.require_sync()
+    engine.hand_over()
+    engine.idle()
+    assert not [path for path in filesystem.paths() if "/queues/" in path]
+    publish(engine.open_queue("/", "c", durable=True), 0, 2)
+    engine.require_sync()
+    engine.hand_over()
+    again = unopened(filesystem.process_killed(), rows)
+    assert again.recover().queues["/", "c"].count == 2
+
+
 @pytest.mark.parametrize(
     ("options", "name"),
     [
