@@ -112,9 +112,7 @@ class InlineBackend:
             pass
         while (chosen := self._work.next_plan(is_idle=True)) is not None:
             store, plan = chosen
-            error = self._work.copy(plan)
-            self._work.publish(store, plan, error)
-            if error is not None:
+            if not self._work.publish(store, plan, self._work.copy(plan)):
                 return
 
     def close(self, batch: Batch | None, ends: Ends) -> None:

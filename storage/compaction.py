@@ -16,12 +16,13 @@ Source: docs/formats/segment.md.
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Protocol
 
-from storage.errors import ReadFailed, SyncFailed, error_text
+from storage.errors import ReadFailed, StoreClosed, SyncFailed, error_text
 from storage.file_cache import write_error
 from storage.filesystem import File, FileSystem
 from storage.segment import (
@@ -167,6 +168,8 @@ class CompactionPlan:
         self._filesystem = filesystem
         self._header = header
         self._seed = seed
+        self._lock = threading.Lock()  # held by a step, so that `cancel` comes between two
+        self._is_cancelled = False
         self._file: File | None = None
         self.victims = victims
         self.copies: list[TableCopy] = []
@@ -195,8 +198,19 @@ class CompactionPlan:
     def step(self, max_bytes: int = STEP_BYTES) -> bool:
         """Copy about max_bytes more; True when the output is complete and durable.
 
-        Raises ReadFailed, WriteFailed or SyncFailed; the plan is then to be abandoned.
+        Raises ReadFailed, WriteFailed or SyncFailed; the plan is then to be abandoned. StoreClosed after `cancel`.
         """
+        with self._lock:
+            if self._is_cancelled:
+                raise StoreClosed(self.path)
+            return self._step(max_bytes)
+
+    def cancel(self) -> None:
+        """The directory is going away: once this returns, no step touches a file any more."""
+        with self._lock:
+            self._is_cancelled = True
+
+    def _step(self, max_bytes: int) -> bool:
         if self._file is None:
             self._begin()
         copied = 0

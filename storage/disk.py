@@ -267,14 +267,13 @@ class ThreadedBackend:
         self._copier.start()
 
     def _publish_copied(self) -> bool:
-        """Put what the copying thread has made in place; True when there was something."""
+        """Put what the copying thread has made in place; False when there was nothing, or it failed."""
         try:
             copied = self._copied.get_nowait()
         except queue.Empty:
             return False
         self._copier = None
-        self._work.publish(copied.store, copied.plan, copied.error)
-        return copied.error is None
+        return self._work.publish(copied.store, copied.plan, copied.error)
 
     def _copy(self, store: MessageStore, plan: CompactionPlan) -> None:
         error: StorageError | None = StoreClosed("the store is being closed")

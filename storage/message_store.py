@@ -158,6 +158,19 @@ class MessageStore:
         """After `snapshot_terms`: the store's tables are not asked for any more."""
         self._index.close()
 
+    def give_up(self) -> None:
+        """The directory is about to be removed; a plan that is being stepped ends, and nobody is to publish it."""
+        plan, self._plan = self._plan, None
+        if plan is not None:
+            plan.cancel()
+        self._is_closed = True
+        self._index.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was not opened yet, or is closed or given up."""
+        return self._is_closed
+
     # Writing ----------------------------------------------------------------------------------
 
     def append(self, messages: Sequence[StoredMessage]) -> None:

@@ -164,9 +164,9 @@ class PagedTable:
     # Under the pager's lock ---------------------------------------------------------------------
 
     def _use(self) -> SlotTable:
-        if not self._path:
-            raise TableGone(self.segment_no)
         hot = self._hot
+        if not self._path or (hot is None and self._pager.is_closed):
+            raise TableGone(self.segment_no)
         if hot is None:
             hot = self._hot = _read(self._pager.filesystem, self._path, self.file, self.segment_no)
             hot.live_bytes, hot.live_count = self._live_bytes, self._live_count
@@ -203,6 +203,7 @@ class PagedIndex:
     def __init__(self, filesystem: FileSystem, directory: str, hot_bytes: int = HOT_BYTES) -> None:
         self.filesystem = filesystem
         self.lock = threading.Lock()
+        self.is_closed = False  # the files may be gone, or another index's
         self._directory = directory
         self._limit = hot_bytes
         self._hot: OrderedDict[PagedTable, int] = OrderedDict()
@@ -232,7 +233,9 @@ class PagedIndex:
             return table
 
     def close(self) -> None:
-        """Nothing to do: the next start removes the files."""
+        """Leave the files alone: the next start removes them."""
+        with self.lock:
+            self.is_closed = True
 
     @property
     def hot_bytes(self) -> int:
@@ -247,7 +250,7 @@ class PagedIndex:
         size = table.hot_bytes
         self._hot[table] = size
         self._hot_sum += size - before
-        if self._hot_sum > self._limit:
+        if self._hot_sum > self._limit and not self.is_closed:
             self.trim(table)
 
     def trim(self, kept: PagedTable | None = None) -> None:

@@ -31,6 +31,10 @@ CREATE TABLE slot (
 """
 
 
+class _IndexClosed(StorageError):
+    """Nothing is asked of a closed index but by a reader that comes late."""
+
+
 class SqliteTable:
     """`segment.Table` whose slots are rows; `place` is its number in the database."""
 
@@ -125,6 +129,12 @@ class SqliteTable:
 
     def places(self, slots: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         """Give where records begin and end. Raises TableGone."""
+        try:
+            return self._places(slots)
+        except _IndexClosed as error:  # a reader came while its vhost was deleted
+            raise TableGone(self.segment_no) from error
+
+    def _places(self, slots: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         first, last = min(slots), max(slots)
         found: dict[int, tuple[int, int]] = {}
         if last - first < 4 * len(slots):
@@ -258,7 +268,7 @@ class SqliteIndex:
         with self._lock:
             connection = self._connection
             if connection is None:
-                raise StorageError("the store's index is closed")
+                raise _IndexClosed("the store's index is closed")
             try:
                 connection.execute("BEGIN")
                 yield connection

@@ -161,8 +161,8 @@ class StoreContext:
         """Remove everything of a vhost."""
         store = self._vhosts.pop(vhost, None)
         if store is not None:
-            store.persistent.close_index()
-            store.transient.close_index()
+            store.persistent.give_up()
+            store.transient.give_up()
             self._share_files()
         directory = self.vhost_dir(vhost)
         for path in [path for path in self.recovered if path.startswith(f"{directory}/")]:

@@ -7,7 +7,6 @@ that failed is answered by writing elsewhere once, and ends the store the second
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import traceback
@@ -257,20 +256,28 @@ class Work:
 
     def publish(
         self, store: MessageStore, plan: CompactionPlan, failed: StorageError | None
-    ) -> None:
-        """Put a copied plan in place, or give it up: its new file is no loss. Raises SyncFailed."""
+    ) -> bool:
+        """Put a copied plan in place, or give it up: its new file is no loss. Raises SyncFailed.
+
+        False when it failed: what is left to compact waits for another idle moment.
+        """
         with self.lock, as_storage_errors():
+            if store.is_closed:  # its vhost was deleted meanwhile, the plan's files with it
+                return True
             if failed is not None:
                 store.abandon_plan()
                 if not isinstance(failed, DiskFull | StoreClosed):
                     observer = self.writer.context.observer
                     observer.compaction_failed(store.options.directory, str(failed))
-                return
-            with contextlib.suppress(DiskFull):
+                return False
+            try:
                 freed = store.publish()
-                self.writer.context.observer.compaction_finished(
-                    store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
-                )
+            except DiskFull:
+                return False
+            self.writer.context.observer.compaction_finished(
+                store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
+            )
+            return True
 
     def cut(self, job: BackupJob) -> Cut | None:
         """Take a backup's cut; None, and the job has failed, when that is not possible."""

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from storage.batch import Ack, AckMany, Append, Batch, Delete, Discard
 from storage.engine import Engine
 from storage.errors import StoreClosed
-from storage.filesystem import File
+from storage.filesystem import File, OsFileSystem
 from storage.queue_log import QueueLog
 from storage.staging import PendingQueue, stage
+from storage.store_index import NAMES as INDEXES
 from storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
+from storage.work import Work
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
@@ -470,6 +473,50 @@ def test_a_vhost_goes_with_all_its_queues() -> None:
     engine.hand_over()
     assert not [path for path in filesystem.paths() if "/vhosts/" in path]
     assert engine.stats()["open_queues"] == 0
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+@pytest.mark.parametrize("copied_steps", [0, 2, 9])
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_vhost_deleted_during_a_compaction_takes_it_along(
+    index: str, copied_steps: int, is_made_again: bool, tmp_path: Path
+) -> None:
+    observer = SilentObserver()
+    options = StoreOptions(segment_size_limit=1 << 24, store_index=index)
+    engine = Engine(str(tmp_path), OsFileSystem(), options, observer, FakeMessage)
+    engine.recover()
+    engine.start_inline()
+    assert engine._writer is not None
+    log = engine.open_queue("v", "q", durable=True)
+    other = engine.open_queue("w", "q", durable=True)
+    publish(log, 0, 8, 2_000_000)
+    publish(log, 8, 8, 2_000_000)  # some in a segment of their own, so that the first is sealed
+    publish(other, 0, 3, LARGE)
+    commit(engine)
+    log.discard_below(5)  # a plan of more than one step
+    commit(engine)
+    work = Work(engine._writer)
+    chosen = work.next_plan(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    is_copied = any(plan.step(1 << 20) for _ in range(copied_steps))
+    dead = [message.handle for _, message, _ in read_all(log, 20)]
+    engine.delete_vhost("v")
+    if is_made_again:
+        log = engine.open_queue("v", "q", durable=True)
+        publish(log, 0, 3, LARGE)
+    commit(engine)
+    assert work.publish(store, plan, None if is_copied else work.copy(plan))
+    assert is_copied == (copied_steps == 9)
+    assert len(store.read(dead)) == len(dead)  # a reader that comes late
+    assert not list(tmp_path.glob("vhosts/*/*/*.g1.*"))
+    engine.idle()
+    publish(other, 3, 3, LARGE)
+    commit(engine)
+    assert (bodies_read(other), engine.failure) == (6, None)
+    assert not is_made_again or bodies_read(log) == 3
+    assert not [name for name in observer.events if name.startswith("compaction")]
+    engine.close()
 
 
 def test_order_of_life() -> None:

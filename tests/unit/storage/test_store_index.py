@@ -21,6 +21,7 @@ from storage.message_store import MessageStore, MessageStoreOptions
 from storage.paged_table import PagedIndex
 from storage.references import ReferenceTally
 from storage.segment import SegmentFile, Table, TableGone, TableLayout
+from storage.slot_table import SlotTable
 from storage.sqlite_table import SqliteIndex
 from storage.store_index import StoreIndex, make_index
 from tests.support.sim_filesystem import SimFileSystem
@@ -147,6 +148,18 @@ def test_a_table_that_was_given_up_says_so(index: StoreIndex) -> None:
         assert table.places([0])  # an array has nothing to give up
     except TableGone:
         return
+
+
+def test_a_reader_may_come_after_the_end(index: StoreIndex) -> None:
+    """As after a deleted vhost: either it still finds the place, or the table says that it is gone."""
+    table = table_of(index, [10, 10])
+    found = table.places([1])
+    table_of(index, [10])  # makes it cold again
+    index.close()
+    try:
+        assert table.places([1]) == found
+    except TableGone:
+        assert not isinstance(table, SlotTable)
 
 
 def test_a_removed_index_leaves_nothing(tmp_path: Path) -> None:
