@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from typing import cast
 
+from storage import queue_index, queue_store
 from storage.file_cache import write_error
 from storage.queue_disk import QueueDisk
+from storage.queue_names import NAME_FILE
 from storage.queue_scan import QueueScan
 from storage.queue_segment import Segment
 from storage.queue_upkeep import settle
@@ -121,10 +123,13 @@ def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
 
 
 def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:
-    """Take the terms of a clean stop; False when a shared store does not agree with them."""
+    """Take the terms of a clean stop; False when a shared store or a queue's directory does not agree with them."""
     terms = cast("dict[str, list[list[object]]]", load_json(parts[0]))
     if "version_1" not in terms:
         return False  # of a release that knew version 2 only: looked at as after a crash
+    unnamed = _look_for_files(context, terms["queues"])
+    if unnamed is None:
+        return False
     for (vhost,), snapshot in zip(terms["vhosts"], parts[1:], strict=True):
         store = context.begin_vhost(str(vhost))
         if not store.persistent.open_clean(snapshot):
@@ -134,7 +139,7 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
         found = RecoveredQueue(*cast("tuple[str, str, int, int, int, int, int, int, int]", row[:9]))
         names = (found.vhost, found.name)
         queue = context.new_queue(names, durable=True)
-        queue.is_made = True
+        queue.is_made = queue.directory not in unnamed
         for fields in cast("list[list[int | str]]", row[9]):
             queue.index.adopt(_segment_from(fields))
         if row[10]:
@@ -143,6 +148,39 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
         context.keep_recovered(queue, found)
         report.queues[names] = found
     return True
+
+
+def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str] | None:
+    """Give the queues' directories that lack only the file with the name; None when a segment's file is missing.
+
+    Those are reported. They are looked for here because a write to one would end the store.
+    """
+    unnamed: set[str] = set()
+    is_whole = True
+    for row in rows:
+        directory = context.queue_dir((str(row[0]), str(row[1])), durable=True)
+        try:
+            present = set(context.filesystem.listdir(directory))
+        except FileNotFoundError:
+            present = set()
+        if NAME_FILE not in present:
+            unnamed.add(directory)
+        for fields in cast("list[list[int]]", row[9]):
+            for name in _file_names(fields):
+                if name not in present:
+                    reason = "missing since the clean stop"
+                    context.observer.record_lost(f"{directory}/{name}", fields[0], reason)
+                    is_whole = False
+    return unnamed if is_whole else None
+
+
+def _file_names(fields: list[int]) -> list[str]:
+    """Give the names of the files that a segment's row speaks of."""
+    number, generation, store_end, version = fields[0], fields[1], fields[3], fields[11]
+    if version == 1:
+        return [f"{number}.idx"] if store_end else []
+    stores = [queue_store.file_name(number, generation)] if store_end else []
+    return [queue_index.file_name(number), *stores]
 
 
 def _segment_row(segment: Segment) -> list[JsonValue]:

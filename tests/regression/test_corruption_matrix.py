@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import StoreRefused
+from tests.simulation.store_world import make_message, read_all
 from tests.support import offline_store
 from tests.support.store_on_disk import StoreOnDisk, message
 
@@ -226,6 +227,61 @@ def test_what_is_cut_swapped_or_foreign_costs_what_it_touches(
         lost += len(set(expected) - set(kept))
     assert lost == wanted
     assert offline_store.bodies_of(tmp_path) == found
+
+
+def remove_directory(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+# version, file, damage, messages lost after a clean stop
+MISSING = [
+    (2, QI, remove, 20),
+    (2, QS, remove, 20),
+    (1, IDX, remove, 20),
+    (2, SEG, remove, 26),
+    (1, SEG, remove, 26),
+    (2, "**/.queue_name", remove, 0),
+    (1, "**/.queue_name", remove, 0),
+    (2, "**/.vhost_name", remove, 0),
+    (2, "terms", remove, 0),
+    (2, "CLEAN", remove, 0),
+    (2, QI, remove_directory, 20),
+    (1, IDX, remove_directory, 20),
+]
+
+
+@pytest.mark.parametrize("use", ["publish", "ack", "publish and ack"])
+@pytest.mark.parametrize(("version", "pattern", "damage", "most"), MISSING)
+def test_a_queue_whose_file_is_missing_goes_on_and_so_do_the_others(
+    tmp_path: Path, version: int, pattern: str, damage: Damage, most: int, use: str
+) -> None:
+    bodies = offline_store.make_store(tmp_path, scale=10, version=version)
+    damage(sorted(tmp_path.glob(pattern))[0])
+    engine = offline_store.open_engine(tmp_path)
+    logs = {name: engine.open_queue("/", name, durable=True, version=version) for name in bodies}
+    expected: dict[str, list[bytes]] = {}
+    lost: dict[str, int] = {}
+    for name, log in logs.items():
+        found = [(seq, message.raw) for seq, message, _ in read_all(log, 33)]
+        expected[name] = [raw for _, raw in found]
+        if "ack" in use and found:
+            log.ack_many([found[0][0], found[-1][0]])
+            expected[name] = expected[name][1:-1]
+        if "publish" in use:
+            more = [make_message(9000 + at, size, True) for at, size in enumerate((40, 5000))]
+            log.append(log.next_seq, list(more), None, 5040)
+            expected[name] += [one.raw for one in more]
+        kept = {raw for _, raw in found}
+        lost[name] = sum(raw not in kept for raw in bodies[name])
+        offline_store.commit(engine)
+        engine.idle()
+    assert sum(lost.values()) == most
+    if "queues" in pattern and most:
+        assert sum(map(bool, lost.values())) == 1, "others lose nothing"
+        assert engine._observer.events["record_lost"]
+    engine.close()
+    assert offline_store.bodies_of(tmp_path) == expected
+    assert offline_store.bodies_of(tmp_path) == expected
 
 
 @pytest.mark.parametrize("damage", [remove, cut(300), flip(66)])
