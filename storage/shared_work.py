@@ -76,6 +76,13 @@ class SharedWork:
             self._context.vhost(vhost).add_refs(work.repeated)
             work.repeated = []
 
+    def forget(self, vhost: str) -> None:
+        """A vhost's stores go away: what is to be done there must not reach the stores of one that is made again.
+
+        Before anything of the batch was shared: that is all references of queues that went with it.
+        """
+        self._work.pop(vhost, None)
+
     def drop_refs(self) -> None:
         """One reference less for what was acked or deleted, in all vhosts. The batch has no more work then."""
         while self._work:

@@ -143,6 +143,7 @@ class Writer:
             for queue in reversed(self.context.take_unclaimed()):
                 self._steps.insert(1, partial(self._delete_queue, queue))
         else:
+            self._shared.forget(command.vhost)
             self.context.delete_vhost(command.vhost)
 
     def _delete_queue(self, queue: QueueDisk) -> None:

@@ -7,6 +7,7 @@ Covers: storage/queue_log.py, storage/batch.py, storage/staging.py, storage/writ
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -517,6 +518,35 @@ def test_a_vhost_deleted_during_a_compaction_takes_it_along(
     assert not is_made_again or bodies_read(log) == 3
     assert not [name for name in observer.events if name.startswith("compaction")]
     engine.close()
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_vhost_made_again_in_the_same_batch_has_all_its_messages(persistent: bool) -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    logs = [engine.open_queue("v", name, durable=True) for name in "qr"]
+    old = run_of(0, 3, LARGE, persistent=persistent)
+    for log in logs:
+        log.append(0, list(old), None, 3 * LARGE)
+    commit(engine)
+    logs[0].ack(0, 0, old[:1])
+    filesystem.fail("rmtree", errno.EMFILE, nth=3)  # that of the vhost, after its two queues
+    for _ in range(2):
+        engine.delete_vhost("v")
+        again = engine.open_queue("v", "q", durable=True)
+        new = run_of(0, 3, LARGE, persistent=persistent)
+        again.append(0, list(new), None, 3 * LARGE)
+    again.ack(0, 0, new[:1])
+    commit(engine)
+    assert [seq for seq, _, _ in read_all(again, 9)] == [1, 2]
+    assert engine._writer is not None
+    store = engine._writer.context.vhost("v")
+    assert [store.contains(message.handle) for message in new] == [False, True, True]
+    if persistent:
+        assert not {one.handle >> 32 for one in old} & {one.handle >> 32 for one in new}
+        engine.close()
+        engine = engine_on(filesystem)
+        assert bodies_read(engine.open_queue("v", "q", durable=True)) == 2
 
 
 def test_order_of_life() -> None:
