@@ -279,12 +279,15 @@ class Channel:
         except UnknownTag as unknown:
             raise PreconditionFailed(f"unknown delivery tag {unknown.args[0]}") from None
 
-    def settle(self, pieces: list[Piece]) -> None:
-        """Acked: the messages are gone for good."""
+    def settle(self, pieces: list[Piece], *, is_ack: bool = True) -> None:
+        """Acked, or otherwise done with: the messages are gone for good."""
         for piece in pieces:
             count = len(piece.messages)
-            self.metrics.ack += count
-            self.session.metrics.messages_acknowledged += count
+            if is_ack:
+                self.metrics.ack += count
+                self.session.metrics.messages_acknowledged += count
+            else:
+                self.session.metrics.messages_rejected += count
             delivery = piece.delivery
             size = body_bytes(piece.messages)
             delivery.queue.settle(delivery.backlog, piece.seqs, piece.messages, delivery.kind, size)
@@ -295,7 +298,7 @@ class Channel:
         """Rejected without requeue: dead-letter where the queue says so, then gone."""
         for piece in pieces:
             piece.delivery.queue.dead_letter("rejected", piece.messages)
-        self.settle(pieces)
+        self.settle(pieces, is_ack=False)
 
     def requeue(self, pieces: list[Piece]) -> None:
         """Back to their places in their queues."""

@@ -61,6 +61,7 @@ class NodeMetrics:
     messages_get_empty: int = 0
     messages_redelivered: int = 0
     messages_acknowledged: int = 0
+    messages_rejected: int = 0  # without requeue; not shown, for `pacing`
     dead_lettered_rejected: int = 0
     dead_lettered_expired: int = 0
     dead_lettered_maxlen: int = 0

@@ -5,8 +5,8 @@ up, and takes the processor from the clients beside it. After a pause one read f
 Nobody may pay for it who waits for an answer, so it is on only while
 
   - messages arrive faster than `FAST_RATE`, fewer than `SMALL_TURN` a turn (not counting what gathered in pauses),
-  - and hardly any are confirmed or acknowledged: publishers with confirms and consumers with a prefetch send no more
-    before our answer, and a pause would only make them slower.
+  - and hardly any are confirmed, acknowledged or rejected: publishers with confirms and consumers with a prefetch
+    send no more before our answer, and a pause would only make them slower.
 
 At moderate rates the opposite pays: turns that come steadily, but not fast enough for pauses, are waited for awake
 (`broker.busy_wait`, which knows whether there is a processor to spare).
@@ -71,7 +71,8 @@ class Pacing:
     def _judge(self) -> None:
         now = self._monotonic()
         metrics = self._metrics
-        answered = metrics.messages_confirmed + metrics.messages_acknowledged
+        settled = metrics.messages_acknowledged + metrics.messages_rejected
+        answered = metrics.messages_confirmed + settled
         messages = metrics.messages_received - self._received
         answers = answered - self._answered
         elapsed = now - self._began

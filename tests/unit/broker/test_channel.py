@@ -137,6 +137,21 @@ def test_an_unknown_tag_closes_the_channel(method):
     assert close.reply_text == "PRECONDITION_FAILED - unknown delivery tag 9"
 
 
+@pytest.mark.parametrize(
+    "method", [spec.Basic.Reject(1, requeue=False), spec.Basic.Nack(1, requeue=False)]
+)
+def test_what_is_rejected_is_not_counted_as_acked(method):
+    client = BrokerBench().connect(1)
+    ready(client, 2)
+    client.call(1, spec.Basic.Get(queue="q"), spec.Basic.Get(queue="q"))
+    channel = client.session.channels[1]
+    client.call(1, method)
+    assert (channel.metrics.ack, channel.session.metrics.messages_acknowledged) == (0, 0)
+    assert client.bench.vhost.queues["q"].unacked_count == 1
+    client.call(1, spec.Basic.Ack(2))
+    assert (channel.metrics.ack, channel.session.metrics.messages_acknowledged) == (1, 1)
+
+
 def test_closing_gives_back_in_order_and_ends_consumers():
     bench = BrokerBench()
     client = bench.connect(1)
