@@ -10,7 +10,7 @@ Source: rabbit_channel (basic.publish, deliver_to_queues, process_routing_confir
 
 from __future__ import annotations
 
-from broker.channel import Channel
+from broker.channel import Channel, Transaction
 from broker.queue.dead_letter import routing_keys
 from broker.queue.outcome import Rejected
 from broker.queue.queue import Queue
@@ -158,9 +158,20 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
     if channel.vhost.tracer is not None:
         channel.vhost.tracer.published([message], queues, channel.tapped, keys)
     if channel.transaction is not None:
-        channel.transaction.add(route, queues, message)
+        _publish_later(channel.transaction, route, queues, message)
         return
     enqueue(channel, route, queues, [message], message.flags, message.size)
+
+
+def _publish_later(
+    transaction: Transaction, route: Route, queues: tuple[Queue, ...], message: Message
+) -> None:
+    """Keep a message until the commit. A direct reply goes now, as in RabbitMQ: its channel may be gone by then."""
+    stored = tuple(queue for queue in queues if not _is_reply(queue))
+    transaction.add(route, stored, message)
+    for queue in queues:
+        if _is_reply(queue):
+            queue.publish([message], message.flags, message.size)
 
 
 def _check_properties(channel: Channel, properties: Properties) -> None:

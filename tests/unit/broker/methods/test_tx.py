@@ -78,6 +78,44 @@ def test_closing_rolls_back():
     assert (queue.unacked_count, queue.ready_count) == (0, 1)
 
 
+def requester_of(bench: BrokerBench) -> tuple[Client, str]:
+    """A client that consumes replies, and the key that they are sent to."""
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", consumer_tag="r", no_ack=True))
+    return client, client.session.channels[1].reply_target.key.decode()
+
+
+def test_a_direct_reply_does_not_wait_for_the_commit():
+    """As in RabbitMQ, where it is sent while routing; a mandatory one comes back at commit as unroutable."""
+    bench = BrokerBench()
+    requester, key = requester_of(bench)
+    client = transactional(bench)
+    cc = BasicProperties(headers={"CC": ["q"]})
+    client.send(publish_bytes(1, "", key, b"1", mandatory=True))
+    client.send(publish_bytes(1, "", key, b"2", properties=cc))
+    assert [method.body for _, method in requester.read()] == [b"1", b"2"]
+    assert bench.vhost.queues["q"].ready_count == 0
+    assert client.read() == []
+    assert names(client.call(1, spec.Tx.Commit()))[0] == "Return"
+    assert bench.vhost.queues["q"].ready_count == 1
+    assert requester.read() == []
+    bench.commit()
+    client.send(publish_bytes(1, "", key, b"3"))
+    client.call(1, spec.Tx.Rollback())
+    assert [method.body for _, method in requester.read()] == [b"3"]
+
+
+def test_a_commit_sends_nothing_on_a_requesters_closed_channel():
+    bench = BrokerBench()
+    requester, key = requester_of(bench)
+    client = transactional(bench)
+    client.send(publish_bytes(1, "", key, b"late"))
+    requester.read()
+    assert names(requester.call(1, spec.Channel.Close(200, "", 0, 0))) == ["CloseOk"]
+    client.call(1, spec.Tx.Commit())
+    assert requester.read() == []
+
+
 @pytest.mark.parametrize("method", [spec.Tx.Commit(), spec.Tx.Rollback()])
 def test_only_on_transactional_channels(method):
     ((_, close),) = BrokerBench().connect(1).call(1, method)
