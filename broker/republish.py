@@ -3,7 +3,8 @@
 One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
 drops the message, and that is counted. Publishing is internal, unconfirmed and one-way. A queue that the message came
 through before without a reject since is taken out of its targets.
-A message that cannot carry another death is dropped, and that is logged.
+A message that cannot carry another death is dropped, and that is logged; so is one that finds a bug: it must cost
+neither those behind it nor the connection or the timer that happened to be at work.
 
 State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
 nothing, gives up messages in its turn: these go after those that are on their way, one after the other and not one
@@ -18,6 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from broker.clock import Clock
+from broker.exchange.base import Exchange
 from broker.metrics import NodeMetrics
 from broker.observer import Observer
 from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
@@ -73,20 +75,30 @@ class Republisher:
         for message in messages:
             try:
                 dead, deaths = record(message, death)
+                queues = self._targets(exchange, message, dead, death)
             except FrameError as error:
                 # Its queue must not choke on it: dropped, as a message that its exchange routes nowhere is.
                 self._observer.dead_letter_impossible(self._vhost.name, source.name, str(error))
                 continue
-            keys: tuple[bytes, ...]
-            if death.routing_key is not None:
-                keys = (death.routing_key,)
-            else:
-                keys = tuple(routing_keys(message, decode(message.raw)))
-            headers = decode(dead.raw).headers or {}
+            except Exception as error:  # noqa: BLE001 - one message must not cost those behind it
+                place = f"dead letters of '{self._vhost.name}' '{source.name}'"
+                self._observer.bug_found(place, error)
+                continue
             exchange.publish_in += 1
-            for queue in self._vhost.route(exchange, keys, lambda found=headers: found):  # type: ignore[misc]
+            for queue in queues:
                 if reason != "rejected" and is_cycle(queue.name, deaths):
                     self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
                     continue
                 exchange.publish_out += 1
                 queue.publish([dead], dead.flags, dead.size)
+
+    def _targets(
+        self, exchange: Exchange, message: Message, dead: Message, death: Death
+    ) -> Sequence[Queue]:
+        keys: tuple[bytes, ...]
+        if death.routing_key is not None:
+            keys = (death.routing_key,)
+        else:
+            keys = tuple(routing_keys(message, decode(message.raw)))
+        headers = decode(dead.raw).headers or {}
+        return self._vhost.route(exchange, keys, lambda: headers)

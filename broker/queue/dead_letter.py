@@ -91,10 +91,15 @@ def _merged(found: FieldValue, event: FieldTable) -> list[FieldValue]:
             count = entry.get("count")
             counted: FieldTable = {
                 **entry,
-                "count": Long((count if isinstance(count, int) else 0) + 1),
+                "count": _wrapped((count if isinstance(count, int) else 0) + 1),
             }
             return [counted, *deaths[:index], *deaths[index + 1 :]]
     return [event, *deaths]
+
+
+def _wrapped(count: int) -> Long:
+    """As RabbitMQ, which counts without bounds and writes the lowest 64 bits: a client may send any count."""
+    return Long((count + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
 def is_cycle(queue_name: str, deaths: list[FieldValue]) -> bool:

@@ -6,6 +6,8 @@ from typing import Any
 
 from pika import BasicProperties, spec
 
+from protocol.codec import Message
+from protocol.table import Long
 from tests.support.broker_bench import BrokerBench, Client
 from tests.support.wire_client import publish_bytes
 
@@ -170,3 +172,43 @@ def test_what_is_rejected_after_the_end_of_its_queue_just_goes():
     client.call(1, spec.Queue.Delete(queue="work"))
     client.call(1, spec.Basic.Reject(got.delivery_tag, requeue=False))
     assert bench.vhost.queues["dead"].ready_count == 0
+
+
+def test_a_count_that_no_64_bits_hold_costs_no_message():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "dead")
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    entry = {"queue": "work", "reason": "rejected", "count": Long(2**63 - 1)}
+    odd = spec.BasicProperties(headers={"x-death": [entry]})
+    client.send(
+        publish_bytes(1, "", "work", b"0"),
+        publish_bytes(1, "", "work", b"1", properties=odd),
+        publish_bytes(1, "", "work", b"2"),
+    )
+    client.call(1, *[spec.Basic.Get(queue="work") for _ in range(3)])
+    client.call(1, spec.Basic.Nack(3, multiple=True, requeue=False))
+    assert (bench.vhost.queues["dead"].ready_count, bench.vhost.queues["work"].unacked_count) == (
+        3,
+        0,
+    )
+    assert bench.observer.named("bug_found") == []
+
+
+def test_a_message_that_finds_a_bug_costs_itself_alone():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "first", dead_letter_exchange="", dead_letter_routing_key="next")
+    declare(client, "next", max_length=0, dead_letter_exchange="", dead_letter_routing_key="last")
+    declare(client, "last")
+    client.send(publish_bytes(1, "", "last", b"x"))
+    backlog = bench.vhost.queues["last"].backlog
+    batch = backlog.take(1, 1 << 20)
+    assert batch is not None
+    (good,) = batch.messages
+    broken = Message(good.exrk, good.raw, -1, good.flags, 1, 0)  # no header has that size
+    bench.republisher(bench.vhost.queues["first"], "rejected", [good, broken, good])
+    assert bench.vhost.queues["last"].ready_count == 2
+    assert [name for name, _ in bench.observer.named("bug_found")] == [
+        "dead letters of '/' 'first'"
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from protocol.codec import Message, join_exrk, split_exrk
 from protocol.properties import Properties, build, decode
-from protocol.table import Long
+from protocol.table import Long, Timestamp
 from tests.support.messages import body_of, message
 
 
@@ -74,6 +74,14 @@ def test_what_a_client_put_into_x_death_is_no_trap():
     assert len(deaths) == 1
     _, deaths = record(build(exrk, Properties(headers={"x-death": "no list"}), b""), death())
     assert len(deaths) == 1
+
+
+def test_a_count_at_the_end_of_64_bits_goes_on_at_their_beginning():
+    for found, expected in ((Long(2**63 - 1), -(2**63)), (Timestamp(2**64 - 1), 0), (Long(-1), 0)):
+        entry: Any = {"queue": "q", "reason": "expired", "count": found}
+        original = build(join_exrk(b"", b"k"), Properties(headers={"x-death": [entry]}), b"")
+        dead, _ = record(original, death())
+        assert headers(dead)["x-death"][0]["count"] == expected
 
 
 def test_a_message_that_comes_with_deaths_has_died_before():
