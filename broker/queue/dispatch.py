@@ -114,6 +114,12 @@ def serve(queue: Queue) -> None:
     queue.context.scheduler.queue_dirty(queue)
 
 
+def taken_next(queue: Queue, count: int) -> int:
+    """How many of `count` arriving messages the consumers that are served next take at once; the queue is empty."""
+    group = queue.consumers.ready(count)
+    return share(group, count)[1] if group else 0
+
+
 def share(group: list[Consumer], count: int) -> tuple[int, int]:
     """(how many consumers take part, how many of `count` messages they can take together in equal parts)."""
     if len(group) == 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from broker.queue import expiry
+from broker.queue import dispatch, expiry
 from broker.queue.outcome import PENDING, Rejected
 from protocol.codec import Message, body_bytes
 from protocol.constants import PROP_PRIORITY
@@ -26,23 +26,44 @@ NO_LIMIT = 1 << 62
 
 def publish(queue: Queue, messages: list[Message], flags: int, size: int) -> int | Rejected:
     """Publish a run under the queue's limits; same answer as `Queue.publish`."""
-    refused = refusals(queue, messages)
-    if refused:
-        if queue.settings.overflow == "reject-publish-dlx":
-            queue.dead_letter("maxlen", [messages[index] for index in refused])
-        dropped = set(refused)
-        messages = [message for index, message in enumerate(messages) if index not in dropped]
-        size = body_bytes(messages)
-    outcome = 0
-    if messages:
-        deadlines = expiry.deadlines(queue, messages, flags)
-        if deadlines is not None and min(deadlines) <= queue.context.scheduler.wall_ms():
-            outcome = _publish_or_expire(queue, messages, flags, deadlines)
-        else:
-            outcome = _by_level(queue, messages, flags, size, deadlines)
-        if queue.settings.overflow == "drop-head":
-            enforce(queue)
+    if refusals(queue, messages):
+        return _publish_some(queue, messages, flags)
+    outcome = _accept(queue, messages, flags, size)
+    if queue.settings.overflow == "drop-head":
+        enforce(queue)
+    return outcome
+
+
+def _publish_some(queue: Queue, messages: list[Message], flags: int) -> int | Rejected:
+    """Publish a run that has more than there is room for: what waiting consumers take needs none.
+
+    RabbitMQ decides message by message, each before it is delivered. The same in fewer steps: while the queue is empty,
+    the next messages that fit an empty queue, as many as the consumers that are served next take at once.
+    """
+    places = _fitting(queue, messages)
+    outcome = taken = 0
+    while not queue.ready_count and (count := dispatch.taken_next(queue, len(places) - taken)):
+        part = [messages[place] for place in places[taken : taken + count]]
+        outcome |= _accept(queue, part, flags, body_bytes(part))
+        taken += count
+    left = places[taken:]
+    over = set(refusals(queue, [messages[place] for place in left]))
+    accepted = [place for index, place in enumerate(left) if index not in over]
+    kept = {*places[:taken], *accepted}
+    refused = [place for place in range(len(messages)) if place not in kept]
+    if refused and queue.settings.overflow == "reject-publish-dlx":
+        queue.dead_letter("maxlen", [messages[place] for place in refused])
+    if accepted:
+        part = [messages[place] for place in accepted]
+        outcome |= _accept(queue, part, flags, body_bytes(part))
     return Rejected(refused, outcome == PENDING) if refused else outcome
+
+
+def _accept(queue: Queue, messages: list[Message], flags: int, size: int) -> int:
+    deadlines = expiry.deadlines(queue, messages, flags)
+    if deadlines is not None and min(deadlines) <= queue.context.scheduler.wall_ms():
+        return _publish_or_expire(queue, messages, flags, deadlines)
+    return _by_level(queue, messages, flags, size, deadlines)
 
 
 def _by_level(
@@ -91,28 +112,38 @@ def _publish_or_expire(
 
 
 def refusals(queue: Queue, messages: list[Message]) -> list[int]:
-    """Places of the messages that reject-publish refuses; empty for drop-head."""
-    settings = queue.settings
-    if settings.overflow == "drop-head":
-        return []
-    most = settings.max_length if settings.max_length is not None else NO_LIMIT
-    most_bytes = settings.max_length_bytes if settings.max_length_bytes is not None else NO_LIMIT
+    """Places of the messages that reject-publish has no room for, were no consumer waiting; empty for drop-head."""
+    most, most_bytes = _refusing_limits(queue)
     if most == most_bytes == NO_LIMIT:
         return []
     count, size = queue.ready_count, queue.ready_bytes
-    credit = 0
-    if not count:
-        credit = sum(max(0, consumer.credit()) for consumer in queue.consumers.ready(len(messages)))
     refused = []
     for index, message in enumerate(messages):
         if count + 1 > most or size + message.size > most_bytes:
             refused.append(index)
-        elif credit > 0:
-            credit -= 1
         else:
             count += 1
             size += message.size
     return refused
+
+
+def _fitting(queue: Queue, messages: list[Message]) -> list[int]:
+    """Places of the messages that an empty queue has room for; no consumer gets the others."""
+    most, most_bytes = _refusing_limits(queue)
+    if not most:
+        return []
+    return [place for place, message in enumerate(messages) if message.size <= most_bytes]
+
+
+def _refusing_limits(queue: Queue) -> tuple[int, int]:
+    settings = queue.settings
+    if settings.overflow == "drop-head":
+        return NO_LIMIT, NO_LIMIT
+    most, most_bytes = settings.max_length, settings.max_length_bytes
+    return (
+        NO_LIMIT if most is None else most,
+        NO_LIMIT if most_bytes is None else most_bytes,
+    )
 
 
 def enforce(queue: Queue) -> None:

@@ -7,9 +7,17 @@ import pytest
 from broker.queue.outcome import ACCEPTED, PENDING, Rejected
 from broker.queue.settings import Settings
 from tests.support.messages import message
-from tests.support.queue_bench import QueueBench
+from tests.support.queue_bench import Inbox, QueueBench
 
 MODES = [("bounded", "default"), ("cached", "default"), ("bounded", "lazy")]
+
+
+class SharedLimit(Inbox):
+    """A channel with a prefetch for all its consumers together."""
+
+    def credit(self) -> int:
+        """What is left of it."""
+        return self.limit - len(self.got)
 
 
 def numbered(count: int, *, start: int = 0, persistent: bool = False) -> list:
@@ -88,6 +96,42 @@ def test_what_waiting_consumers_take_is_not_refused():
     assert bench.publish(*numbered(4)) == Rejected([3], is_pending=False)
     assert inbox.bodies == [b"0", b"1"]
     assert bench.queue.ready_count == 1
+
+
+def test_consumers_of_every_priority_take_before_anything_is_refused():
+    bench = QueueBench(max_length=1, overflow="reject-publish")
+    urgent = bench.consume(tag="urgent", priority=10, prefetch_count=1)
+    other = bench.consume(tag="other", prefetch_count=100)
+    assert bench.publish(*numbered(6)) == ACCEPTED
+    assert (urgent.bodies, other.bodies) == ([b"0"], [b"1", b"2", b"3", b"4", b"5"])
+
+
+def test_consumers_that_share_a_limit_take_it_once():
+    bench = QueueBench(max_length=1, overflow="reject-publish")
+    inbox = SharedLimit(3)
+    for tag in "abc":
+        bench.consume(inbox, tag=tag)
+    assert bench.publish(*numbered(6)) == Rejected([4, 5], is_pending=False)
+    assert inbox.bodies == [b"0", b"1", b"2"]
+    assert bench.queue.ready_count == 1
+
+
+def test_what_is_too_large_is_refused_between_what_consumers_take():
+    bench = QueueBench(max_length_bytes=2, overflow="reject-publish")
+    inbox = bench.consume(prefetch_count=2)
+    run = [message(body, persistent=True) for body in (b"a", b"large", b"b", b"c", b"d", b"e")]
+    assert bench.publish(*run) == Rejected([1, 5], is_pending=True)
+    assert inbox.bodies == [b"a", b"b"]
+    assert bench.drain() == [b"c", b"d"]
+
+
+def test_reject_publish_sorts_what_is_left_by_priority():
+    bench = QueueBench(max_length=2, max_priority=3, overflow="reject-publish", mode="cached")
+    inbox = bench.consume(prefetch_count=1)
+    run = [message(b"%d" % number, priority=number) for number in range(4)]
+    assert bench.publish(*run) == Rejected([3], is_pending=False)
+    assert inbox.bodies == [b"0"]
+    assert bench.drain() == [b"2", b"1"]
 
 
 def test_reject_publish_by_bytes_lets_a_smaller_one_pass():
