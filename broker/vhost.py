@@ -354,8 +354,7 @@ class Vhost:
             if not self._says_mode(queue):
                 # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
                 settings = replace(settings, mode=queue.settings.mode)
-            if settings != queue.settings:
-                transition.put_in_force(queue, settings)
+            transition.put_in_force(queue, settings)
         self._changed()
 
     def _says_mode(self, queue: Queue) -> bool:

@@ -1,7 +1,7 @@
 """New settings on a queue that has messages: what a change of policy does to what is there.
 
-Owns no state; called by the vhost for each queue whose settings changed, after `Settings` were computed anew. The
-order is RabbitMQ's: limits come into force before the overflow behaviour, so a policy that brings `max-length` and
+Owns no state; called by the vhost for each queue after `Settings` were computed anew, changed or not. The order
+is RabbitMQ's: limits come into force before the overflow behaviour, so a policy that brings `max-length` and
 `reject-publish` together still drops the excess from the head, once. Then the mode: to lazy, everything in RAM goes
 to disk within this turn, and publishers wait for as long as that takes to be written (the store's backlog holds
 them); to default, one start batch is loaded. What was handed out stays in RAM until it is settled. A changed version is
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 def put_in_force(queue: Queue, settings: Settings) -> None:
     """Apply new settings to a queue, its content included."""
     before = queue.settings
+    if settings == before:
+        # Equal is not the same: that ends what still waits for settings that drop the excess (`_stop_dropping`).
+        queue.settings = settings
+        return
     if before.overflow == "drop-head" != settings.overflow:
         dropping = replace(settings, overflow="drop-head")
         queue.apply_settings(dropping)

@@ -11,6 +11,9 @@ from broker.parameters import Parameters
 from broker.policy import Policy
 from broker.queue.settings import QueueDeclaration
 from broker.vhost import Vhost
+from protocol.codec import body_bytes
+from tests.support.broker_bench import BrokerBench
+from tests.support.messages import message
 from tests.support.topology import CountingEntropy, KeptDefinitions, KeptEngine, make_vhost
 
 
@@ -55,6 +58,23 @@ def test_both_kinds_may_have_the_same_name() -> None:
     assert vhosts["/"].policies.policies["p"].definition == {"max-length": 5}
     assert vhosts["/"].policies.operator_policies["p"] == operator
     assert vhosts["/"].effective_settings("q", {}).max_length == 3
+
+
+def test_a_policy_taken_back_while_the_excess_is_read_stays_back() -> None:
+    bench = BrokerBench(answers_later=True)
+    dead = {"x-dead-letter-exchange": "", "x-queue-mode": "lazy"}
+    queue = bench.vhost.declare_queue(QueueDeclaration(name="q", arguments=dead, durable=True))
+    run = [message(b"%d" % number, persistent=True) for number in range(50)]
+    queue.publish(run, run[0].flags, body_bytes(run))
+    bench.run()
+    parameters.set_policy(bench.vhost, policy(max_length=10, overflow="reject-publish"))
+    parameters.set_policy(bench.vhost, policy(max_length=10, overflow="drop-head"))
+    assert queue.ready_count == 50, "what is dropped is being read"
+    while bench.engine.reads:
+        bench.engine.answer_reads()
+        bench.run()
+    assert queue.ready_count == 10
+    assert queue.settings.overflow == "drop-head"
 
 
 def test_the_same_again_writes_nothing() -> None:

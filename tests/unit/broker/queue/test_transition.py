@@ -96,6 +96,22 @@ def test_settings_that_came_meanwhile_stay() -> None:
     assert queue.settings.overflow == "drop-head"
 
 
+def test_settings_like_those_that_drop_the_excess_stay_too() -> None:
+    queue = queue_with()
+    queue.levels[0].is_loading = True
+    put_in_force(queue, Settings(max_length=2, overflow="reject-publish"))
+    put_in_force(queue, Settings(max_length=2))
+    queue.ready_count, queue.levels[0].is_loading = 2, False
+    queue.pump()
+    assert queue.settings == Settings(max_length=2)
+
+
+def test_settings_already_in_force_change_nothing() -> None:
+    queue = queue_with(max_length=2)
+    put_in_force(queue, Settings(max_length=2))
+    assert queue.calls == []
+
+
 def test_a_changed_version_is_the_stores_business() -> None:
     queue = queue_with()
     put_in_force(queue, Settings(version=1))
