@@ -14,8 +14,9 @@ in segments and bytes, so that a batch never waits long.
 
 from __future__ import annotations
 
-from storage.errors import StorageError
+from storage.errors import StorageError, SyncFailed, error_text
 from storage.file_cache import write_error
+from storage.filesystem import File
 from storage.queue_convert import Prepared, abandon, prepare, publish
 from storage.queue_disk import QueueDisk
 from storage.queue_names import NAME_FILE, pack_names
@@ -118,18 +119,33 @@ class Conversion:
             self.discard(queue)
 
     def _finish(self, queue: QueueDisk) -> None:
-        """Say in the queue's name file which version it is of, with one octet."""
-        self.discard(queue)
-        if not queue.is_made:
-            return
+        """Say in a new name file which version the queue is of: a backup may share the old one."""
         path = f"{queue.directory}/{NAME_FILE}"
+        aside = f"{path}.tmp"
         data = pack_names(queue.vhost, queue.name, queue.version)
+        filesystem = self._context.filesystem
         try:
-            file = queue.cache.get(path)
-            if file.pread(len(data), 0) == data:
+            if not queue.is_made or queue.cache.get(path).pread(len(data), 0) == data:
+                self.discard(queue)
                 return
-            file.pwrite(data[-2:], len(data) - 2)
+            if filesystem.exists(aside):
+                filesystem.unlink(aside)
+            file = filesystem.create(aside)
+            file.pwrite(data, 0)
+            self.discard(queue)  # whatever the disk says now, it is not tried again
+            if queue.durable:
+                _sync(file)
+            filesystem.rename(aside, path)
         except OSError as error:
             raise write_error(path, error) from error
+        queue.cache.forget(path)
         if queue.durable:
-            queue.cache.index_written(path, file)
+            queue.cache.dir_changed(queue.directory)
+
+
+def _sync(file: File) -> None:
+    """Make a new file durable. Raises SyncFailed: nothing is lost, the old one goes on."""
+    try:
+        file.fdatasync()
+    except OSError as error:
+        raise SyncFailed(error_text(error, file.path)) from error

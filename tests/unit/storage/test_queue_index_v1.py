@@ -355,6 +355,19 @@ def test_a_queue_is_converted_while_it_is_used(version: int) -> None:
     assert store.log.recovered.persistent_count == 250 - len(gone)
 
 
+def test_the_file_with_the_name_is_replaced_because_a_backup_may_share_it(version: int) -> None:
+    store = Store(version)
+    store.publish(3)
+    store.settle()
+    path = f"{store.disk.directory}/.queue_name"
+    before = store.filesystem.content(path)
+    store.filesystem.link(path, "/backup")
+    store.log.set_version(3 - version)
+    store.settle()
+    assert store.filesystem.content(path) != before
+    assert store.filesystem.content("/backup") == before
+
+
 def test_a_queue_that_is_never_quiet_is_converted() -> None:
     store = Store(1, replace(OPTIONS, convert_slice=1))
     store.publish(200)
