@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Protocol
 
-from storage.errors import ReadFailed, StoreClosed, SyncFailed, error_text
+from storage.errors import ReadFailed, StorageError, StoreClosed, SyncFailed, error_text
 from storage.file_cache import write_error
 from storage.filesystem import File, FileSystem
 from storage.segment import (
@@ -139,9 +139,8 @@ class TableCopy:
         if end > start:
             yield self.source.file, start, end
 
-    def table_in(self, file: SegmentFile, index: TableMaker) -> Table:
-        """Give the table of the output, with the counts that the source has by now."""
-        table = index.table(file, self.layout)
+    def restore(self, table: Table) -> None:
+        """Give the output's table the counts that the source has by now."""
         refs, large = self.source.counts()
         if len(table) == len(self.source):
             table.restore(bytes(refs), large)
@@ -151,7 +150,6 @@ class TableCopy:
                 chosen,
                 {place: large[index] for place, index in enumerate(self.indexes) if index in large},
             )
-        return table
 
 
 class CompactionPlan:
@@ -278,7 +276,7 @@ class CompactionPlan:
             raise SyncFailed(error_text(error, self.temporary_path)) from error
 
     def output(self, index: TableMaker) -> SegmentFile:
-        """Give the output as the segment file that it is after the rename."""
+        """Give the output as the segment file that it is after the rename. Raises StorageError: no room in the index."""
         assert self._file is not None
         file = SegmentFile(
             self._filesystem, self.path, self._header.segment_no, self._header.generation
@@ -287,7 +285,15 @@ class CompactionPlan:
         file.end = self.end
         file.size = self.size
         file.is_sealed = True
-        file.tables = [copy.table_in(file, index) for copy in self.copies]
+        try:
+            for copy in self.copies:
+                table = index.table(file, copy.layout)
+                file.tables.append(table)
+                copy.restore(table)
+        except StorageError:
+            for table in file.tables:
+                table.discard()
+            raise
         return file
 
     def release(self) -> None:

@@ -334,12 +334,16 @@ class MessageStore:
     def publish(self) -> int:
         """Put the finished plan's output in the place of its victims; gives the bytes freed.
 
-        Raises WriteFailed (nothing changed, the plan is abandoned) or SyncFailed (the output is in
-        use and the victims' files stay until the next start).
+        Raises WriteFailed, or DiskFull of the index (nothing changed, the plan is abandoned), or
+        SyncFailed (the output is in use and the victims' files stay until the next start).
         """
         plan = self._plan
         assert plan is not None
-        file = plan.output(self._index)
+        try:
+            file = plan.output(self._index)
+        except StorageError:
+            self.abandon_plan()
+            raise
         if file.live_count == 0:
             _discard(file)
             self.abandon_plan()

@@ -309,6 +309,48 @@ def test_a_full_database_adds_nothing(tmp_path: Path) -> None:
         table.refs_of(0)
 
 
+def test_a_compaction_without_room_in_the_index_is_given_up_and_made_later(tmp_path: Path) -> None:
+    index = SqliteIndex(OsFileSystem(), str(tmp_path / "index"))
+    options = MessageStoreOptions(
+        directory=str(tmp_path / "store"),
+        quarantine_directory=str(tmp_path / "quarantine"),
+        identity=b"i" * 16,
+        segment_size_limit=100_000,
+    )
+    store = MessageStore(OsFileSystem(), options, index)
+    store.open_empty()
+    sizes = [30, 30, 30, 500, 500] * 800  # most of the slots stay, in less than half of the bytes
+    messages = [FakeMessage(b"\x00\x01q", b"b" * size, size) for size in sizes]
+    store.append(messages)
+    store.drop_refs([message.handle for message in messages if message.size == 500])
+    left = [message.handle for message in messages if store.refs_of(message.handle)]
+    connection = index._connection
+    assert connection is not None
+
+    def rows() -> int:
+        return int(connection.execute("SELECT count(*) FROM slot").fetchone()[0])
+
+    before = rows()
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    for room in (0, 5):  # none at all, and enough for some of the tables
+        connection.execute(f"PRAGMA max_page_count={pages + room}")
+        plan = store.plan(is_idle=True)
+        assert plan is not None
+        assert plan.step()
+        with pytest.raises(DiskFull):
+            store.publish()
+        assert rows() == before
+        assert not list((tmp_path / "store").glob("*.tmp"))
+    connection.execute("PRAGMA max_page_count=100000")
+    plan = store.plan(is_idle=True)
+    assert plan is not None
+    assert plan.step()
+    assert store.publish() > 0
+    assert None not in store.read(left)
+    store.close()
+    store.close_index()
+
+
 # In a store ----------------------------------------------------------------------------------------
 
 
