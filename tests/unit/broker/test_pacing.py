@@ -63,6 +63,14 @@ def test_nobody_else_is_paced(traffic: _Traffic, rate: float, turn: int, answers
     assert traffic.pauses == 0
 
 
+def test_a_reject_is_an_answer_like_an_ack(traffic: _Traffic) -> None:
+    traffic.windows(2, rate=2 * FAST_RATE, turn=3)
+    assert traffic.pacing.is_on
+    traffic.metrics.messages_rejected += 100 * WINDOW_TURNS
+    traffic.windows(1, rate=2 * FAST_RATE, turn=3)
+    assert not traffic.pacing.is_on
+
+
 def test_pauses_end_with_the_load(traffic: _Traffic) -> None:
     traffic.windows(3, rate=2 * FAST_RATE, turn=2)
     traffic.windows(1, rate=FAST_RATE / 100, turn=1)
