@@ -283,12 +283,13 @@ class Channel:
         """Acked, or otherwise done with: the messages are gone for good."""
         for piece in pieces:
             count = len(piece.messages)
+            delivery = piece.delivery
             if is_ack:
                 self.metrics.ack += count
+                delivery.queue.metrics.ack += count
                 self.session.metrics.messages_acknowledged += count
             else:
                 self.session.metrics.messages_rejected += count
-            delivery = piece.delivery
             size = body_bytes(piece.messages)
             delivery.queue.settle(delivery.backlog, piece.seqs, piece.messages, delivery.kind, size)
             self._return_credit(delivery, count)

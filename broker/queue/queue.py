@@ -299,7 +299,6 @@ class Queue:
             return
         count = len(messages)
         self._leave_unacked(count, size, kind)
-        self.metrics.ack += count
         self.gone(backlog, seqs, messages, kind, size)
 
     def _leave_unacked(self, count: int, size: int, kind: Kind) -> None:

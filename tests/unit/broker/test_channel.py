@@ -144,12 +144,13 @@ def test_what_is_rejected_is_not_counted_as_acked(method):
     client = BrokerBench().connect(1)
     ready(client, 2)
     client.call(1, spec.Basic.Get(queue="q"), spec.Basic.Get(queue="q"))
-    channel = client.session.channels[1]
+    channel, queue = client.session.channels[1], client.bench.vhost.queues["q"]
+    counted = channel.session.metrics
     client.call(1, method)
-    assert (channel.metrics.ack, channel.session.metrics.messages_acknowledged) == (0, 0)
-    assert client.bench.vhost.queues["q"].unacked_count == 1
+    assert (channel.metrics.ack, queue.metrics.ack, counted.messages_acknowledged) == (0, 0, 0)
+    assert queue.unacked_count == 1
     client.call(1, spec.Basic.Ack(2))
-    assert (channel.metrics.ack, channel.session.metrics.messages_acknowledged) == (1, 1)
+    assert (channel.metrics.ack, queue.metrics.ack, counted.messages_acknowledged) == (1, 1, 1)
 
 
 def test_closing_gives_back_in_order_and_ends_consumers():
