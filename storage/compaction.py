@@ -276,7 +276,10 @@ class CompactionPlan:
             raise SyncFailed(error_text(error, self.temporary_path)) from error
 
     def output(self, index: TableMaker) -> SegmentFile:
-        """Give the output as the segment file that it is after the rename. Raises StorageError: no room in the index."""
+        """Give the output as the segment file that it is after the rename.
+
+        Raises StorageError: no room in the index.
+        """
         assert self._file is not None
         file = SegmentFile(
             self._filesystem, self.path, self._header.segment_no, self._header.generation
