@@ -123,21 +123,20 @@ class Conversion:
         path = f"{queue.directory}/{NAME_FILE}"
         aside = f"{path}.tmp"
         data = pack_names(queue.vhost, queue.name, queue.version)
-        filesystem = self._context.filesystem
         try:
             if not queue.is_made or queue.cache.get(path).pread(len(data), 0) == data:
                 self.discard(queue)
                 return
-            if filesystem.exists(aside):
-                filesystem.unlink(aside)
-            file = filesystem.create(aside)
+            file = queue.cache.create(aside, is_synced=False)
             file.pwrite(data, 0)
             self.discard(queue)  # whatever the disk says now, it is not tried again
             if queue.durable:
                 _sync(file)
-            filesystem.rename(aside, path)
+            self._context.filesystem.rename(aside, path)
         except OSError as error:
             raise write_error(path, error) from error
+        finally:
+            queue.cache.forget(aside)
         queue.cache.forget(path)
         if queue.durable:
             queue.cache.dir_changed(queue.directory)
