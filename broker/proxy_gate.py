@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from broker.gate import Gate
+from broker.gate import Arrival, Gate
 from broker.observer import Observer
 from protocol.proxy_header import BadProxyHeader, ProxyHeader, read_proxy_header
 
@@ -39,7 +39,7 @@ class ProxyGate(Gate):
         make_inner: Callable[[], asyncio.Protocol],
         observer: Observer,
     ) -> None:
-        super().__init__(options.limit, "PROXY headers", observer)
+        super().__init__(options.limit, "PROXY header", observer)
         self.options = options
         self.make_inner = make_inner
 
@@ -48,31 +48,13 @@ class ProxyGate(Gate):
         return ProxySocket(self)
 
 
-class ProxySocket(asyncio.Protocol):
+class ProxySocket(Arrival):
     """A socket until its header is in."""
 
     def __init__(self, gate: ProxyGate) -> None:
+        super().__init__(gate, gate.options.timeout_s)
         self._gate = gate
         self._received = b""
-        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_over = False
-
-    @property
-    def peer_name(self) -> str:
-        """Where the proxy is, for the log."""
-        host, port = (self._transport.get_extra_info("peername") or ("unknown", 0))[:2]
-        return f"{host}:{port}"
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The proxy connected."""
-        self._transport = cast("asyncio.Transport", transport)
-        if not self._gate.enter(self):
-            self.abort()
-            return
-        self._timer = asyncio.get_running_loop().call_later(
-            self._gate.options.timeout_s, self._fail, "takes too long"
-        )
 
     def data_received(self, data: bytes) -> None:
         """Octets of the header, and perhaps the client's first ones."""
@@ -85,7 +67,7 @@ class ProxySocket(asyncio.Protocol):
             self._fail(str(error))
             return
         if header is not None:
-            self._end()
+            self._arrived()
             self._begin(header, self._received[header.size :])
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -93,12 +75,7 @@ class ProxySocket(asyncio.Protocol):
         if self._received and not self._is_over:
             self._fail("the socket was closed")
         else:
-            self._end()  # without a word: how load balancers ask whether a port is open
-
-    def abort(self) -> None:
-        """Close at once."""
-        self._end()
-        self._transport.abort()
+            self._arrived()  # without a word: how load balancers ask whether a port is open
 
     def _begin(self, header: ProxyHeader, rest: bytes) -> None:
         inner = self._gate.make_inner()
@@ -107,16 +84,6 @@ class ProxySocket(asyncio.Protocol):
         self._transport.set_protocol(inner)
         if rest and not self._transport.is_closing():
             inner.data_received(rest)
-
-    def _fail(self, reason: str) -> None:
-        self._gate.refused(self, f"PROXY header failed: {reason}")
-        self.abort()
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._gate.leave(self)
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 class ProxiedTransport:

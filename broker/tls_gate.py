@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from broker.gate import Gate
+from broker.gate import Arrival, Gate
 from broker.observer import Observer
 
 STEPS_PER_TURN = 8
@@ -65,7 +65,7 @@ class TlsGate(Gate):
     def __init__(
         self, options: GateOptions, make_inner: Callable[[], Inner], observer: Observer
     ) -> None:
-        super().__init__(options.limit, "TLS handshakes", observer)
+        super().__init__(options.limit, "TLS handshake", observer)
         self.options = options
         self.make_inner = make_inner
         self._waiting: deque[TlsSocket] = deque()
@@ -90,34 +90,21 @@ class TlsGate(Gate):
             self._waiting.popleft().step()
 
 
-class TlsSocket(asyncio.Protocol):
+class TlsSocket(Arrival):
     """A connection with TLS: asyncio's protocol below, the transport of `Inner` above."""
 
     def __init__(self, gate: TlsGate) -> None:
+        super().__init__(gate, gate.options.timeout_s)
         self._gate = gate
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._session = gate.options.context.wrap_bio(
             self._incoming, self._outgoing, server_side=True
         )
-        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
         self._inner: Inner | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._is_waiting = False
-        self._is_over = False
 
     # -- asyncio ------------------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
-        self._transport = cast("asyncio.Transport", transport)
-        if not self._gate.enter(self):
-            self._is_over = True
-            self._transport.abort()
-            return
-        self._timer = asyncio.get_running_loop().call_later(
-            self._gate.options.timeout_s, self._fail, "takes too long"
-        )
 
     def data_received(self, data: bytes) -> None:
         """Octets from the client."""
@@ -155,12 +142,6 @@ class TlsSocket(asyncio.Protocol):
 
     # -- the handshake ------------------------------------------------------------------------------------------
 
-    @property
-    def peer_name(self) -> str:
-        """Where the client is, for the log."""
-        host, port = (self._transport.get_extra_info("peername") or ("unknown", 0))[:2]
-        return f"{host}:{port}"
-
     def step(self) -> None:
         """Go on with the handshake as far as what was received allows."""
         self._is_waiting = False
@@ -179,20 +160,10 @@ class TlsSocket(asyncio.Protocol):
 
     def _begin(self) -> None:
         """The handshake is through."""
-        assert self._timer is not None
-        self._timer.cancel()
-        self._gate.leave(self)
+        self._arrived()
         self._inner = self._gate.make_inner()
         self._inner.connection_made(cast("asyncio.BaseTransport", self))
         self._deliver()
-
-    def _fail(self, reason: str) -> None:
-        self._is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._gate.refused(self, f"TLS handshake failed: {reason}")
-        if not self._transport.is_closing():
-            self._transport.close()
 
     # -- octets -------------------------------------------------------------------------------------------------
 
@@ -246,13 +217,6 @@ class TlsSocket(asyncio.Protocol):
                 self._session.unwrap()
             self._send()
         self._transport.close()
-
-    def abort(self) -> None:
-        """Close at once."""
-        self._is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._transport.abort()
 
     def is_closing(self) -> bool:
         """Whether the connection is on its way out."""

@@ -17,7 +17,7 @@ class Socket:
 
 def test_one_too_many_is_named_and_a_place_is_free_again() -> None:
     observer = RecordingObserver()
-    gate = Gate(1, "letters", observer)
+    gate = Gate(1, "letter", observer)
     first, second = Socket("a:1"), Socket("b:2")
     assert gate.enter(first)
     assert not gate.enter(second)
@@ -30,7 +30,7 @@ def test_one_too_many_is_named_and_a_place_is_free_again() -> None:
 
 def test_a_refused_socket_has_left() -> None:
     observer = RecordingObserver()
-    gate = Gate(5, "letters", observer)
+    gate = Gate(5, "letter", observer)
     socket = Socket("a:1")
     gate.enter(socket)
     gate.refused(socket, "why")
@@ -39,7 +39,7 @@ def test_a_refused_socket_has_left() -> None:
 
 
 def test_closing_ends_those_on_their_way() -> None:
-    gate = Gate(5, "letters", RecordingObserver())
+    gate = Gate(5, "letter", RecordingObserver())
     sockets = [Socket("a:1"), Socket("b:2")]
     for each in sockets:
         gate.enter(each)
