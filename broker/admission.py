@@ -44,11 +44,9 @@ class Admission:
         connection_max: int | None,
         metrics: NodeMetrics,
         observer: Observer,
-        node_name: str = "",
         certificate_name: CertificateName = CertificateName(),
     ) -> None:
         self._certificate_name = certificate_name
-        self._node_name = node_name
         self._auth = auth
         self._vhosts = vhosts
         self._sessions = sessions
@@ -104,4 +102,4 @@ class Admission:
         """A user opens one more channel. Raises NotAllowed."""
         user = self._auth.users.get(user.name, user)
         if user.limits:
-            connection_limits.check_channel(user, self._sessions, self._node_name)
+            connection_limits.check_channel(user, self._sessions)

@@ -54,7 +54,7 @@ def _count_of(user: User, sessions: Collection[CountedSession]) -> int:
     return sum(each.is_open and each.user.name == user.name for each in sessions)
 
 
-def check_channel(user: User, sessions: Collection[CountedSession], node_name: str) -> None:
+def check_channel(user: User, sessions: Collection[CountedSession]) -> None:
     """Refuse a channel above the user's limit.
 
     Raises: NotAllowed.
@@ -63,8 +63,8 @@ def check_channel(user: User, sessions: Collection[CountedSession], node_name: s
     if limit < 0:
         return
     if sum(len(each.channels) for each in sessions if each.user.name == user.name) >= limit:
-        # RabbitMQ prints the node's name where the user's was meant.
+        # RabbitMQ 3.13 prints the node's name where the user's is meant; 3.10 says the user.
         raise NotAllowed(
-            f"number of channels opened for user '{node_name}' has reached"
+            f"number of channels opened for user '{user.name}' has reached"
             f" the maximum allowed user limit of ({limit})"
         )

@@ -157,7 +157,6 @@ class Node:
                 config.connection_max,
                 self.metrics,
                 self.observer,
-                self.name,
                 options.certificate_name(config.login),
             ),
             replies=self._replies_of,

@@ -48,12 +48,12 @@ def test_a_users_connections() -> None:
 def test_a_users_channels() -> None:
     vhost, user = make_vhost(), User(name="bob", limits={"max-channels": 3})
     sessions = [Session(user, vhost, channels={1: 0, 2: 0}), Session(user, vhost)]
-    check_channel(user, sessions, "rabbit@here")
+    check_channel(user, sessions)
     sessions[1].channels[1] = 0
     with pytest.raises(NotAllowed) as caught:
-        check_channel(user, sessions, "rabbit@here")
+        check_channel(user, sessions)
     assert str(caught.value) == (
-        "number of channels opened for user 'rabbit@here' has reached"
+        "number of channels opened for user 'bob' has reached"
         " the maximum allowed user limit of (3)"
     )
-    check_channel(User(name="bob"), sessions, "rabbit@here")
+    check_channel(User(name="bob"), sessions)
