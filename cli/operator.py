@@ -169,10 +169,9 @@ def set_vhost_tags(invocation: Invocation) -> int:
 
     name, tags = invocation.args[0], invocation.args[1:]
     invocation.banner(f'Setting tags for virtual host "{name}" to [{", ".join(tags)}] ...')
-    path = f"/api/vhosts/{segment(name)}"
     try:
-        invocation.node.get(path)
+        invocation.node.get(f"/api/vhosts/{segment(name)}")
     except Refused as refused:
         raise CliError(DATAERR, f"Virtual host '{name}' does not exist") from refused
-    invocation.node.request("PUT", path, {"tags": ",".join(tags)})
+    invocation.node.request("POST", f"/api/burrowmq/vhosts/{segment(name)}", {"tags": tags})
     return OK

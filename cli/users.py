@@ -246,7 +246,12 @@ def add_vhost(invocation: Invocation) -> int:
         raise bad_argument("Bad argument: vhost cannot be an empty string")
     invocation.banner(f'Adding vhost "{name}" ...')
     if not _has_vhost(invocation, name):
-        _put_vhost(invocation, name, {"description": "", "tags": ""} | _metadata(invocation))
+        _describe_vhost(
+            invocation,
+            "PUT",
+            f"/api/vhosts/{segment(name)}",
+            {"description": "", "tags": ""} | _metadata(invocation),
+        )
     return OK
 
 
@@ -261,10 +266,10 @@ def _metadata(invocation: Invocation) -> dict[str, str]:
     return {key: values[option] for option, key in options.items() if option in values}
 
 
-def _put_vhost(invocation: Invocation, name: str, body: dict[str, str]) -> None:
+def _describe_vhost(invocation: Invocation, method: str, path: str, body: dict[str, str]) -> None:
     """Make or change a vhost. Raises: CliError 64 for a queue type that there is not."""
     try:
-        invocation.node.request("PUT", f"/api/vhosts/{segment(name)}", body)
+        invocation.node.request(method, path, body)
     except Refused as refused:
         if refused.reason.startswith("Unsupported default queue type"):
             raise CliError(USAGE, f"Error:\n{refused.reason}") from refused
@@ -279,15 +284,16 @@ def update_vhost_metadata(invocation: Invocation) -> int:
     invocation.banner(f'Updating metadata of vhost "{name}" ...')
     if not _has_vhost(invocation, name):
         raise CliError(DATAERR, f"Virtual host '{name}' does not exist")
-    _put_vhost(invocation, name, metadata)
+    path = f"/api/burrowmq/vhosts/{segment(name)}"
+    _describe_vhost(invocation, "POST", path, metadata)
     return OK
 
 
 def _set_tracing(invocation: Invocation, *, is_on: bool) -> None:
     if not _has_vhost(invocation, invocation.vhost):
         raise CliError(DATAERR, f"Virtual host '{invocation.vhost}' does not exist")
-    path = f"/api/vhosts/{segment(invocation.vhost)}"
-    invocation.node.request("PUT", path, {"tracing": is_on})
+    path = f"/api/burrowmq/vhosts/{segment(invocation.vhost)}"
+    invocation.node.request("POST", path, {"tracing": is_on})
 
 
 def trace_on(invocation: Invocation) -> int:

@@ -5,7 +5,7 @@ Owns no state. Source: rabbit_mgmt_wm_vhosts, rabbit_mgmt_wm_vhost (3.13).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker import inspect
 from broker.parameter_rules import default_queue_type
@@ -39,26 +39,58 @@ async def vhost(call: Call) -> web.Response:
 
 
 async def add(call: Call) -> web.Response:
-    """PUT: idempotent; its creator gets full permissions in it."""
+    """PUT: idempotent; its creator gets full permissions in it.
+
+    What is not named is emptied, as in RabbitMQ, so that a tool that says what shall be gets exactly that; only
+    tracing, which is a state and no setting, goes on.
+    """
     name = call.path("vhost")
-    body = await call.body()
+    said = _said(await call.body())
     is_new = name not in call.node.vhosts
-    kind = None
-    for key in ("default_queue_type", "defaultqueuetype"):  # RabbitMQ 3.13's word, and 3.10's
-        if key in body:
-            kind = default_queue_type(body[key])
-    tracing = flag_of(body, "tracing", default=False)
     if is_new:
         commands.vhosts.add_vhost(
             call.node, name, None if call.caller.is_trusted else call.caller.name
         )
-    if is_new or "description" in body or "tags" in body or kind is not None:
-        commands.vhosts.describe_vhost(
-            call.node, name, body.get("description"), _tags(body.get("tags")), kind
-        )
-    if "tracing" in body:
-        commands.vhosts.set_tracing(call.node, name, tracing)
+    commands.vhosts.describe_vhost(
+        call.node,
+        name,
+        said.description or "",
+        said.tags or [],
+        said.default_queue_type or commands.vhosts.usual_queue_type(call.node, name),
+    )
+    if said.tracing is not None:
+        commands.vhosts.set_tracing(call.node, name, said.tracing)
     return created() if is_new else no_content()
+
+
+async def change(call: Call) -> web.Response:
+    """POST of burrowctl's: what is named changes, the rest stays."""
+    name, said = call.target_vhost(), _said(await call.body())
+    commands.vhosts.describe_vhost(
+        call.node, name, said.description, said.tags, said.default_queue_type
+    )
+    if said.tracing is not None:
+        commands.vhosts.set_tracing(call.node, name, said.tracing)
+    return no_content()
+
+
+class _Said(NamedTuple):
+    """What a body says of a vhost; None: nothing."""
+
+    description: str | None
+    tags: list[str] | None
+    default_queue_type: str | None
+    tracing: bool | None
+
+
+def _said(body: dict[str, Any]) -> _Said:
+    """Read the whole body before anything is made. Raises: ApiError, RefusedValue."""
+    kind = None
+    for key in ("default_queue_type", "defaultqueuetype"):  # RabbitMQ 3.13's word, and 3.10's
+        if key in body:
+            kind = default_queue_type(body[key])
+    tracing = flag_of(body, "tracing", default=False) if "tracing" in body else None
+    return _Said(body.get("description"), _tags(body.get("tags")), kind, tracing)
 
 
 def _tags(value: Any) -> list[str] | None:
@@ -92,6 +124,7 @@ ROUTES = (
     Route("GET", "/api/vhosts/{vhost}", vhost),
     Route("PUT", "/api/vhosts/{vhost}", add, "administrator"),
     Route("DELETE", "/api/vhosts/{vhost}", delete, "administrator"),
+    Route("POST", "/api/burrowmq/vhosts/{vhost}", change, "administrator"),
     Route("POST", "/api/vhosts/{vhost}/start/{node}", start, "administrator"),
     Route("GET", "/api/vhosts/{vhost}/permissions", permissions, "administrator"),
 )

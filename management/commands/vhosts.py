@@ -58,6 +58,11 @@ def describe_vhost(
     staged(node)
 
 
+def usual_queue_type(node: Any, name: str) -> str:
+    """The default queue type of a vhost of which nobody has said one: the configuration's, or ""."""
+    return str(node.vhosts[name].options.default_queue_type)
+
+
 def set_tracing(node: Any, name: str, is_on: bool) -> None:
     """Turn the firehose of a vhost on or off; not kept over a restart, as in RabbitMQ."""
     owner = node.vhosts[name]

@@ -53,7 +53,6 @@ def test_a_users_channels() -> None:
     with pytest.raises(NotAllowed) as caught:
         check_channel(user, sessions)
     assert str(caught.value) == (
-        "number of channels opened for user 'bob' has reached"
-        " the maximum allowed user limit of (3)"
+        "number of channels opened for user 'bob' has reached the maximum allowed user limit of (3)"
     )
     check_channel(User(name="bob"), sessions)

@@ -40,7 +40,8 @@ def test_the_default_queue_type_is_part_of_the_metadata(served: Served) -> None:
     assert row["default_queue_type"] == row["metadata"]["default_queue_type"] == "classic"
     assert served.api("PUT", "/api/vhosts/new", {"description": "d"}).status == 204
     row = served.get("/api/vhosts/new")
-    assert (row["default_queue_type"], row["tags"], row["description"]) == ("classic", ["a"], "d")
+    assert (row["default_queue_type"], row["tags"], row["description"]) == ("undefined", [], "d")
+    assert served.api("PUT", "/api/vhosts/new", body).status == 204
     assert served.get("/api/vhosts/%2F")["default_queue_type"] == "undefined"
     assert "default_queue_type" not in served.get("/api/vhosts/%2F")["metadata"]
     served.api("PUT", "/api/queues/new/q", {})
@@ -53,6 +54,27 @@ def test_a_default_queue_type_that_is_not_built_is_refused(served: Served) -> No
         assert (answer.status, answer.body["error"]) == (400, "bad_request")
         assert answer.body["reason"] == "Unsupported default queue type 'quorum'"
     assert "new" not in served.node.vhosts
+
+
+def test_what_a_put_does_not_name_is_emptied_but_tracing_goes_on(served: Served) -> None:
+    said = {"description": "d", "tags": "a", "default_queue_type": "classic", "tracing": True}
+    served.api("PUT", "/api/vhosts/new", said)
+    assert served.api("PUT", "/api/vhosts/new").status == 204
+    row = served.get("/api/vhosts/new")
+    assert row["metadata"] == {"description": "", "tags": []}
+    assert (row["default_queue_type"], row["tracing"]) == ("undefined", True)
+
+
+def test_burrowctl_changes_only_what_it_names(served: Served) -> None:
+    said = {"description": "d", "tags": "a", "default_queue_type": "classic"}
+    served.api("PUT", "/api/vhosts/new", said)
+    assert served.ctl("update_vhost_metadata", "new", "--description", "other").code == 0
+    assert served.ctl("trace_on", "-p", "new").code == 0
+    assert served.ctl("set_vhost_tags", "new", "b", "c").code == 0
+    row = served.get("/api/vhosts/new")
+    assert (row["description"], row["tags"], row["tracing"]) == ("other", ["b", "c"], True)
+    assert row["default_queue_type"] == "classic"
+    assert served.api("POST", "/api/burrowmq/vhosts/nosuch", {"tags": "a"}).status == 404
 
 
 def test_sums(served: Served) -> None:
