@@ -91,6 +91,8 @@ def _print(invocation: Invocation, kind: Kind, columns: list[str], **query: str)
     asked = {"columns": ",".join(columns), **query}
     if kind.has_vhost:
         asked["vhost"] = invocation.vhost
+    if invocation.formatter == "pretty_table":
+        asked["octets"] = "true"  # what is no text in arguments is shown by its octets
     answer = invocation.node.get(f"/api/burrowmq/list/{kind.path}?{urlencode(asked)}")
     rows = answer["rows"]
     if "cluster_state" in columns and invocation.formatter in ("table", "pretty_table", "csv"):

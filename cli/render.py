@@ -7,7 +7,8 @@ Source: RabbitMQ.CLI.Formatters (3.13) and captured output.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 from cli import terms
@@ -80,19 +81,32 @@ def _pretty(columns: list[str], rows: Rows) -> Iterator[str]:
     """Boxes; the head row stays with --silent too, as the length limit guide shows it."""
     if not rows:
         return
-    cells = [[terms.text(value) for value in row] for row in rows]
-    widths = [max(_width(row[index]) for row in (columns, *cells)) for index in range(len(columns))]
+    cells = [[_cell_lines(value) for value in row] for row in rows]
+    widths = [
+        max(_width(line) for line in (column, *(line for row in cells for line in row[index])))
+        for index, column in enumerate(columns)
+    ]
     bold, normal = (BOLD, NORMAL) if sys.stdout.isatty() else ("", "")
     rules = ["─" * (width + 2) for width in widths]
     yield "┌" + "┬".join(rules) + "┐"
     yield _pretty_row(columns, widths, bold, normal)
     for row in cells:
         yield "├" + "┼".join(rules) + "┤"
-        yield _pretty_row(row, widths, "", "")
+        for line in zip_longest(*row, fillvalue=""):
+            yield _pretty_row(line, widths, "", "")
     yield "└" + "┴".join(rules) + "┘"
 
 
-def _pretty_row(cells: list[str], widths: list[int], before: str, after: str) -> str:
+def _cell_lines(value: Any) -> list[str]:
+    """The lines of one cell; only AMQP tables may have more than one."""
+    if isinstance(value, dict) and "octets" in value:
+        from cli import erlang_terms  # only here: most lists show no arguments
+
+        return [terms.escaped(line) for line in erlang_terms.printed(value["octets"])]
+    return [terms.text(value)]
+
+
+def _pretty_row(cells: Iterable[str], widths: list[int], before: str, after: str) -> str:
     padded = (
         f" {before}{_pad(cell, width)}{after} " for cell, width in zip(cells, widths, strict=True)
     )

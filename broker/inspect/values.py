@@ -55,6 +55,33 @@ def _typed_value(value: Any) -> Any:
     return plain(value)
 
 
+def octets(value: dict[str, Any]) -> Row:
+    """An AMQP table as `{"octets": [[key, type, value], ...]}`: texts and binaries as Latin-1 of their octets."""
+    return {"octets": _octet_triples(value)}
+
+
+def _octet_triples(value: dict[str, Any]) -> list[Any]:
+    return [
+        [_latin_1(key), table_types.type_name(item), _octet_value(item)]
+        for key, item in value.items()
+    ]
+
+
+def _octet_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _octet_triples(value)
+    if isinstance(value, table_types.DecimalValue):
+        return [value.scale, value.value]
+    if isinstance(value, list):
+        return [[table_types.type_name(item), _octet_value(item)] for item in value]
+    return _latin_1(value) if isinstance(value, str | bytes) else plain(value)
+
+
+def _latin_1(value: str | bytes) -> str:
+    found = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return found.decode("latin-1")
+
+
 def pid(node: Any, thing: Any) -> str:
     """A name in the shape of an Erlang process id; unique among the objects that are alive."""
     return f"<{node.name}.{int(node.started_at)}.{(id(thing) >> 4) & 0xFFFFFFF}.0>"

@@ -1,7 +1,8 @@
 """/api/burrowmq/*: what burrowctl needs and RabbitMQ's API does not have.
 
 Owns no state. `list/KIND` gives rows of exactly the columns asked for, in their order, with rabbitmqctl's column names,
-process ids and AMQP tables that keep order and types. Everything here is for administrators.
+process ids and AMQP tables that keep order and types
+(with `octets=true` the octets of their texts as well). Everything here is for administrators.
 """
 
 from __future__ import annotations
@@ -39,22 +40,33 @@ RENAMED: dict[str, dict[str, str]] = {
 }
 
 
+def _tables(call: Call) -> inspect.Table:
+    """How AMQP tables are given: texts as they are, or by their octets."""
+    return inspect.octets if call.flag("octets") else inspect.typed
+
+
 def _exchanges(call: Call, vhost: str | None) -> Iterable[Row]:
-    return inspect.exchanges(call.node, vhost, inspect.typed)
+    return inspect.exchanges(call.node, vhost, _tables(call))
 
 
 def _bindings(call: Call, vhost: str | None) -> Iterator[Row]:
-    for row in inspect.bindings(call.node, vhost, inspect.typed):
+    tables = _tables(call)
+
+    def by_name(arguments: Row) -> Any:
+        """RabbitMQ keeps the arguments of bindings in this order."""
+        return tables(dict(sorted(arguments.items())))
+
+    for row in inspect.bindings(call.node, vhost, by_name):
         row["source_kind"] = "exchange"
         yield row
 
 
 def _consumers(call: Call, vhost: str | None) -> Iterable[Row]:
-    return inspect.consumers(call.node, vhost, inspect.typed)
+    return inspect.consumers(call.node, vhost, _tables(call))
 
 
 def _connections(call: Call, vhost: str | None) -> Iterator[Row]:
-    for row in inspect.connections(call.node, None, inspect.typed):
+    for row in inspect.connections(call.node, None, _tables(call)):
         row["protocol"] = {"tuple": [0, 9, 1]}
         yield row
 
@@ -157,7 +169,7 @@ async def listing(call: Call) -> web.Response:
         unknown = [name for name in columns if name not in inspect.CTL_QUEUE_COLUMNS]
         if unknown:
             raise bad_request(f"Info key(s) {','.join(unknown)} are not supported")
-        found = await collect(inspect.iter_queues(call.node, vhost, columns, inspect.typed))
+        found = await collect(inspect.iter_queues(call.node, vhost, columns, _tables(call)))
     elif kind in LISTS:
         found = await collect(LISTS[kind](call, vhost))
     else:

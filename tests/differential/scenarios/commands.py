@@ -5,10 +5,12 @@ Each scenario has a virtual host of its own, so that what others do is not liste
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.differential.broker import Broker
 from tests.differential.peer import Peer
+from tests.support.field_table import Typed
 
 Record = Any
 BESIDE_OTHERS = 2
@@ -64,6 +66,75 @@ def list_queues_as_json(broker: Broker) -> Record:
 def list_queues_as_a_pretty_table(broker: Broker) -> Record:
     vhost, _ = _some_queues(broker, "pretty")
     return broker.ctl("list_queues", "-p", vhost, "--formatter", "pretty_table", "name", "messages")
+
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "as the guide": {"x-queue-type": "classic", "x-max-length": 7},
+    "none": {},
+    "numbers": {
+        "x-l": Typed("l", 2**40), "x-s": Typed("s", -3), "x-u": Typed("u", 3), "x-b": Typed("b", -3),
+        "x-B": Typed("B", 200), "x-i": Typed("i", 2**32 - 1), "x-T": Typed("T", 1600000000), "x-t": True,
+        "x-void": None,
+    },
+    "floats": {
+        f"x{number}": value
+        for number, value in enumerate((
+            0.0, 0.1, 1.5, 2.0, 100.0, 1000.0, 123456.0, 1e5, 12e5, 1e20, 1.25e-7, 1e-7, 0.001, 0.0123, -4.5,
+            Typed("f", 0.1),
+        ))
+    },
+    "octets": {
+        "x-bin": b"\x00\xff", "x-text": b"abc", "x-empty": b"", "x-latin": b"gr\xfc",
+        "x-long": bytes(range(70)), "x-longer": b"a" * 90,
+    },
+    "texts": {
+        "x-empty": "", "x-foreign": "gr\u00fc\u00df \u20ac \u4e2d", "x-quoted": 'a"b\\c', "x-control": "a\n\t\x01",
+        "x-\u00fc": "x", "x-long": "y" * 120,
+    },
+    "tables": {
+        "x-table": {"k": 1, "s": "x", "n": {"m": True}},
+        "x-empty": {},
+        "x-deep": {"a": {"b": {"c": {"d": "e" * 40, "f": [1, 2, 3]}}}, "g": "h" * 30},
+    },
+    "arrays": {
+        "x-mixed": [1, "two", {"k": 3}, [True, None]],
+        "x-empty": [],
+        "x-short": [104, 101],
+        "x-long": list(range(40)),
+        "x-tables": [{"key": "v" * 30, "other": [1, {"x": 2}]}, {"key": "w" * 60}],
+    },
+}  # fmt: skip
+
+
+def _cells(output: str) -> Record:
+    """Rows of a pretty table by their first cell, whatever its lines are drawn with."""
+    lines = re.sub(r"\x1b\[\d*m", "", output).replace("\x1b(0x\x1b(B", "│").splitlines()
+    rows: list[list[str]] = []
+    for line in lines:
+        if not line.startswith("│"):
+            rows.append([])
+        elif rows:
+            rows[-1].append("|".join(cell.rstrip() for cell in line.strip("│").split("│")))
+    return {row[0].split("|")[0].strip(): row for row in rows if row}
+
+
+def arguments_in_pretty_tables(broker: Broker) -> Record:
+    vhost, peer = broker.inside("terms")
+    peer.exchange("x", "headers", arguments={"alternate-exchange": "amq.fanout"})
+    for name, arguments in ARGUMENTS.items():
+        peer.queue(name, arguments)
+    peer.bind("none", "x", "k", {"x-match": "all", "n": 5, "t": Typed("T", 7)})
+    peer.consume("none", tag="ct", arguments={"x-priority": 5})
+    pretty = ("-p", vhost, "--formatter", "pretty_table", "-s")
+    return [
+        _cells(broker.ctl(command, *pretty, *columns)["output"])
+        for command, *columns in (
+            ("list_queues", "name", "arguments"),
+            ("list_exchanges", "name", "arguments"),
+            ("list_bindings", "source_name", "arguments"),
+            ("list_consumers", "queue_name", "arguments"),
+        )
+    ]
 
 
 def list_queues_of_memory_and_bytes(broker: Broker) -> Record:

@@ -41,3 +41,15 @@ def test_pids_tell_objects_apart() -> None:
     node, one, other = FakeNode(), object(), object()
     assert inspect.pid(node, one) != inspect.pid(node, other)
     assert inspect.pid(node, one) == inspect.pid(node, one)
+
+
+def test_tables_by_their_octets_lose_nothing() -> None:
+    table = {"k\udcff": "ä", "b": b"\xff", "d": DecimalValue(2, 5), "a": [Long(1), {"t": "x"}]}
+    assert inspect.octets(table) == {
+        "octets": [
+            ["k\xff", "longstr", "\xc3\xa4"],
+            ["b", "binary", "\xff"],
+            ["d", "decimal", [2, 5]],
+            ["a", "array", [["long", 1], ["table", [["t", "longstr", "x"]]]]],
+        ]
+    }
