@@ -176,17 +176,18 @@ def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> in
     if url:
         check_url(url)
     timeout_s = _timeout_s(name, parsed)
-    node_option = parsed.values.get("node", "")
-    if timeout_s <= 0:
-        label = node_option or "the node"
-        text = f"Error: operation {name} on node {label} timed out. Timeout value used: {parsed.values['timeout']}"
-        raise CliError(TEMPFAIL, text)
     client = NodeClient(
         url=url,
         data_dir=_data_dir(parsed),
         timeout_s=None if timeout_s == float("inf") else timeout_s,
-        node_option=node_option,
+        node_option=parsed.values.get("node", ""),
     )
+    if timeout_s <= 0:
+        text = (
+            f"Error: operation {name} on node {client.addressed} timed out."
+            f" Timeout value used: {parsed.values['timeout']}"
+        )
+        raise CliError(TEMPFAIL, text)
     invocation = Invocation(_program(), name, args, parsed.values, parsed.flags, client)
     try:
         code: int = getattr(import_module(command.module), command.function)(invocation)

@@ -93,6 +93,11 @@ class NodeClient:
         return f"{parts.scheme}://{parts.hostname}:{parts.port or _default_port(parts.scheme)}"
 
     @property
+    def addressed(self) -> str:
+        """The node that the command is meant for, by the name it has unless something else was said."""
+        return self.node_option or "rabbit@" + socket.gethostname().partition(".")[0]
+
+    @property
     def node_name(self) -> str:
         """The name of the node that answers."""
         if not self._name:
@@ -136,10 +141,9 @@ class NodeClient:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
         if isinstance(error, http.client.BadStatusLine):
             reason = "what answers there does not speak HTTP: is it the management port?"
-        name = self.node_option or "rabbit@" + socket.gethostname().partition(".")[0]
         return Unreachable(
             UNAVAILABLE,
-            f"Error: unable to perform an operation on node '{name}'."
+            f"Error: unable to perform an operation on node '{self.addressed}'."
             " Please see diagnostics information and suggestions below.\n\n"
             "DIAGNOSTICS\n===========\n\n"
             f"attempted to contact: {self.where}\n"

@@ -23,7 +23,7 @@ def parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise failure(f"Could not parse JSON document: {error}") from error
+        raise failure(f"JSON decoding error. Reason: {error}") from error
 
 
 def without_vhost(invocation: Invocation) -> CliError:

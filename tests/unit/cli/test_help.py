@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from tests.support.served import ctl
 
 
@@ -63,6 +65,9 @@ def test_bad_options() -> None:
     assert ctl("list_queues", "--priority", "3").code == 64
     assert ctl("list_queues", "--formatter", "bogus").code == 64
     assert ctl("list_queues", "-t", "abc").code == 64
+    host = socket.gethostname().partition(".")[0]
+    output = ctl("list_queues", "-t", "0")
+    assert f" on node rabbit@{host} timed out." in output.err
     output = ctl("list_queues", "-n", "rabbit@h", "-t", "0")
     assert output.code == 75
     assert (

@@ -73,7 +73,7 @@ def test_validation_failed(served: Served, definition: str, text: str) -> None:
 def test_other_refusals(served: Served) -> None:
     output = served.ctl("set_policy", "x", "y", '{"a')
     assert output.code == 69
-    assert output.err.startswith("Error:\nCould not parse JSON document: ")
+    assert output.err.startswith("Error:\nJSON decoding error. Reason: ")
     output = served.ctl("set_policy", "x", "y", "{}", "--priority", "abc")
     assert output.code == 64
     assert "--priority : abc" in output.err
