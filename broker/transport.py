@@ -164,6 +164,11 @@ class AmqpTransport(asyncio.Protocol):
                 return
         transport.write(data)
 
+    @property
+    def bytes_unsent(self) -> int:
+        """What was written and the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
     def _may_write_on(self) -> bool:
         """The peer does not read: stop reading from it, and drop it when that does not help."""
         unread = self._transport.get_write_buffer_size()

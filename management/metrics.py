@@ -46,15 +46,6 @@ QUEUES = (
     _gauge("queue_messages", COARSE, "messages", "Ready and unacknowledged messages"),
     _gauge("queue_consumers", "queue_consumer_count", "consumers", "Consumers on a queue"),
     _gauge(
-        "queue_consumer_capacity",
-        QUEUE,
-        "consumer_capacity",
-        "Share of time that consumers could take messages",
-    ),
-    _gauge(
-        "queue_consumer_utilisation", QUEUE, "consumer_utilisation", "The same under its older name"
-    ),
-    _gauge(
         "queue_process_memory_bytes", QUEUE, "memory", "Memory that the queue's own objects take"
     ),
     _gauge(
@@ -257,7 +248,6 @@ NODES = (
     ),
     _gauge("erlang_processes_used", NODE_COARSE, "objects", "Connections, channels and queues"),
     _counter("erlang_gc_runs", NODE_COARSE, "gc_runs", "Runs of the garbage collector"),
-    _counter("erlang_gc_reclaimed_bytes", NODE_COARSE, "zero", "Not measured"),
     _counter(
         "erlang_scheduler_context_switches", NODE_COARSE, "context_switches", "Context switches"
     ),
@@ -275,7 +265,6 @@ NODES = (
     _gauge(
         "erlang_processes_limit", NODE, "object_limit", "Limit of connections, channels and queues"
     ),
-    _gauge("erlang_scheduler_run_queue", NODE, "zero", "Not measured"),
     _gauge("erlang_net_ticktime_seconds", NODE, "ticktime_s", "Does not apply to a single node"),
     _gauge("erlang_uptime_seconds", NODE, "uptime_s", "Seconds since the node started"),
     _counter("io_read_ops", PERSISTER, "read_ops", "Read calls of the process"),
@@ -285,9 +274,6 @@ NODES = (
     _counter("io_sync_ops", PERSISTER, "syncs", "Files synced to disk"),
     _counter("io_seek_ops", PERSISTER, "zero", "Not used"),
     _counter("io_reopen_ops", PERSISTER, "file_opens", "Store files opened again"),
-    _counter("io_read_time_seconds", PERSISTER, "zero", "Not measured"),
-    _counter("io_write_time_seconds", PERSISTER, "zero", "Not measured"),
-    _counter("io_sync_time_seconds", PERSISTER, "zero", "Not measured"),
     _counter("io_seek_time_seconds", PERSISTER, "zero", "Not used"),
     _counter("schema_db_ram_tx", PERSISTER, "zero", "Not used"),
     _counter("schema_db_disk_tx", PERSISTER, "batches", "Group commits"),

@@ -235,6 +235,8 @@ class Management:
         rates, node = self._rates, self._node
         rates.add("node", now_s, inspect.counters(node))
         rates.add("totals", now_s, inspect.totals(node))
+        for name in list(node.vhosts):
+            rates.add(("vhost", name, "totals"), now_s, inspect.totals(node, name))
         for count, (vhost, queue) in enumerate(inspect.each_queue(node)):
             stats = inspect.message_stats(queue.metrics)
             if stats:

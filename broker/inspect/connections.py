@@ -100,7 +100,7 @@ def connection_row(node: Any, session: Any, table: Table = plain) -> Row:
         # Reads and writes of the socket: RabbitMQ counts packets the same way.
         "recv_cnt": int(getattr(wire, "reads", 0)),
         "send_cnt": int(getattr(wire, "writes", 0)),
-        "send_pend": 0,
+        "send_pend": int(getattr(wire, "bytes_unsent", 0)),
     }  # fmt: skip
 
 

@@ -38,14 +38,9 @@ def _pid_or_none(node: Any, consumer: Any) -> str | None:
     return None if consumer is None else pid(node, consumer.outlet)
 
 
-def _capacity(queue: Any) -> float:
-    """The share of time that consumers could take messages: all of it while nothing waits for them."""
-    if not queue.consumers:
-        return 0
-    known = getattr(queue, "consumer_capacity", None)
-    if known is not None:
-        return float(known)
-    return 1.0 if queue.ready_count == 0 else 0.0
+def _capacity(queue: Any) -> int | None:
+    """The share of time that consumers could take messages: none without consumers, else not measured."""
+    return None if queue.consumers else 0
 
 
 def _paged_out(queue: Any, size: bool) -> int:
@@ -88,8 +83,6 @@ def _backing_queue(queue: Any) -> Row:
         "target_ram_count": "infinity",
         "next_seq_id": first,
         "num_pending_acks": queue.unacked_count,
-        "num_unconfirmed": 0,
-        "avg_ingress_rate": 0.0, "avg_egress_rate": 0.0, "avg_ack_ingress_rate": 0.0, "avg_ack_egress_rate": 0.0,
     }  # fmt: skip
 
 

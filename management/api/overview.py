@@ -163,7 +163,6 @@ def node_row(call: Call) -> dict[str, Any]:
         "net_ticktime": 60,
         "mem_calculation_strategy": "rss",
         "gc_num": figures.gc_runs,
-        "gc_bytes_reclaimed": 0,
         "context_switches": figures.context_switches,
         "io_read_count": figures.read_ops,
         "io_write_count": figures.write_ops,

@@ -59,8 +59,10 @@ def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
     for name in inspect.TOTALS:
         if name in row:
             row[f"{name}_details"] = {"rate": call.rates.rate(key, name)}
-    if row.get("owner_pid_details", 0) is None:
-        del row["owner_pid_details"]
+    # rabbitmqadmin prints what is absent, but fails at null.
+    for name in ("owner_pid_details", "consumer_utilisation", "consumer_capacity"):
+        if row.get(name, 0) is None:
+            del row[name]
     return row
 
 

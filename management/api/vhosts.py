@@ -17,7 +17,8 @@ from management.reply import Call, Route, created, flag_of, no_content, not_foun
 
 def _with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
     for name in inspect.TOTALS:
-        row[f"{name}_details"] = {"rate": 0.0}
+        rate = call.rates.rate(("vhost", row["name"], "totals"), name)
+        row[f"{name}_details"] = {"rate": rate}
     return row
 
 

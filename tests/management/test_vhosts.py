@@ -138,6 +138,24 @@ def test_counters_of_messages_follow_what_happened(node: NodeClient, name: str) 
     eventually(lambda: stats() == {"publish": 5, "get": 1, "get_no_ack": 1, "ack": 1})
 
 
+def test_the_messages_of_one_have_a_rate(
+    own_broker: Callable[..., BrokerProcess], name: str
+) -> None:
+    node = NodeClient(own_broker(collect_statistics_interval="300"))
+    try:
+        node.api("PUT", f"/api/vhosts/{name}", {})
+        channel = node.channel(node.user(name, name), name)
+        channel.queue_declare("q")
+
+        def is_rising() -> bool:
+            channel.basic_publish("", "q", b"x")
+            return bool(node.get(f"/api/vhosts/{name}")["messages_ready_details"]["rate"] > 0)
+
+        eventually(is_rising)
+    finally:
+        node.close()
+
+
 def test_new_virtual_hosts_begin_with_what_the_configuration_says(
     own_broker: Callable[..., BrokerProcess],
 ) -> None:

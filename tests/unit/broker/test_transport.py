@@ -136,6 +136,18 @@ def test_one_write_for_all_that_is_queued(run):
     run(step)
 
 
+def test_what_the_socket_has_not_taken_is_counted(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        assert world.transport.bytes_unsent == 0
+        world.sock.buffered = 5
+        assert world.transport.bytes_unsent == 5
+        world.lose()
+
+    run(step)
+
+
 def test_reading_resumes_when_the_last_reason_is_gone(run):
     def step() -> None:
         world = World()

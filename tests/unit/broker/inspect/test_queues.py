@@ -49,6 +49,18 @@ def test_policy_columns() -> None:
     )
 
 
+def test_what_is_not_measured_is_no_figure() -> None:
+    node = small_world()
+    columns = ["consumers", "consumer_utilisation", "consumer_capacity", "backing_queue_status"]
+    for row in inspect.queues(node, None, columns):
+        told = None if row["consumers"] else 0
+        assert row["consumer_utilisation"] == row["consumer_capacity"] == told
+        assert not [
+            name for name in row["backing_queue_status"] if name.startswith(("avg", "num_un"))
+        ]
+    assert {row["consumers"] for row in inspect.queues(node, None, columns)} > {0}
+
+
 def test_a_queue_deleted_while_listing_is_left_out() -> None:
     node = small_world()
     rows = inspect.iter_queues(node, None, ["name"])

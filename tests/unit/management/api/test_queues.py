@@ -17,6 +17,11 @@ def test_list_is_the_reduced_set(served: Served) -> None:
     assert lazy["messages_details"] == {"rate": 0.0}
     assert "backing_queue_status" not in lazy
     assert "message_stats" not in orders
+    # rabbitmqadmin fails at null.
+    assert orders["consumers"] == 1
+    assert "consumer_utilisation" not in orders
+    assert "consumer_capacity" not in orders
+    assert (lazy["consumers"], lazy["consumer_capacity"]) == (0, 0)
     assert "backing_queue_status" in served.get("/api/queues/detailed")[0]
 
 
