@@ -41,6 +41,10 @@ class Outlet(Protocol):
         """Send `batch` with the next delivery tags and, unless no_ack, remember it as unacked."""
         ...
 
+    def set_aside(self, consumer: Consumer) -> None:
+        """The consumer is blocked; should it wait for a shared limit, this is when it began to."""
+        ...
+
     def consumer_cancelled(self, consumer: Consumer) -> None:
         """The queue went away: forget the consumer and tell the client if it wants to know."""
         ...
@@ -62,6 +66,7 @@ class Consumer:
         "tag",
         "tag_bytes",
         "unacked_count",
+        "waiting_place",
     )
 
     def __init__(
@@ -88,6 +93,8 @@ class Consumer:
         self.unacked_count = 0
         self.is_active = True
         self.is_blocked = False
+        self.waiting_place = 0
+        """Among the blocked consumers of a channel with a shared limit; 0 once it has been served."""
 
     def credit(self) -> int:
         """How many messages may be sent to this consumer now; 0 or less when it is blocked."""
@@ -181,6 +188,7 @@ class Consumers:
                 else:
                     del ring[len(ready)]
                     consumer.is_blocked = True
+                    consumer.outlet.set_aside(consumer)
                     self.open_count -= 1
             if ready:
                 return ready

@@ -224,6 +224,35 @@ def several_consumers_share_it(broker: Broker) -> Record:
     return [first, _served(peer, 1), peer.rest(), peer.ready("q"), peer.ready("r")]
 
 
+def _turns(broker: Broker, limit: int, consumers: int) -> str:
+    """Who gets each of forty messages of one queue, acked one by one."""
+    peer = broker.peer()
+    peer.queue("q")
+    peer.fill("q", *[b"x"] * 40)
+    peer.qos(limit, shared=True)
+    for tag in "abcd"[:consumers]:
+        peer.consume("q", tag)
+    served = peer.take(limit)
+    for number in range(40 - limit):
+        peer.ack(served[number]["delivery_tag"])
+        served += peer.take(1)
+    return "".join(each["consumer_tag"] for each in served)
+
+
+def two_consumers_take_turns_with_one(broker: Broker) -> Record:
+    return _turns(broker, 1, 2)
+
+
+def three_consumers_take_turns_with_one(broker: Broker) -> Record:
+    return _turns(broker, 1, 3)
+
+
+def four_consumers_take_turns_with_two(broker: Broker) -> Record:
+    """Their order depends on when RabbitMQ's queue hears of an ack, their shares do not."""
+    served = _turns(broker, 2, 4)
+    return [tag for tag in "abcd" if served.count(tag) > 5]
+
+
 def raising_it_lets_more_through(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q")
