@@ -438,6 +438,13 @@ class Session:
         if self.wire is not None:
             self.wire.resume_reading("alarm")
 
+    def cancel_consumers(self) -> None:
+        """Tell a client that understands it that its consumers end: their queues go together with the connection."""
+        if self.connection.has_capability("consumer_cancel_notify"):
+            for channel in self.channels.values():
+                for tag in channel.consumers:
+                    self.send(channel.number, Basic.Cancel(consumer_tag=tag, nowait=True))
+
     def force_close(self, text: str) -> None:
         """Close from our side: an operator's command, the node stops, the vhost or user is gone."""
         if not self.is_ended:
