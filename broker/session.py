@@ -76,6 +76,8 @@ class SessionContext:
     replies: Callable[[Vhost], ReplyTargets]
     on_lost: Callable[[Session], None]
     """The session's socket is gone, and with it the session."""
+    on_opened: Callable[[Session], None] = lambda _: None
+    """It has entered its virtual host; what is negotiated is negotiated."""
     consumer_max_per_channel: int | None = None
     write_budget_bytes: int = 1 << 20
 
@@ -343,6 +345,7 @@ class Session:
         self.connection.accept_open()
         self._was_answered = True
         self.is_open = True
+        self.context.on_opened(self)
         self.metrics.connections_opened += 1
         properties = self.connection.client_properties
         self.context.observer.connection_authenticated(
