@@ -13,6 +13,7 @@ Source: RabbitMQ's rabbit_channel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
 from broker.clock import Entropy, Scheduler
@@ -135,6 +136,7 @@ class Channel:
         self.consumer_unacked_count = 0
         self.got_unacked_count = 0
         self.prefetched_gets = 0
+        self._last_place = 0
         self.next_tag = 1
         self.routes: dict[bytes, Route] = {}
         self.routes_version = -1
@@ -179,6 +181,15 @@ class Channel:
             return self.global_prefetch_count - self.consumer_unacked_count - gets
         return UNLIMITED
 
+    def set_aside(self, consumer: Consumer) -> None:
+        """A consumer is blocked: it takes its place behind those that wait for the shared prefetch already.
+
+        One that had no share when there was credit keeps its place, so that no queue is served for ever before others.
+        """
+        if self.global_prefetch_count and not consumer.waiting_place:
+            self._last_place += 1
+            consumer.waiting_place = self._last_place
+
     def share_prefetch(self, count: int) -> None:
         """Set the prefetch of the whole channel, 0 for none; what was got before it counts until it is acked."""
         if not self.global_prefetch_count:
@@ -191,6 +202,7 @@ class Channel:
         count = len(messages)
         tag = self.next_tag
         self.next_tag = tag + count
+        consumer.waiting_place = 0
         session = self.session
         session.write(
             encode_deliver(
@@ -328,7 +340,7 @@ class Channel:
             return
         self.consumer_unacked_count -= count
         consumer.unacked_count -= count
-        if consumer.is_blocked:
+        if consumer.is_blocked and not self.global_prefetch_count:
             consumer.queue.consumer_unblocked(consumer)
 
     def _unblock_siblings(self) -> None:
@@ -337,9 +349,11 @@ class Channel:
 
     def unblock_consumers(self) -> None:
         """Credit may have come back to every consumer of the channel (qos, the connection drained)."""
-        for consumer in list(self.consumers.values()):
-            if consumer.is_blocked:
-                consumer.queue.consumer_unblocked(consumer)
+        blocked = [consumer for consumer in self.consumers.values() if consumer.is_blocked]
+        if self.global_prefetch_count:
+            blocked.sort(key=attrgetter("waiting_place"))
+        for consumer in blocked:
+            consumer.queue.consumer_unblocked(consumer)
 
     # -- confirms -----------------------------------------------------------------------------------------------
 

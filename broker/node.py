@@ -28,6 +28,7 @@ from broker.alarms import Alarms
 from broker.auth import Auth
 from broker.busy_wait import BusyWait
 from broker.data_directory import DataDirectory
+from broker.heartbeats import Heartbeats
 from broker.log import LogObserver
 from broker.loop import SystemEntropy, Turn
 from broker.metrics import NodeMetrics
@@ -106,6 +107,7 @@ class Node:
         self._loop: asyncio.AbstractEventLoop = None  # type: ignore[assignment]  # start()'s
         self._start_batches: StartBatches = None  # type: ignore[assignment]  # made by start()
         self._ack_timeouts: AckTimeouts = None  # type: ignore[assignment]  # made by start()
+        self._heartbeats: Heartbeats = None  # type: ignore[assignment]  # made by start()
         self.monitor: Monitor = None  # type: ignore[assignment]  # made by start()
         self.turn: Turn = None  # type: ignore[assignment]  # made on the loop by start()
         self._context: SessionContext = None  # type: ignore[assignment]  # made by start()
@@ -125,6 +127,7 @@ class Node:
         self._check_provision()
         self._loop = asyncio.get_running_loop()
         self.turn = self._make_turn()
+        self._heartbeats = Heartbeats(self.sessions, self.turn)
         self.report = self.engine.recover()
         self._restore()
         if config.cluster_name:
@@ -161,6 +164,7 @@ class Node:
             ),
             replies=self._replies_of,
             on_lost=self._forget_session,
+            on_opened=self._heartbeats.opened,
             consumer_max_per_channel=config.consumer_max_per_channel,
             write_budget_bytes=config.connection_write_budget_bytes,
         )
@@ -328,6 +332,7 @@ class Node:
 
     def _forget_session(self, session: Session) -> None:
         self.sessions.discard(session)
+        self._heartbeats.lost(session)
         if self._is_stopped and not self.sessions:
             self._are_sessions_gone.set()
 
@@ -338,10 +343,7 @@ class Node:
 
     def _sweep_once(self) -> None:
         self._sweep_later()  # first: whatever fails here, the next one comes
-        now = self.turn.monotonic()
-        for session in list(self.sessions):
-            if isinstance(session.wire, AmqpTransport):
-                session.wire.heartbeat_due(now)
+        self._heartbeats.look()
         if self._busy_wait is not None:
             self._busy_wait.look()
         self._ack_timeouts.look()
@@ -387,6 +389,7 @@ class Node:
         self._is_stopped = True
         if self._sweep is not None:
             self._sweep.cancel()
+            self._heartbeats.stop()
         if self.monitor is not None:
             self.monitor.stop()
         if self.acceptor is not None:

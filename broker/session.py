@@ -76,6 +76,8 @@ class SessionContext:
     replies: Callable[[Vhost], ReplyTargets]
     on_lost: Callable[[Session], None]
     """The session's socket is gone, and with it the session."""
+    on_opened: Callable[[Session], None] = lambda _: None
+    """It has entered its virtual host; what is negotiated is negotiated."""
     consumer_max_per_channel: int | None = None
     write_budget_bytes: int = 1 << 20
 
@@ -343,6 +345,7 @@ class Session:
         self.connection.accept_open()
         self._was_answered = True
         self.is_open = True
+        self.context.on_opened(self)
         self.metrics.connections_opened += 1
         properties = self.connection.client_properties
         self.context.observer.connection_authenticated(
@@ -437,6 +440,13 @@ class Session:
             self._take(waiting)
         if self.wire is not None:
             self.wire.resume_reading("alarm")
+
+    def cancel_consumers(self) -> None:
+        """Tell a client that understands it that its consumers end: their queues go together with the connection."""
+        if self.connection.has_capability("consumer_cancel_notify"):
+            for channel in self.channels.values():
+                for tag in channel.consumers:
+                    self.send(channel.number, Basic.Cancel(consumer_tag=tag, nowait=True))
 
     def force_close(self, text: str) -> None:
         """Close from our side: an operator's command, the node stops, the vhost or user is gone."""

@@ -26,6 +26,10 @@ class Wire(Protocol):
         """Withdraw one reason; reading resumes when none is left."""
         ...
 
+    def heartbeat_due(self, now: float) -> None:
+        """A look at the clock: send a heartbeat, or drop a silent peer, if it is time."""
+        ...
+
     def close_after(self, delay_s: float) -> None:
         """Close the socket after `delay_s` seconds, writing what is queued first."""
         ...

@@ -185,7 +185,7 @@ class ChannelTable:
             raise UnexpectedFrame(NOT_A_METHOD)
         method = methods.decode_method(received.payload)
         if not isinstance(method, methods.Channel.Open):
-            raise ChannelError("expected 'channel.open'", method.class_id, method.method_id)
+            raise ChannelError("expected 'channel.open'", *method.ids)
         self._channels[received.channel] = _Channel()
         events.append(ChannelOpened(received.channel))
 
@@ -230,9 +230,9 @@ class ChannelTable:
             channel.state = _LEAVING
             events.append(ChannelClosed(number, by_client=True))
         elif isinstance(method, methods.Channel.Open):
-            raise ChannelError("second 'channel.open' seen", method.class_id, method.method_id)
+            raise ChannelError("second 'channel.open' seen", *method.ids)
         else:
-            raise CommandInvalid("unimplemented method", method.class_id, method.method_id)
+            raise CommandInvalid("unimplemented method", *method.ids)
 
     def _fail(self, number: int, channel: _Channel, error: AmqpError, events: list[Event]) -> None:
         channel.state = _FAILED

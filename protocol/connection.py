@@ -304,7 +304,7 @@ class ServerConnection:
             self.out.append(methods.encode_method(0, methods.Connection.UpdateSecretOk()))
         else:
             text = f"unexpected method in connection state {self.state}"
-            raise ChannelError(text, method.class_id, method.method_id)
+            raise ChannelError(text, *method.ids)
 
 
 def _bad_frame(bad: BadFrame, frame_max: int) -> AmqpError:

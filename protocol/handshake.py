@@ -79,7 +79,7 @@ class Handshake:
             self.is_waiting = True
             return OpenRequested(method.virtual_host)
         text = f"unexpected method in connection state {self.state}"
-        raise ChannelError(text, method.class_id, method.method_id)
+        raise ChannelError(text, *method.ids)
 
     def has_capability(self, name: str) -> bool:
         """Whether the client's capabilities table says true to a name."""

@@ -32,7 +32,7 @@ class Method:
     name: ClassVar[str]
     index: ClassVar[int]
     # Of the method itself; connection.close and channel.close carry arguments of these names, which
-    # their instances then have in place of the class's.
+    # their instances then have in place of the class's. `ids` is always the method's own.
     class_id: int
     method_id: int
     arguments_spec: ClassVar[tuple[tuple[str, str], ...]]
@@ -43,6 +43,11 @@ class Method:
         if "arguments_spec" not in vars(cls):
             names: list[str] = getattr(cls, "__slots__", [])
             cls.arguments_spec = tuple((name, getattr(cls, "_" + name)) for name in names)
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """Class and method id, as an error's close names the method that it is about."""
+        return self.index >> 16, self.index & 0xFFFF
 
     def validate(self) -> None:
         """Accept anything: what is legal is RabbitMQ's to say, not pamqp's."""

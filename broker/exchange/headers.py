@@ -3,9 +3,9 @@
 `x-match` is `all` (the default), `any`, `all-with-x` or `any-with-x`, checked when the binding is made. `all` and
 `any` skip every binding argument whose name starts with `x-`; the `-with-x` kinds skip only `x-match` itself. A
 void value asks for the header to be present, whatever it is. Otherwise values are compared without their AMQP type
-(int32 1 equals int64 1, text equals binary), except that booleans are not numbers and an integer never equals a
-floating-point number (RabbitMQ 3.13). Timestamps compare as their seconds, as they did before 3.13 (there they
-can never match).
+(int32 1 equals int64 1, text equals binary, an empty table an empty array), except that booleans are not numbers and
+an integer never equals a floating-point number (RabbitMQ 3.13). Timestamps compare as their seconds, as they did
+before 3.13 (there they can never match).
 
 Each binding is compiled once into (any?, [(header, wanted)]); a match costs O(bindings), and routes through this
 exchange are never remembered by routing key.
@@ -44,6 +44,10 @@ def comparable(value: FieldValue) -> object:
     if value is None:
         return ("void",)
     if isinstance(value, (list, dict)):
+        if not value:
+            return (
+                "empty",
+            )  # RabbitMQ has the same empty list for both; below the top it keeps types
         return (table.type_name(value), table.encode_value(value))
     return value
 

@@ -4,6 +4,11 @@
 consumer that cannot (prefetch used up, connection congested) is set aside and comes back at the tail when it can,
 so that dispatch never walks over blocked consumers. The channel is seen through `Outlet` alone.
 
+Where one consumer follows another (single active, exclusive), the order of the messages is what it is used for. A
+client that closes its channel cancels its consumers first and waits for the answers, so that what they hold comes back
+a round trip later. Until then the one that left is a leaver, and who follows it on another channel is registered but
+not served. RabbitMQ 3.13 does not wait, and the order is lost.
+
 Source: rabbit_queue_consumers; consumer priorities and single active consumer guides of RabbitMQ.
 """
 
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
     from broker.queue.queue import Queue
 
 UNLIMITED = 1 << 30
+HANDOVER_S = 5.0
+"""How long a successor waits when the channel of the one before it stays open and keeps what it holds."""
 
 
 class Outlet(Protocol):
@@ -32,6 +39,10 @@ class Outlet(Protocol):
 
     def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
         """Send `batch` with the next delivery tags and, unless no_ack, remember it as unacked."""
+        ...
+
+    def set_aside(self, consumer: Consumer) -> None:
+        """The consumer is blocked; should it wait for a shared limit, this is when it began to."""
         ...
 
     def consumer_cancelled(self, consumer: Consumer) -> None:
@@ -55,6 +66,7 @@ class Consumer:
         "tag",
         "tag_bytes",
         "unacked_count",
+        "waiting_place",
     )
 
     def __init__(
@@ -81,6 +93,8 @@ class Consumer:
         self.unacked_count = 0
         self.is_active = True
         self.is_blocked = False
+        self.waiting_place = 0
+        """Among the blocked consumers of a channel with a shared limit; 0 once it has been served."""
 
     def credit(self) -> int:
         """How many messages may be sent to this consumer now; 0 or less when it is blocked."""
@@ -98,6 +112,8 @@ class Consumers:
         self._priorities: list[int] = []
         self._all: list[Consumer] = []
         self._is_single_active = is_single_active
+        self._successors: list[Consumer] = []
+        self.leavers: list[Consumer] = []
         self.active: Consumer | None = None
         self.open_count = 0
 
@@ -116,13 +132,17 @@ class Consumers:
             else:
                 consumer.is_active = False
             return
-        self._enter(consumer)
+        self._admit(consumer)
 
     def remove(self, consumer: Consumer) -> bool:
         """Forget it; False when it is not registered. With a single active consumer the next one is elected."""
         if consumer not in self._all:
             return False
         self._all.remove(consumer)
+        if consumer in self._successors:
+            self._successors.remove(consumer)
+        if consumer.unacked_count and (consumer.exclusive or consumer is self.active):
+            self.leavers.append(consumer)
         ring = self._rings.get(consumer.priority)
         if ring is not None and consumer in ring:
             ring.remove(consumer)
@@ -133,6 +153,19 @@ class Consumers:
             self.active = None
             self._elect()
         return True
+
+    def hand_over(self) -> None:
+        """Let those be served whose predecessors hold nothing any more."""
+        self.leavers = [leaver for leaver in self.leavers if leaver.unacked_count]
+        successors, self._successors = self._successors, []
+        for consumer in successors:
+            self._admit(consumer)
+
+    def stop_waiting(self, leaver: Consumer) -> None:
+        """Do not wait any longer for what it holds."""
+        if leaver in self.leavers:
+            self.leavers.remove(leaver)
+            self.hand_over()
 
     def sole(self) -> Consumer | None:
         """The only consumer that may be served, when there is just one (it may still lack credit)."""
@@ -155,6 +188,7 @@ class Consumers:
                 else:
                     del ring[len(ready)]
                     consumer.is_blocked = True
+                    consumer.outlet.set_aside(consumer)
                     self.open_count -= 1
             if ready:
                 return ready
@@ -175,6 +209,13 @@ class Consumers:
         self._enter(consumer)
         return True
 
+    def _admit(self, consumer: Consumer) -> None:
+        # On a leaver's own channel one client has both in hand, and a close takes both back into their places.
+        if any(leaver.outlet is not consumer.outlet for leaver in self.leavers):
+            self._successors.append(consumer)
+        else:
+            self._enter(consumer)
+
     def _enter(self, consumer: Consumer) -> None:
         consumer.is_blocked = False
         ring = self._rings.get(consumer.priority)
@@ -187,7 +228,7 @@ class Consumers:
     def _activate(self, consumer: Consumer) -> None:
         self.active = consumer
         consumer.is_active = True
-        self._enter(consumer)
+        self._admit(consumer)
 
     def _elect(self) -> None:
         if not self._all:

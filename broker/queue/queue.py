@@ -26,7 +26,7 @@ from broker.metrics import QueueMetrics
 from broker.queue import dispatch, expiry, getters, idle, limits
 from broker.queue.backlog import Backlog
 from broker.queue.batch import DURABLE, TRANSIENT, Batch, Kind, Returned
-from broker.queue.consumer import Consumer, Consumers
+from broker.queue.consumer import HANDOVER_S, Consumer, Consumers
 from broker.queue.context import QueueContext
 from broker.queue.getters import Getter
 from broker.queue.lease import Lease
@@ -213,6 +213,8 @@ class Queue:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
         if self.getters:
             getters.serve(self)
+        if self.consumers.leavers:
+            self.consumers.hand_over()
         dispatch.serve(self)
         if self._after_pump:
             waiting, self._after_pump = self._after_pump, []
@@ -300,6 +302,8 @@ class Queue:
         count = len(messages)
         self._leave_unacked(count, size, kind)
         self.gone(backlog, seqs, messages, kind, size)
+        if self.consumers.leavers:
+            self.context.scheduler.queue_dirty(self)
 
     def _leave_unacked(self, count: int, size: int, kind: Kind) -> None:
         self.unacked_count -= count
@@ -376,6 +380,8 @@ class Queue:
             self.exclusive_consumer = None
         if self.is_deleted:
             return
+        if consumer in self.consumers.leavers:
+            self.context.scheduler.call_later(HANDOVER_S, lambda: self._stop_waiting(consumer))
         if not len(self.consumers):
             idle.watch(self)
             if self.auto_delete:
@@ -383,6 +389,11 @@ class Queue:
                 return
             self.touch()
         else:
+            self.context.scheduler.queue_dirty(self)
+
+    def _stop_waiting(self, leaver: Consumer) -> None:
+        self.consumers.stop_waiting(leaver)
+        if self.consumers.open_count and not self.is_deleted:
             self.context.scheduler.queue_dirty(self)
 
     def consumer_unblocked(self, consumer: Consumer) -> None:

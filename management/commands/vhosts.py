@@ -25,8 +25,11 @@ def add_vhost(node: Any, name: str, creator: str | None) -> None:
 
 
 def delete_vhost(node: Any, name: str) -> None:
-    """Delete a vhost with everything in it; its connections are closed."""
-    close_sessions(inspect.each_session(node, name), f"vhost '{name}' is deleted")
+    """Delete a vhost with everything in it; its consumers are cancelled and its connections closed."""
+    sessions = inspect.each_session(node, name)
+    for session in sessions:
+        session.cancel_consumers()
+    close_sessions(sessions, f"vhost '{name}' is deleted")
     owner = node.vhosts.pop(name)
     for queue in list(owner.queues.values()):
         owner.delete_queue(queue)

@@ -5,6 +5,7 @@ Source: the classic queue cases of RabbitMQ's suite of that name.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
 import pytest
@@ -178,3 +179,62 @@ def test_fetching_is_not_bound_to_the_active_consumer(connect: Connect) -> None:
     active.wait(1)
     assert get_one(connection.channel(), queue)[2] == b"2"
     eventually(lambda: active.bodies == [b"1"])
+
+
+def hand_over(
+    leaving: BlockingConnection, staying: BlockingConnection, times: int, *, is_exclusive: bool
+) -> list[list[bytes]]:
+    """So often a consumer holds the first of four and closes its channel; what the next one got each time."""
+    channel = staying.channel()
+    outcomes = []
+    for _ in range(times):
+        queue = f"handed-over-{uuid.uuid4()}"
+        channel.queue_declare(queue, arguments={"x-single-active-consumer": not is_exclusive})
+        first_channel, second_channel = leaving.channel(), staying.channel()
+        first_channel.basic_qos(prefetch_count=1)
+        first = Taken(first_channel, queue, exclusive=is_exclusive)
+        second = None if is_exclusive else Taken(second_channel, queue)
+        publish(channel, queue, *numbered(0, 4))
+        first.wait(1)
+        wait_ready(channel, queue, 3)
+        first_channel.close()
+        second = second or Taken(second_channel, queue)
+        outcomes.append(second.wait(4))
+        second_channel.close()
+        channel.queue_delete(queue)
+    return outcomes
+
+
+@pytest.mark.parametrize("is_exclusive", [False, True])
+def test_pika_closes_a_channel_and_the_next_begins_with_what_it_held(
+    connect: Connect, is_exclusive: bool
+) -> None:
+    """pika cancels the channel's consumers and waits for the answers before it sends channel.close."""
+    outcomes = hand_over(connect(), connect(), 50, is_exclusive=is_exclusive)
+    assert outcomes == [numbered(0, 4)] * 50
+
+
+@pytest.mark.long
+def test_pika_closes_a_channel_a_thousand_times(connect: Connect) -> None:
+    outcomes = hand_over(connect(), connect(), 1000, is_exclusive=False)
+    assert outcomes == [numbered(0, 4)] * 1000
+
+
+def test_a_connection_is_closed_and_the_next_begins_with_what_it_held(connect: Connect) -> None:
+    staying = connect()
+    channel = staying.channel()
+    outcomes = []
+    for _ in range(10):
+        other = connect()
+        mine = other.channel()
+        mine.basic_qos(prefetch_count=1)
+        queue = f"handed-over-{uuid.uuid4()}"
+        channel.queue_declare(queue, arguments={"x-single-active-consumer": True})
+        first, second = Taken(mine, queue), Taken(channel, queue)
+        publish(channel, queue, *numbered(0, 4))
+        first.wait(1)
+        wait_ready(channel, queue, 3)
+        other.close()
+        outcomes.append(second.wait(4))
+        channel.queue_delete(queue)
+    assert outcomes == [numbered(0, 4)] * 10

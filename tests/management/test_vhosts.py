@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pika
 import pytest
+from pika import spec
 from pika.exceptions import ConnectionClosedByBroker
 
 from tests.support.black_box import PERSISTENT, eventually
 from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient
+from tests.support.wire_client import WireClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs_server]
 
@@ -50,6 +52,21 @@ def test_deleting_one_closes_its_connections_and_nobody_elses(node: NodeClient, 
     assert node.api("GET", f"/api/queues/{gone}").status == 404
     node.vhost(gone)
     assert node.get(f"/api/queues/{gone}") == [], "a new one of the same name begins empty"
+
+
+def test_deleting_one_cancels_consumers_before_it_closes(node: NodeClient, name: str) -> None:
+    gone = node.vhost(name)
+    node.permit("guest", gone)
+    with WireClient("127.0.0.1", node.process.amqp_port) as client:
+        client.open(gone, capabilities={"consumer_cancel_notify": True}).channel(1)
+        for queue, is_durable in (("q", True), ("r", False)):
+            client.declare(1, queue, durable=is_durable)
+            client.send_method(1, spec.Basic.Consume(queue=queue, consumer_tag=queue))
+            client.expect(spec.Basic.ConsumeOk)
+        node.api("DELETE", f"/api/vhosts/{gone}")
+        tags = {client.expect(spec.Basic.Cancel).consumer_tag for _ in range(2)}
+        assert tags == {"q", "r"}
+        assert client.expect(spec.Connection.Close).reply_code == 320
 
 
 def test_each_has_its_own_directory_and_takes_it_along(node: NodeClient, name: str) -> None:

@@ -240,6 +240,7 @@ class Client:
         self.written: list[bytes] = []
         self.is_stuck = False
         self.pauses: set[str] = set()
+        self.looked_at: list[float] = []
         self.close_after_s: float | None = None
         peer = Peer(
             host="127.0.0.1", port=40000, local_host="127.0.0.1", local_port=5672, is_loopback=True
@@ -266,6 +267,10 @@ class Client:
     def resume_reading(self, reason: str) -> None:
         """Forget one reason."""
         self.pauses.discard(reason)
+
+    def heartbeat_due(self, now: float) -> None:
+        """Remember when it was asked."""
+        self.looked_at.append(now)
 
     def close_after(self, delay_s: float) -> None:
         """Remember when the socket would be closed."""

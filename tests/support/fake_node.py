@@ -152,6 +152,11 @@ class FakeSession:
     is_publisher: bool = False
     connected_at_ms: int = 1_700_000_000_000
     closed_with: list[str] = field(default_factory=list)
+    cancelled_before_close: bool = False
+
+    def cancel_consumers(self) -> None:
+        """Remember when: before the close or after it."""
+        self.cancelled_before_close = not self.closed_with
 
     def force_close(self, text: str) -> None:
         """Remember the text."""

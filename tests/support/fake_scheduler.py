@@ -78,6 +78,11 @@ class FakeScheduler:
                 queue.is_dirty = False
                 queue.pump()
 
+    @property
+    def timer_count(self) -> int:
+        """Calls that are pending."""
+        return sum(timer.callback is not None for *_, timer in self._timers)
+
     def advance(self, delta_ms: int) -> None:
         """Let time pass, running timers in order."""
         until = self.now_ms + delta_ms

@@ -37,6 +37,9 @@ class Inbox:
             self.got.append((consumer, backlog, seq, message, batch.kind, batch.redelivered))
             self.bodies.append(body_of(message.raw))
 
+    def set_aside(self, consumer: Consumer) -> None:
+        """Nothing: the limit here is not shared."""
+
     def consumer_cancelled(self, consumer: Consumer) -> None:
         """Write a cancel down."""
         self.cancelled.append(consumer.tag)

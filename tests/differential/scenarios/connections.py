@@ -320,6 +320,22 @@ def a_method_on_a_channel_that_is_not_open(broker: Broker) -> Record:
     return _after(broker, method_frame(5, spec.Basic.Qos()))
 
 
+def a_close_of_a_channel_that_is_not_open(broker: Broker) -> Record:
+    """The ids inside it are those of what its sender complains of, not its own."""
+    link = broker.link()
+    link.wire.send(method_frame(5, spec.Channel.Close(200, "bye", 50, 10)))
+    peer = broker.peer()
+    closed = peer.close_channel()
+    return [link.answer(0, None), closed, peer.close_channel()]
+
+
+def closes_on_channels_where_they_do_not_belong(broker: Broker) -> Record:
+    link, peer = broker.link(), broker.peer()
+    link.wire.send(method_frame(0, spec.Channel.Close(200, "bye", 0, 0)))
+    peer.cast(spec.Connection.Close(200, "bye", 0, 0))
+    return [link.answer(0, None), peer.take(1)]
+
+
 def a_channel_opened_twice(broker: Broker) -> Record:
     return _after(broker, method_frame(1, spec.Channel.Open()))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pika import spec
+
 from tests.differential.broker import Broker
-from tests.differential.peer import Peer
+from tests.differential.peer import Peer, method_frame
 
 Record = Any
 ALONE = {"x-single-active-consumer": True}
@@ -136,6 +138,75 @@ def the_command_says_who_is_active(broker: Broker) -> Record:
     return [before, listed()]
 
 
+# ---- what the one that leaves holds -------------------------------------------------------------------------------
+
+
+def _holding(broker: Broker, **options: Any) -> tuple[Peer, Peer]:
+    """Consumer a holds 0 of 0 to 3; b, on another connection, waits unless a is exclusive."""
+    first, second = broker.peer(), broker.peer()
+    second.queue("q", None if options else ALONE)
+    first.qos(1)
+    first.consume("q", "a", **options)
+    if not options:
+        second.consume("q", "b")
+    second.fill("q", b"0", b"1", b"2", b"3")
+    assert first.bodies(1) == [b"0"]
+    return first, second
+
+
+def cancelled_and_closed_at_once(broker: Broker) -> Record:
+    first, second = _holding(broker)
+    cancel = method_frame(first.number, spec.Basic.Cancel(consumer_tag="a"))
+    first.send(cancel, method_frame(first.number, spec.Channel.Close(200, "bye", 0, 0)))
+    return [_served(second, 4), second.rest(), second.passive("q")]
+
+
+def cancelled_and_closed_later(broker: Broker) -> Record:
+    """The next one is active, and is given nothing before the close."""
+    first, second = _holding(broker)
+    cancelled = first.cancel("a")
+    held = second.rest()
+    return [cancelled, held, second.ready("q"), first.close_channel(), _served(second, 4)]
+
+
+def cancelled_and_rejected(broker: Broker) -> Record:
+    first, second = _holding(broker)
+    first.cancel("a")
+    first.reject(1)
+    return [_served(second, 4), second.rest()]
+
+
+def cancelled_and_disconnected(broker: Broker) -> Record:
+    first, second = _holding(broker)
+    first.cancel("a")
+    first.link.wire.socket.close()
+    first.link.is_closed = True
+    return [_served(second, 4), second.rest()]
+
+
+def the_command_says_who_is_active_behind_what_is_held(broker: Broker) -> Record:
+    first, _ = _holding(broker)
+    first.cancel("a")
+    found = broker.ctl("list_consumers", "-s", "queue_name", "consumer_tag", "activity_status")
+    return sorted(line for line in found["output"].splitlines() if line.startswith("q\t"))
+
+
+def an_exclusive_one_cancelled_and_closed_at_once(broker: Broker) -> Record:
+    first, second = _holding(broker, exclusive=True)
+    cancel = method_frame(first.number, spec.Basic.Cancel(consumer_tag="a"))
+    first.send(cancel, method_frame(first.number, spec.Channel.Close(200, "bye", 0, 0)))
+    second.wait_ready("q", 4)
+    return [second.consume("q", "b", exclusive=True), _served(second, 4)]
+
+
+def an_exclusive_one_that_keeps_what_it_holds(broker: Broker) -> Record:
+    """Ours waits five seconds for it."""
+    first, second = _holding(broker, exclusive=True)
+    first.cancel("a")
+    consumed = second.consume("q", "b", exclusive=True)
+    return [consumed, _served(second, 3), first.close_channel(), _served(second, 1)]
+
+
 # ---- the prefetch that a channel shares ---------------------------------------------------------------------------
 
 
@@ -151,6 +222,35 @@ def several_consumers_share_it(broker: Broker) -> Record:
     first = sorted(_served(peer, 3))
     peer.ack(1)
     return [first, _served(peer, 1), peer.rest(), peer.ready("q"), peer.ready("r")]
+
+
+def _turns(broker: Broker, limit: int, consumers: int) -> str:
+    """Who gets each of forty messages of one queue, acked one by one."""
+    peer = broker.peer()
+    peer.queue("q")
+    peer.fill("q", *[b"x"] * 40)
+    peer.qos(limit, shared=True)
+    for tag in "abcd"[:consumers]:
+        peer.consume("q", tag)
+    served = peer.take(limit)
+    for number in range(40 - limit):
+        peer.ack(served[number]["delivery_tag"])
+        served += peer.take(1)
+    return "".join(each["consumer_tag"] for each in served)
+
+
+def two_consumers_take_turns_with_one(broker: Broker) -> Record:
+    return _turns(broker, 1, 2)
+
+
+def three_consumers_take_turns_with_one(broker: Broker) -> Record:
+    return _turns(broker, 1, 3)
+
+
+def four_consumers_take_turns_with_two(broker: Broker) -> Record:
+    """Their order depends on when RabbitMQ's queue hears of an ack, their shares do not."""
+    served = _turns(broker, 2, 4)
+    return [tag for tag in "abcd" if served.count(tag) > 5]
 
 
 def raising_it_lets_more_through(broker: Broker) -> Record:

@@ -216,10 +216,34 @@ def a_deleted_vhost_closes_its_connections(broker: Broker) -> Record:
     """RabbitMQ has two texts for it: "is down" when its supervisor is there before what deletes ("is deleted", as ours)."""
     vhost, peer = broker.inside("v")
     reply = broker.http("DELETE", f"vhosts/{vhost}")
-    closed = peer.take(1)
-    for event in closed:
-        event["reply_text"] = str(event["reply_text"]).replace("' is down", "' is deleted")
-    return [reply, closed, broker.link(vhost=vhost).refusal]
+    return [reply, _closed(peer), broker.link(vhost=vhost).refusal]
+
+
+def _closed(peer: Peer, cancelled: int = 0) -> list[Any]:
+    """The consumers that were cancelled, and the close behind them."""
+    events = peer.take(cancelled + 1)
+    closed = events[-1]
+    closed["reply_text"] = str(closed["reply_text"]).replace("' is down", "' is deleted")
+    return [sorted(str(each.get("consumer_tag", each)) for each in events[:-1]), closed]
+
+
+def a_deleted_vhost_cancels_its_consumers_first(broker: Broker) -> Record:
+    vhost, peer = broker.inside("v")
+    for queue, options in (("q", {}), ("r", {"durable": True}), ("s", {"exclusive": True})):
+        peer.queue(queue, **options)
+        peer.consume(queue, queue)
+    broker.http("DELETE", f"vhosts/{vhost}")
+    return _closed(peer, 3)
+
+
+def a_deleted_vhost_cancels_nobody_who_does_not_understand_it(broker: Broker) -> Record:
+    vhost, _ = broker.inside("v")
+    link = broker.link(vhost=vhost, capabilities={})
+    peer = Peer(link, 1, set())
+    peer.queue("q")
+    peer.consume("q", "a")
+    broker.http("DELETE", f"vhosts/{vhost}")
+    return _closed(peer)
 
 
 def a_connection_closed_over_http(broker: Broker) -> Record:

@@ -178,6 +178,12 @@ def headers_values_of_different_types(broker: Broker) -> Record:
     return _headers(broker, [{"h": each} for each in values], [{"h": each} for each in values])
 
 
+def headers_values_with_nothing_in_them(broker: Broker) -> Record:
+    """An empty table is an empty array, but not when it is inside another value."""
+    values: list[Any] = [{}, [], "", {"a": {}}, {"a": []}, [{}], [[]]]
+    return _headers(broker, [{"h": each} for each in values], [{"h": each} for each in values])
+
+
 def headers_whole_numbers_and_floats(broker: Broker) -> Record:
     """1 and 1.0 are equal up to 3.12 and different in 3.13."""
     values: list[Any] = [1, 1.0]

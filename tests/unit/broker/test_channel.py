@@ -56,6 +56,42 @@ def test_two_consumers_share_the_global_prefetch():
     assert len(bodies(client.call(1, spec.Basic.Qos(prefetch_count=0, global_qos=True)))) == 5
 
 
+@pytest.mark.parametrize(
+    ("limit", "queues", "expected"),
+    [
+        (1, ["q", "q"], "aabababababa"),
+        (1, ["q", "q", "q"], "aabcabcabcab"),
+        (2, ["q", "q", "q", "q"], "aaabcdabcdab"),
+        (1, ["q", "r"], "aabababababa"),
+        (1, ["q", "r", "s"], "aabcabcabcab"),
+    ],
+)
+def test_a_shared_prefetch_is_for_whoever_waits_longest(limit, queues, expected):
+    client = BrokerBench().connect(1)
+    for queue in set(queues):
+        ready(client, 12, queue)
+    client.call(1, spec.Basic.Qos(prefetch_count=limit, global_qos=True))
+    found = []
+    for tag, queue in zip("abcd", queues, strict=False):
+        found += client.call(1, spec.Basic.Consume(queue=queue, consumer_tag=tag))
+    served = [method for _, method in found if hasattr(method, "body")]
+    for number in range(12 - limit):
+        more = client.call(1, spec.Basic.Ack(delivery_tag=served[number].delivery_tag))
+        served += [method for _, method in more]
+    assert "".join(method.consumer_tag for method in served) == expected
+
+
+def test_a_shared_prefetch_set_later_unblocks_them_in_the_order_in_which_they_came():
+    client = BrokerBench().connect(1)
+    ready(client, 9)
+    client.call(1, spec.Basic.Qos(prefetch_count=1))
+    for tag in "ab":
+        client.call(1, spec.Basic.Consume(queue="q", consumer_tag=tag))
+    client.call(1, spec.Basic.Qos(prefetch_count=2, global_qos=True))
+    found = client.call(1, spec.Basic.Ack(delivery_tag=2, multiple=True))
+    assert [method.consumer_tag for _, method in found] == ["a", "b"]
+
+
 def test_what_was_got_before_it_counts_for_the_global_prefetch_until_it_is_acked():
     client = BrokerBench().connect(1)
     ready(client, 5)

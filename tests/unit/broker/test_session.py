@@ -492,6 +492,28 @@ def test_force_close_names_its_reason_once():
     assert [m.reply_code for _, m in client.read()] == [320]
 
 
+@pytest.mark.parametrize("capable", [True, False])
+def test_consumers_are_cancelled_ahead_of_a_close_for_who_understands_it(capable):
+    bench = BrokerBench()
+    client = bench.connect(1, 2, consumer_cancel_notify=capable)
+    for channel, tag in ((1, "a"), (2, "b")):
+        client.call(channel, spec.Queue.Declare(queue=tag, durable=channel == 1))
+        bench.run()
+        if bench.engine.in_flight is not None:
+            bench.commit()
+        client.call(channel, spec.Basic.Consume(queue=tag, consumer_tag=tag))
+    client.session.cancel_consumers()
+    client.session.force_close("vhost gone")
+    client.session.cancel_consumers()
+    bench.run()
+    found = [
+        (channel, type(method).__name__, getattr(method, "consumer_tag", ""))
+        for channel, method in client.read()
+    ]
+    cancels = [(1, "Cancel", "a"), (2, "Cancel", "b")] if capable else []
+    assert found == [*cancels, (0, "Close", "")]
+
+
 def test_a_peers_name_is_rabbitmqs():
     peer = Peer(host="::1", port=1, local_host="::1", local_port=5672, is_loopback=True)
     assert peer.name == "::1:1 -> ::1:5672"

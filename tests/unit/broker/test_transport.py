@@ -405,6 +405,24 @@ def test_a_peer_silent_for_two_intervals_is_dropped(run):
     run(step)
 
 
+@pytest.mark.parametrize("heard", [0.3, 0.5, 0.75, 0.999])
+def test_a_peer_is_not_dropped_before_two_intervals_have_passed_since_it_was_heard(run, heard):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=1)
+        now, looks = 100.0, 0
+        while world.sock.state == "open":
+            if now >= 100 + heard and not looks:
+                world.transport.data_received(HEARTBEAT)
+                looks = 1
+            world.transport.heartbeat_due(now)
+            now += 0.25
+        assert 2.0 <= now - 0.25 - (100 + heard) <= 2.5
+        world.lose()
+
+    run(step)
+
+
 def test_a_peer_that_we_do_not_read_is_not_called_silent(run):
     def step() -> None:
         world = World()

@@ -38,8 +38,10 @@ def test_open() -> None:
         (method(1, DECLARE), (50, 10)),
         (publish(1), (60, 40)),
         (encode_ack(1, 1, False), (60, 80)),
+        (method(1, CLOSE), (20, 40)),
         (method(1, CLOSE_OK), (20, 41)),
         (method(1, commands.Connection.Open()), (10, 40)),
+        (method(1, commands.Connection.Close(200, "bye", 0, 0)), (10, 50)),
     ],
 )
 def test_the_first_method_must_be_open(octets: bytes, ids: tuple[int, int]) -> None:
@@ -47,6 +49,11 @@ def test_the_first_method_must_be_open(octets: bytes, ids: tuple[int, int]) -> N
     assert isinstance(error, errors.ChannelError)
     assert error.text == "expected 'channel.open'"
     assert (error.class_id, error.method_id) == ids
+
+
+def test_a_close_of_the_connection_belongs_on_channel_0() -> None:
+    error = failure(method(1, commands.Connection.Close(200, "bye", 50, 10)), 1)
+    assert (error.reply_code, error.class_id, error.method_id) == (503, 10, 50)
 
 
 def test_open_twice() -> None:

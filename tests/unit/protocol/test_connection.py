@@ -61,6 +61,11 @@ def failure(octets: bytes, *channels: int, **options: object) -> errors.AmqpErro
         (raw_frame(1, 0, b"\x00\x0a\x00\x32\x00"), 541, ""),
         (raw_frame(1, 0, b""), 501, "type 1, all octets = <<>>: unknown_frame"),
         (method(0, commands.Queue.Declare()), 504, "unexpected method in connection state running"),
+        (
+            method(0, commands.Channel.Close(200, "bye", 0, 0)),
+            504,
+            "unexpected method in connection state running",
+        ),
         (publish(0), 504, "unexpected method in connection state running"),
         (encode_ack(0, 1, False), 504, "unexpected method in connection state running"),
         (

@@ -55,7 +55,7 @@ def test_the_ids_in_a_close_are_arguments() -> None:
     close = methods.Channel.Close(404, "NOT_FOUND", 50, 10)
     decoded = methods.decode_method(payload(methods.encode_method(1, close)))
     assert (decoded.class_id, decoded.method_id) == (50, 10)
-    assert (type(decoded).class_id, type(decoded).method_id) == (20, 40)
+    assert decoded.ids == (type(decoded).class_id, type(decoded).method_id) == (20, 40)
 
 
 def nested_lists(depth: int) -> FieldValue:

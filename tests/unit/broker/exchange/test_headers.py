@@ -59,6 +59,12 @@ def test_kinds(arguments: dict[str, Any], headers: dict[str, Any], expected: boo
         (["a", 1], ["a", 2], False),
         ({"k": 1}, {"k": 1}, True),
         (["a"], {"a": 1}, False),
+        ({}, [], True),
+        ([], {}, True),
+        ([], None, False),
+        ([], "", False),
+        ([{}], [[]], False),
+        ({"a": {}}, {"a": []}, False),
     ],
 )
 def test_values(wanted: Any, given: Any, expected: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pika import spec
 
+from broker.queue.consumer import HANDOVER_S
 from tests.support.broker_bench import BrokerBench, Client
 from tests.support.wire_client import method_bytes, publish_bytes
 
@@ -234,3 +235,119 @@ def test_replies_go_straight_to_the_requester():
     client.call(1, spec.Basic.Cancel(consumer_tag="r"))
     server.send(publish_bytes(1, "", key, b"late"))
     assert client.read() == []
+
+
+# -- the order when one consumer follows another ----------------------------------------------------------------------
+
+
+SAC = {"x-single-active-consumer": True}
+
+
+def handed_over(
+    *, exclusive: bool = False, arguments: dict[str, Any] | None = None
+) -> tuple[BrokerBench, Client, Client]:
+    """One client's channel 1 holds 0 of 0..3 by consumer a; another waits as b, unless a is exclusive."""
+    bench = BrokerBench()
+    first, second = bench.connect(1, 2), bench.connect(1)
+    first.call(1, spec.Queue.Declare(queue="q", arguments=arguments or {}), spec.Basic.Qos(0, 1))
+    first.call(1, spec.Basic.Consume(queue="q", consumer_tag="a", exclusive=exclusive))
+    if not exclusive:
+        second.call(1, spec.Basic.Consume(queue="q", consumer_tag="b"))
+    second.send(*[publish_bytes(1, "", "q", b"%d" % n) for n in range(4)])
+    assert bodies(first.read()) == [b"0"]
+    return bench, first, second
+
+
+CANCEL = method_bytes(1, spec.Basic.Cancel(consumer_tag="a"))
+CLOSE = method_bytes(1, spec.Channel.Close(200, "bye", 0, 0))
+REST = [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("reads", [[CANCEL + CLOSE], [CANCEL, CLOSE], [CLOSE]])
+def test_what_a_leaving_active_consumer_held_comes_first(reads):
+    _, first, second = handed_over(arguments=SAC)
+    for data in reads:
+        assert bodies(second.read()) == []
+        first.send(data)
+    assert bodies(second.read()) == REST
+
+
+@pytest.mark.parametrize("before", [b"", CANCEL])
+@pytest.mark.parametrize("is_polite", [False, True])
+def test_what_a_connection_that_ends_held_comes_first(before, is_polite):
+    _, first, second = handed_over(arguments=SAC)
+    first.send(before)
+    if is_polite:
+        first.call(0, spec.Connection.Close(200, "bye", 0, 0))
+    else:
+        first.lose()
+    assert bodies(second.read()) == REST
+
+
+@pytest.mark.parametrize("reads", [[CANCEL + CLOSE], [CANCEL, CLOSE]])
+def test_a_new_consumer_right_behind_a_close_begins_with_what_was_held(reads):
+    _, first, second = handed_over(arguments=SAC)
+    second.call(1, spec.Basic.Cancel(consumer_tag="b"))
+    again = method_bytes(2, spec.Basic.Consume(queue="q", consumer_tag="c"))
+    for data in [*reads[:-1], reads[-1] + again]:
+        first.send(data)
+    assert bodies(first.read()) == REST
+
+
+def test_a_new_consumer_on_another_channel_waits_for_the_close():
+    _, first, second = handed_over(arguments=SAC)
+    second.call(1, spec.Basic.Cancel(consumer_tag="b"))
+    first.send(CANCEL, method_bytes(2, spec.Basic.Consume(queue="q", consumer_tag="c")))
+    assert bodies(first.read()) == []
+    first.send(CLOSE)
+    assert bodies(first.read()) == REST
+
+
+def test_the_one_that_follows_an_exclusive_consumer_begins_with_what_it_held():
+    _, first, second = handed_over(exclusive=True)
+    first.send(CANCEL)
+    second.call(1, spec.Basic.Consume(queue="q", consumer_tag="b", exclusive=True))
+    first.send(CLOSE)
+    assert bodies(second.read()) == REST
+
+
+def test_an_ack_lets_the_next_one_go_on():
+    _, first, second = handed_over(arguments=SAC)
+    first.send(CANCEL)
+    first.call(1, spec.Basic.Ack(1))
+    assert bodies(second.read()) == [b"1", b"2", b"3"]
+
+
+def test_a_reject_comes_first():
+    _, first, second = handed_over(arguments=SAC)
+    first.send(CANCEL, method_bytes(1, spec.Basic.Reject(1, requeue=True)))
+    assert bodies(second.read()) == REST
+
+
+def test_what_a_transaction_has_settled_is_waited_for_until_the_commit():
+    _, first, second = handed_over(arguments=SAC)
+    first.call(1, spec.Tx.Select())
+    first.send(CANCEL)
+    first.call(1, spec.Basic.Ack(1))
+    assert bodies(second.read()) == []
+    first.call(1, spec.Tx.Commit())
+    assert bodies(second.read()) == [b"1", b"2", b"3"]
+
+
+def test_who_neither_settles_nor_closes_is_not_waited_for_for_ever():
+    bench, first, second = handed_over(arguments=SAC)
+    first.send(CANCEL)
+    bench.loop.advance(HANDOVER_S - 0.1)
+    assert bodies(second.read()) == []
+    bench.loop.advance(0.2)
+    assert bodies(second.read()) == [b"1", b"2", b"3"]
+    first.send(CLOSE)
+    assert bodies(second.read()) == [b"0"]
+
+
+def test_a_queue_deleted_while_the_next_one_waits():
+    bench, first, second = handed_over(arguments=SAC)
+    first.send(CANCEL)
+    second.call(1, spec.Queue.Delete(queue="q"))
+    bench.loop.advance(HANDOVER_S + 1)
+    assert bodies(second.read()) == []

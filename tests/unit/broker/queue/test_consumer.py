@@ -91,3 +91,60 @@ def test_single_active_consumer_elects_the_highest_priority_that_can_take():
     assert not consumers.unblock(c)
     consumers.remove(b)
     assert consumers.active is None
+
+
+def test_a_successor_waits_for_what_the_active_one_holds_on_another_channel():
+    a, b = consumer("a"), consumer("b")
+    consumers = ring(a, b, is_single_active=True)
+    a.unacked_count = 2
+    consumers.remove(a)
+    assert (consumers.active, b.is_active) == (b, True)
+    assert (consumers.leavers, consumers.open_count) == ([a], 0)
+    a.unacked_count = 1
+    consumers.hand_over()
+    assert (consumers.leavers, consumers.ready(1)) == ([a], [])
+    a.unacked_count = 0
+    consumers.hand_over()
+    assert (consumers.leavers, tags(consumers.ready(1))) == ([], ["b"])
+
+
+def test_a_successor_on_the_same_channel_does_not_wait():
+    inbox = Inbox()
+    a, b = Consumer("a", QUEUE, inbox), Consumer("b", QUEUE, inbox)
+    consumers = ring(a, b, is_single_active=True)
+    a.unacked_count = 1
+    consumers.remove(a)
+    assert tags(consumers.ready(1)) == ["b"]
+
+
+def test_a_successor_that_leaves_while_it_waits_is_followed_by_the_next():
+    a, b, c = consumer("a"), consumer("b"), consumer("c")
+    consumers = ring(a, b, c, is_single_active=True)
+    a.unacked_count = 1
+    consumers.remove(a)
+    consumers.remove(b)
+    assert (consumers.active, consumers.ready(1)) == (c, [])
+    a.unacked_count = 0
+    consumers.hand_over()
+    assert tags(consumers.ready(1)) == ["c"]
+
+
+def test_consumers_that_follow_an_exclusive_one_wait_too_in_their_order():
+    a, b, c = consumer("a", exclusive=True), consumer("b"), consumer("c")
+    consumers = ring(a)
+    a.unacked_count = 1
+    consumers.remove(a)
+    consumers.add(b)
+    consumers.add(c)
+    assert consumers.ready(2) == []
+    consumers.stop_waiting(a)
+    assert tags(consumers.ready(2)) == ["b", "c"]
+    consumers.stop_waiting(a)
+
+
+def test_nobody_waits_for_a_consumer_that_shared_the_queue():
+    a, b = consumer("a"), consumer("b")
+    consumers = ring(a, b)
+    a.unacked_count = 1
+    consumers.remove(a)
+    assert (consumers.leavers, tags(consumers.ready(1))) == ([], ["b"])

@@ -104,6 +104,12 @@ def test_single_active_consumer_passes_on():
     assert (first.bodies, second.bodies) == (bodies(0, 2), [])
     bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
     bench.publish(*numbered(1, start=2))
+    assert second.bodies == [], "the first still has 0 and 1"
+    first.ack()
+    bench.settle()
+    assert second.bodies == []
+    first.ack()
+    bench.settle()
     assert second.bodies == [b"2"]
 
 

@@ -10,6 +10,7 @@ def test_deleting_a_vhost_closes_its_connections() -> None:
     node = small_world()
     (session,) = node.sessions
     vhosts.delete_vhost(node, "/")
+    assert session.cancelled_before_close
     assert session.closed_with
     assert node.vhosts == {}
     assert node.auth.permissions == {}
