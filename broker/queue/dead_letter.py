@@ -9,6 +9,7 @@ Source: RabbitMQ's rabbit_dead_letter and the dead-letter exchange guide; 3.13 h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from protocol.codec import Message, join_exrk, split_exrk
 from protocol.errors import FrameError
@@ -16,6 +17,14 @@ from protocol.properties import Properties, decode, rewrite
 from protocol.table import FieldTable, FieldValue, Long, Timestamp
 
 SHORTSTR_MAX = 255
+_FIELDS: Final[dict[str, type]] = {
+    "count": int,
+    "reason": str,
+    "queue": str,
+    "time": int,
+    "exchange": str,
+    "routing-keys": list,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +92,25 @@ def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
 
 def _merged(found: FieldValue, event: FieldTable) -> list[FieldValue]:
     """x-death with this event: an entry of the same (queue, reason) counts up and moves to the front."""
-    deaths = (
-        [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-    )
+    deaths = [entry for entry in found if _is_death(entry)] if isinstance(found, list) else []
     for index, entry in enumerate(deaths):
-        if entry.get("queue") == event["queue"] and entry.get("reason") == event["reason"]:
-            count = entry.get("count")
-            counted: FieldTable = {
-                **entry,
-                "count": _wrapped((count if isinstance(count, int) else 0) + 1),
-            }
+        assert isinstance(entry, dict)
+        if entry["queue"] == event["queue"] and entry["reason"] == event["reason"]:
+            assert isinstance(entry["count"], int)
+            counted: FieldTable = {**entry, "count": _wrapped(entry["count"] + 1)}
             return [counted, *deaths[:index], *deaths[index + 1 :]]
     return [event, *deaths]
+
+
+def _is_death(entry: FieldValue) -> bool:
+    """Whether an entry has all that one of ours has.
+
+    RabbitMQ 3.13 forgets others: entries of versions before 3.6, one for each death and without a count, are such.
+    """
+    return isinstance(entry, dict) and all(
+        isinstance(value := entry.get(name), kind) and not isinstance(value, bool)
+        for name, kind in _FIELDS.items()
+    )
 
 
 def _wrapped(count: int) -> Long:

@@ -311,6 +311,23 @@ def a_death_header_with_entries_of_others(broker: Broker) -> Record:
     return _dead(peer)
 
 
+def a_death_header_of_an_old_version(broker: Broker) -> Record:
+    """Up to 3.5 every death was an entry of its own, without a count."""
+    peer = broker.peer()
+    peer.queue("dead")
+    peer.queue("q", TO_DEAD)
+    old = {
+        "reason": "rejected",
+        "queue": "q",
+        "time": Typed("T", 1400000000),
+        "exchange": "x",
+        "routing-keys": ["a"],
+    }
+    peer.fill("q", b"1", headers={"x-death": [old] * 22 + [{**old, "queue": "elsewhere"}]})
+    _reject(peer, "q")
+    return _dead(peer)
+
+
 def by_policy(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("dead")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from pika import BasicProperties, spec
@@ -182,7 +183,14 @@ def test_a_count_that_no_64_bits_hold_costs_no_message():
     client = bench.connect(1)
     declare(client, "dead")
     declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
-    entry = {"queue": "work", "reason": "rejected", "count": Long(2**63 - 1)}
+    entry = {
+        "count": Long(2**63 - 1),
+        "reason": "rejected",
+        "queue": "work",
+        "time": datetime(2026, 1, 1, tzinfo=UTC),
+        "exchange": "",
+        "routing-keys": ["work"],
+    }
     odd = spec.BasicProperties(headers={"x-death": [entry]})
     client.send(
         publish_bytes(1, "", "work", b"0"),

@@ -17,6 +17,23 @@ def death(queue: str = "q", reason: str = "expired", routing_key: bytes | None =
     )
 
 
+def entry(**fields: Any) -> dict[str, Any]:
+    """An entry of x-death with all that one has; None leaves a field out."""
+    entry = {
+        "count": Long(1),
+        "reason": "expired",
+        "queue": "q",
+        "time": Timestamp(1_400_000_000),
+        "exchange": "x",
+        "routing-keys": ["k"],
+    } | fields
+    return {name: value for name, value in entry.items() if value is not None}
+
+
+def with_deaths(found: Any) -> Message:
+    return build(join_exrk(b"", b"k"), Properties(headers={"x-death": found}), b"")
+
+
 def headers(found: Message) -> dict[str, Any]:
     return decode(found.raw).headers or {}
 
@@ -67,20 +84,26 @@ def test_the_same_queue_and_reason_count_up_and_move_to_the_front():
 
 
 def test_what_a_client_put_into_x_death_is_no_trap():
-    exrk = join_exrk(b"", b"k")
-    odd: Any = {"x-death": ["text", {"queue": "q", "reason": "expired", "count": "many"}]}
-    _, deaths = record(build(exrk, Properties(headers=odd), b""), death())
-    assert deaths[0]["count"] == 1
+    _, deaths = record(with_deaths(["text", entry(count="many"), entry(queue=5)]), death())
+    assert deaths == [entry(time=1_700_000_000, exchange="")]
+    _, deaths = record(with_deaths("no list"), death())
     assert len(deaths) == 1
-    _, deaths = record(build(exrk, Properties(headers={"x-death": "no list"}), b""), death())
-    assert len(deaths) == 1
+
+
+def test_entries_of_old_versions_go_as_in_3_13():
+    """Up to RabbitMQ 3.5 each death was an entry of its own, without a count."""
+    old = [entry(queue=f"q{n % 4}", count=None) for n in range(23)]
+    counted = entry(queue="other", count=Long(7))
+    _, deaths = record(with_deaths([*old, counted]), death("q1"))
+    assert deaths == [entry(queue="q1", time=1_700_000_000, exchange=""), counted]
+    for field in entry():
+        _, deaths = record(with_deaths([entry(queue="other") | {field: True}]), death())
+        assert len(deaths) == 1, field
 
 
 def test_a_count_at_the_end_of_64_bits_goes_on_at_their_beginning():
     for found, expected in ((Long(2**63 - 1), -(2**63)), (Timestamp(2**64 - 1), 0), (Long(-1), 0)):
-        entry: Any = {"queue": "q", "reason": "expired", "count": found}
-        original = build(join_exrk(b"", b"k"), Properties(headers={"x-death": [entry]}), b"")
-        dead, _ = record(original, death())
+        dead, _ = record(with_deaths([entry(count=found)]), death())
         assert headers(dead)["x-death"][0]["count"] == expected
 
 
@@ -101,11 +124,11 @@ def test_cc_stands_in_the_record_and_bcc_does_not():
 
 
 def test_cycles():
-    def entry(queue: str, reason: str) -> dict[str, Any]:
+    def of(queue: str, reason: str) -> dict[str, Any]:
         return {"queue": queue, "reason": reason}
 
-    assert not is_cycle("a", [entry("b", "expired")])
-    assert is_cycle("a", [entry("b", "expired"), entry("a", "maxlen")])
-    assert not is_cycle("a", [entry("b", "rejected"), entry("a", "expired")])
-    assert is_cycle("a", [entry("a", "expired"), entry("b", "rejected")])
+    assert not is_cycle("a", [of("b", "expired")])
+    assert is_cycle("a", [of("b", "expired"), of("a", "maxlen")])
+    assert not is_cycle("a", [of("b", "rejected"), of("a", "expired")])
+    assert is_cycle("a", [of("a", "expired"), of("b", "rejected")])
     assert not is_cycle("a", ["text"])
