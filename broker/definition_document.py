@@ -14,11 +14,10 @@ Source: rabbit_definitions, rabbit_mgmt_wm_definitions (3.13).
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from broker import parameters
+from broker import json_document, parameters
 from broker.auth import ALGORITHMS, SHA256, Permission, TopicPermission, algorithm_of
 from broker.definitions import create_vhost, put_vhost
 from broker.exchange import TYPES
@@ -34,7 +33,7 @@ from broker.pattern import BadPattern
 from broker.queue.settings import QueueDeclaration
 from broker.vhost import Edge, ExchangeDeclaration
 from protocol.errors import AmqpError
-from protocol.table import from_json
+from protocol.table import MalformedTable, from_json
 
 if TYPE_CHECKING:
     from broker.auth import Auth
@@ -82,7 +81,7 @@ def import_file(node: DefinedNode, path: str) -> None:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+            document = json_document.parse(file.read())
         if not isinstance(document, dict):
             raise ImportRefused("no JSON object")
         import_document(node, document)
@@ -121,6 +120,8 @@ def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: 
         raise ImportRefused(error.reply_text) from error
     except BadPattern as error:
         raise ImportRefused(["invalid_regexp", str(error)]) from error
+    except MalformedTable as error:
+        raise ImportRefused(f"{error}{_place(entry)}") from error
 
 
 def _entries(document: Entry, section: str) -> Iterator[Entry]:

@@ -10,6 +10,7 @@ from broker.definition_document import ImportRefused
 from broker.parameter_rules import RefusedValue, ValidationFailed
 from broker.pattern import BadPattern
 from management.reply import ApiError, bad_request
+from protocol.table import MalformedTable
 
 
 def refusal_of(error: Exception) -> ApiError | None:
@@ -20,7 +21,7 @@ def refusal_of(error: Exception) -> ApiError | None:
         return bad_request(str(error))
     if isinstance(error, ImportRefused):
         return bad_request(error.reason)
-    if isinstance(error, BadPattern):
+    if isinstance(error, BadPattern | MalformedTable):
         return bad_request(str(error))
     code = getattr(error, "reply_code", None)
     if code is None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from broker import json_document
 from management.access import Caller
 from management.aio import web
 from management.rates import Rates
@@ -109,7 +110,7 @@ class Call:
         if is_empty_ok and not raw.strip():
             return {}
         try:
-            value = json.loads(raw)
+            value = json_document.parse(raw)
         except ValueError as error:
             raise ApiError(400, "bad_request", "not_json") from error
         if value is None:

@@ -46,8 +46,7 @@ cdef enum:
     WAIT_BODY_MAX = 32 * 1024
     WAIT_BUFFER_MAX = 64 * 1024
     WAIT_FRAMES_MAX = 8
-    TABLE_DEPTH_MAX = 16
-    TABLE_FIELDS_MAX = 1024
+    TABLE_DEPTH_MAX = 128
     TABLE_SIZE_MAX = 128 * 1024
 
     # Outcomes of a step that may find its octets missing or unusual.
@@ -69,7 +68,6 @@ CONSTANTS = {
     "WAIT_BUFFER_MAX": WAIT_BUFFER_MAX,
     "WAIT_FRAMES_MAX": WAIT_FRAMES_MAX,
     "TABLE_DEPTH_MAX": TABLE_DEPTH_MAX,
-    "TABLE_FIELDS_MAX": TABLE_FIELDS_MAX,
     "TABLE_SIZE_MAX": TABLE_SIZE_MAX,
 }
 
@@ -506,14 +504,13 @@ cdef int64_t _walk_properties(
     cdef Py_ssize_t pos = 0
     cdef uint32_t left = flags, prop
     cdef int64_t result = flags
-    cdef int fields = TABLE_FIELDS_MAX
     while left:
         prop = 1 << (31 - __builtin_clz(left))
         left ^= prop
         if pos >= size:
             return -1
         if prop == PROP_HEADERS:
-            pos = _skip_table(octets, pos, size, 1, &fields, True)
+            pos = _skip_table(octets, pos, size, 1, True)
             if pos < 0:
                 return -1
         elif prop == PROP_DELIVERY_MODE:
@@ -540,7 +537,7 @@ cdef extern from *:
 
 
 cdef Py_ssize_t _skip_table(
-    const uint8_t *octets, Py_ssize_t pos, Py_ssize_t limit, int depth, int *fields, bint is_table
+    const uint8_t *octets, Py_ssize_t pos, Py_ssize_t limit, int depth, bint is_table
 ) noexcept nogil:
     """Return the offset after the table or array at pos, -1 when it is malformed or beyond the limits.
 
@@ -557,9 +554,6 @@ cdef Py_ssize_t _skip_table(
         return -1
     end = pos + <Py_ssize_t>size
     while pos < end:
-        fields[0] -= 1
-        if fields[0] < 0:
-            return -1
         if is_table:
             pos += 1 + <Py_ssize_t>octets[pos]
             if pos >= end:
@@ -582,7 +576,7 @@ cdef Py_ssize_t _skip_table(
         elif tag == c's' or tag == c'u':
             pos += 2
         elif tag == c'F' or tag == c'A':
-            pos = _skip_table(octets, pos, end, depth + 1, fields, tag == c'F')
+            pos = _skip_table(octets, pos, end, depth + 1, tag == c'F')
             if pos < 0:
                 return -1
         elif tag == c'D':

@@ -62,9 +62,11 @@ MAYBE_CC: Final = 1 << 19
 ON_DISK: Final = 1 << 20
 """Set by storage on messages that it loaded; never by a codec."""
 
-TABLE_DEPTH_MAX: Final = 16
-TABLE_FIELDS_MAX: Final = 1024
+TABLE_DEPTH_MAX: Final = 128
+"""Tables and arrays inside each other, the outermost counted: what prints, compares and stores tables calls itself
+for each, at most five calls a level, and Python has a thousand."""
 TABLE_SIZE_MAX: Final = 128 * 1024
+"""Octets of a table, as many as a frame of the default frame_max holds: the time to decode one has a bound."""
 
 WAIT_BODY_MAX: Final = 32 * 1024
 """Largest body for which a codec waits, instead of handing out the frames as they come."""

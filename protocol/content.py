@@ -26,6 +26,8 @@ from protocol.constants import (
 from protocol.errors import AmqpError, FrameError, PreconditionFailed, UnexpectedFrame
 from protocol.framing import erlang_octets, frame
 from protocol.methods import Basic
+from protocol.properties import decode
+from protocol.table import TableLimit
 
 _HEADER: Final = Struct(">HHQH")
 NOT_A_METHOD: Final = "expected method frame, got non method frame instead"
@@ -105,6 +107,11 @@ class Content:
     @staticmethod
     def _undecodable(payload: bytes) -> AmqpError:
         text = f"cannot decode {erlang_octets(payload[:256])}"
+        try:
+            decode(frame(FRAME_HEADER, 1, payload))
+        except FrameError as error:
+            if isinstance(error.__cause__, TableLimit):
+                text = error.text
         return FrameError(text, CLASS_BASIC, METHOD_PUBLISH)
 
 

@@ -23,7 +23,7 @@ from pamqp import commands
 from protocol.constants import CLASS_ACCESS, FRAME_METHOD
 from protocol.errors import CommandInvalid, FrameError
 from protocol.framing import erlang_octets, frame
-from protocol.table import FieldTable, MalformedTable, decode_table_at, encode_table
+from protocol.table import FieldTable, MalformedTable, TableLimit, decode_table_at, encode_table
 
 
 class Method:
@@ -332,6 +332,8 @@ def decode_method(payload: bytes) -> Method:
         _decode_arguments(method, payload)
     except UnicodeDecodeError as error:
         raise FrameError("Malformed UTF-8 in shortstr") from error
+    except TableLimit as error:
+        raise FrameError(str(error), kind.class_id, kind.method_id) from error
     except (struct.error, IndexError, MalformedTable) as error:
         # The text is cut at 255 octets anyway: printing megabytes of numbers first would be a gift.
         text = f"cannot decode {erlang_octets(payload[4:260])}"

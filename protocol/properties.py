@@ -29,7 +29,14 @@ from protocol.constants import (
 )
 from protocol.errors import FrameError
 from protocol.framing import frame
-from protocol.table import FieldTable, MalformedTable, Timestamp, decode_table_at, encode_table
+from protocol.table import (
+    FieldTable,
+    MalformedTable,
+    TableLimit,
+    Timestamp,
+    decode_table_at,
+    encode_table,
+)
 
 _SIZE: Final = Struct(">I")
 _HEADER: Final = Struct(">HHQH")
@@ -93,6 +100,8 @@ def decode(message_raw: bytes) -> Properties:
                 continue
             value, pos = _decode_one(message_raw, pos, name)
             setattr(properties, name, value)
+    except TableLimit as error:
+        raise FrameError(str(error)) from error
     except (struct.error, IndexError, MalformedTable) as error:
         raise FrameError("cannot decode properties") from error
     if pos != end:

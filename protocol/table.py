@@ -17,9 +17,10 @@ How a wire value looks in Python, so that encoding it again gives the same type 
 
 A plain int that does not fit 32 bits is encoded as l. All typed numbers compare and calculate as numbers.
 
-Invariants: decoding is iterative and never trusts a length; depth, number of fields and size are limited
-(constants.TABLE_*); of duplicate keys the first counts. Source: RabbitMQ's rabbit_binary_parser,
-rabbit_misc:type_class and rabbit_misc:assert_args_equivalence.
+Invariants: decoding is iterative, takes time in proportion to the octets and never trusts a length; depth and size
+are limited (constants.TABLE_*), for tables made from JSON too, so that what is encoded can be decoded; of duplicate
+keys the first counts. Source: RabbitMQ's rabbit_binary_parser, rabbit_misc:type_class and
+rabbit_misc:assert_args_equivalence.
 """
 
 from __future__ import annotations
@@ -29,11 +30,15 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias, Union
 
-from protocol.constants import TABLE_DEPTH_MAX, TABLE_FIELDS_MAX, TABLE_SIZE_MAX
+from protocol.constants import TABLE_DEPTH_MAX, TABLE_SIZE_MAX
 
 
 class MalformedTable(ValueError):
     """The octets are no field table, or one beyond the limits."""
+
+
+class TableLimit(MalformedTable):
+    """A field table beyond a limit of ours, which the text names."""
 
 
 class Long(int):
@@ -173,8 +178,10 @@ def decode_table_at(data: bytes, offset: int) -> tuple[FieldTable, int]:
     """
     try:
         end = offset + 4 + _U32.unpack_from(data, offset)[0]
-        if end > len(data) or end - offset - 4 > TABLE_SIZE_MAX:
-            raise MalformedTable("a table longer than its frame or the limit")
+        if end > len(data):
+            raise MalformedTable("a table longer than its frame")
+        if end - offset - 4 > TABLE_SIZE_MAX:
+            raise _too_large()
         return _decode_fields(data, offset + 4, end), end
     except (struct.error, IndexError) as error:
         raise MalformedTable("a table cut short") from error
@@ -185,7 +192,6 @@ def _decode_fields(data: bytes, offset: int, end: int) -> FieldTable:
     root: FieldTable = {}
     container: FieldTable | list[FieldValue] = root
     waiting: list[tuple[FieldTable | list[FieldValue], int]] = []
-    fields_left = TABLE_FIELDS_MAX
     while True:
         if offset >= end:
             if offset > end:
@@ -194,9 +200,6 @@ def _decode_fields(data: bytes, offset: int, end: int) -> FieldTable:
                 return root
             container, end = waiting.pop()
             continue
-        fields_left -= 1
-        if fields_left < 0:
-            raise MalformedTable("too many fields")
         key = ""
         if container.__class__ is dict:
             key_end = offset + 1 + data[offset]
@@ -214,7 +217,7 @@ def _decode_fields(data: bytes, offset: int, end: int) -> FieldTable:
             container[key] = value
         if inner_end >= 0 and isinstance(value, (dict, list)):
             if len(waiting) + 2 > TABLE_DEPTH_MAX:
-                raise MalformedTable("nested too deep")
+                raise _too_deep()
             waiting.append((container, end))
             container, end = value, inner_end
 
@@ -318,14 +321,41 @@ def equivalent(current: FieldValue, received: FieldValue) -> bool:
 
 
 def from_json(value: Any) -> Any:
-    """A value that came as JSON: RabbitMQ makes every whole number of it a long."""
+    """A value that came as JSON: RabbitMQ makes every whole number of it a long.
+
+    Raises: MalformedTable when no table can hold it, or none within the limits.
+    """
+    made = _from_json(value, 1)
+    try:
+        size = len(encode_value(made))
+    except UnicodeEncodeError as error:
+        raise MalformedTable("a text that is not UTF-8") from error
+    # The tag and the length before a container are not counted.
+    if size - 5 > TABLE_SIZE_MAX:
+        raise _too_large()
+    return made
+
+
+def _from_json(value: Any, depth: int) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise MalformedTable("a whole number of more than 64 bits")
         return Long(value)
+    if not isinstance(value, (list, dict)):
+        return value
+    if depth > TABLE_DEPTH_MAX:
+        raise _too_deep()
     if isinstance(value, list):
-        return [from_json(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): from_json(item) for key, item in value.items()}
-    return value
+        return [_from_json(item, depth + 1) for item in value]
+    return {str(key): _from_json(item, depth + 1) for key, item in value.items()}
+
+
+def _too_large() -> TableLimit:
+    return TableLimit(f"field table larger than {TABLE_SIZE_MAX} octets")
+
+
+def _too_deep() -> TableLimit:
+    return TableLimit(f"field table nested deeper than {TABLE_DEPTH_MAX} levels")
 
 
 def _type_class(value: FieldValue) -> str:

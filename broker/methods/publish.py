@@ -35,8 +35,6 @@ ERLANG_COLUMNS = 78
 EXPIRATION_MAX_MS = 315_360_000_000
 ROUTES_MAX = 64
 """Routes that a channel remembers; the vhost remembers more, for all its channels together."""
-KEYS_MAX = 1024
-"""Routing keys of one message, CC and BCC included."""
 
 
 def publish(channel: Channel, run: PublishRun) -> None:
@@ -226,12 +224,7 @@ def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
             raise PreconditionFailed(
                 f'invalid message: {{unacceptable_type_in_header,"{name}",{kind}}}'
             )
-    keys = tuple(routing_keys(message, properties))
-    if len(keys) > KEYS_MAX:
-        raise PreconditionFailed(
-            f"invalid message: more than {KEYS_MAX} routing keys in CC and BCC"
-        )
-    return keys
+    return tuple(routing_keys(message, properties))
 
 
 def _reply_key(channel: Channel) -> str:

@@ -7,10 +7,9 @@ Source: rabbit_mgmt_wm_definitions and rabbit_definitions (3.13).
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from broker import inspect
+from broker import inspect, json_document
 from management import commands, status
 from management.aio import web
 from management.reply import Call, Route, bad_request, no_content, reply
@@ -104,7 +103,7 @@ async def take_over(call: Call) -> web.Response:
     """POST a document: what is missing is made, what is there already stays."""
     vhost = call.vhost_or_all()
     try:
-        document = json.loads(await _upload(call))
+        document = json_document.parse(await _upload(call))
     except ValueError as error:
         raise bad_request("failed_to_parse_json") from error
     if not isinstance(document, dict):

@@ -67,7 +67,7 @@ def _text(octets: bytes, pos: int, limit: int) -> tuple[str, int]:
         if end > limit:
             raise BadTable("a value beyond the end of its table")
         return octets[start:end].decode("utf-8", "replace"), end
-    return _json(octets, pos, limit, 0)
+    return _json(octets, pos, limit, 1)
 
 
 def _json(octets: bytes, pos: int, limit: int, depth: int) -> tuple[str, int]:

@@ -22,7 +22,8 @@ from decimal import Decimal
 from struct import Struct
 from typing import Final, TypeAlias, Union
 
-DEPTH_MAX: Final = 64
+DEPTH_MAX: Final = 128
+"""Tables and arrays inside each other, the outermost counted: as many as BurrowMQ takes."""
 
 
 class BadTable(ValueError):
@@ -70,7 +71,7 @@ def decode_table(octets: bytes) -> FieldTable:
         end = 4 + _U32.unpack_from(octets)[0]
         if end != len(octets):
             raise BadTable("the table's length is not that of its octets")
-        return _fields(octets, 4, end, 0)
+        return _fields(octets, 4, end, 1)
     except (struct.error, IndexError) as error:
         raise BadTable("a table cut short") from error
 

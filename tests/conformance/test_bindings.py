@@ -106,6 +106,17 @@ def test_arguments_are_part_of_a_binding(channel: BlockingChannel, exchange: Dec
     assert get_all(channel, queue) == [b"1"]
 
 
+def test_a_binding_may_have_as_many_arguments_as_a_frame_holds(
+    channel: BlockingChannel, exchange: Callable[[str], str]
+) -> None:
+    source, queue = exchange("headers"), queue_of(channel)
+    arguments = {f"a{number}": str(number) for number in range(1100)}
+    channel.queue_bind(queue, source, arguments=arguments)
+    publish_headers(channel, source, {**arguments, "n": "1"})
+    publish_headers(channel, source, {**arguments, "n": "2", "a7": "other"})
+    assert get_all(channel, queue) == [b"1"]
+
+
 def publish_headers(channel: BlockingChannel, exchange: str, headers: dict[str, str]) -> None:
     channel.basic_publish(exchange, "", headers["n"].encode(), BasicProperties(headers=headers))
     channel.basic_qos(prefetch_count=0)

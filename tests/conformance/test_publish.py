@@ -32,6 +32,11 @@ Wire = Callable[[], WireClient]
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
+def nested(depth: int) -> dict[str, Any]:
+    """Tables in each other, the outermost counted."""
+    return {"k": nested(depth - 1)} if depth > 1 else {}
+
+
 def confirming(wire: Wire) -> WireClient:
     """Return a raw client with channel 1 in confirm mode."""
     client = wire().open().channel(1)
@@ -206,6 +211,31 @@ def test_cc_and_bcc_are_more_routing_keys_and_bcc_is_removed(channel: BlockingCh
         assert method.routing_key == first
         assert properties.headers == {"CC": [second, first], "k": 1}
         assert get_all(channel, queue) == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"many": [{"b": 1}] * 1000},
+        {f"{number:x}": True for number in range(8000)},
+        nested(60),
+    ],
+    ids=["tables", "fields", "depth"],
+)
+def test_headers_may_have_what_a_frame_holds(
+    channel: BlockingChannel, headers: dict[str, Any]
+) -> None:
+    queue = queue_of(channel)
+    publish(channel, queue, b"x", headers=headers)
+    assert get_one(channel, queue)[1].headers == headers
+
+
+def test_a_message_may_have_as_many_keys_as_a_frame_holds(channel: BlockingChannel) -> None:
+    queue = queue_of(channel)
+    publish(
+        channel, "none", b"x", headers={"CC": [*(f"r{number}" for number in range(8000)), queue]}
+    )
+    assert get_one(channel, queue)[2] == b"x"
 
 
 def test_properties_and_header_types_are_relayed(channel: BlockingChannel) -> None:

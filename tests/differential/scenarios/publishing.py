@@ -56,6 +56,41 @@ def mandatory_with_a_route_is_not_returned(broker: Broker) -> Record:
     return [peer.rest(), peer.ready("q")]
 
 
+def _nested(depth: int) -> dict[str, Any]:
+    return {"k": _nested(depth - 1)} if depth > 1 else {}
+
+
+def headers_of_many_fields(broker: Broker) -> Record:
+    peer = broker.peer()
+    peer.queue("q")
+    peer.publish("", "q", b"1", headers={"many": [{"b": True}] * 1000})
+    peer.publish("", "q", b"2", headers={f"h{number}": True for number in range(8000)})
+    peer.publish("", "none", b"3", headers={"CC": [*(f"r{number}" for number in range(1100)), "q"]})
+    return [peer.get("q") for _ in range(3)]
+
+
+def headers_nested_deep(broker: Broker) -> Record:
+    peer = broker.peer()
+    peer.queue("q")
+    peer.publish("", "q", b"1", headers=_nested(128))
+    return peer.get("q")
+
+
+def headers_nested_deeper(broker: Broker) -> Record:
+    peer = broker.peer()
+    peer.publish("", "q", b"1", headers=_nested(129))
+    return peer.sync()
+
+
+def arguments_of_many_fields(broker: Broker) -> Record:
+    peer = broker.peer()
+    peer.queue("q")
+    arguments = {f"a{number}": True for number in range(1100)}
+    bound = peer.bind("q", "amq.headers", "", arguments)
+    peer.publish("amq.headers", "", b"1", headers=arguments)
+    return [bound, peer.get("q")]
+
+
 def every_property_arrives(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q")

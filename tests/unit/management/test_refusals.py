@@ -7,6 +7,7 @@ import pytest
 from broker.auth import LoginRefused
 from management.refusals import refusal_of
 from protocol.errors import AccessRefused, NotFound, PreconditionFailed
+from protocol.table import MalformedTable
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,7 @@ from protocol.errors import AccessRefused, NotFound, PreconditionFailed
         (AccessRefused("no"), 401),
         (PreconditionFailed("other"), 400),
         (LoginRefused("who"), 401),
+        (MalformedTable("no table"), 400),
     ],
 )
 def test_refusals_keep_their_words(error: Exception, status: int) -> None:

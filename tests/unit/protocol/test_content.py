@@ -9,6 +9,7 @@ from protocol import constants, errors
 from protocol.codec import Frame, PublishRun
 from protocol.content import Content
 from protocol.methods import Basic
+from protocol.table import encode_table
 from tests.support.amqp_frames import content, method, publish, raw_frame, running
 
 PUBLISH = method(1, commands.Basic.Publish(routing_key="q"))
@@ -75,6 +76,17 @@ def test_malformed_headers(octets: bytes) -> None:
     assert isinstance(error, errors.FrameError)
     assert error.text.startswith("cannot decode <<")
     assert len(error.reply_text) <= 255
+
+
+def test_headers_beyond_a_limit_name_it() -> None:
+    table: dict[str, object] = {}
+    for _ in range(constants.TABLE_DEPTH_MAX):
+        table = {"k": table}
+    rest = encode_table(table)
+    error = failure(PUBLISH, header(flags=constants.PROP_HEADERS, rest=rest))
+    assert isinstance(error, errors.FrameError)
+    assert error.text == "field table nested deeper than 128 levels"
+    assert (error.class_id, error.method_id) == (60, 40)
 
 
 def test_empty_body_frames_are_allowed() -> None:

@@ -7,7 +7,7 @@ from pamqp import commands, frame
 
 from protocol import methods
 from protocol.errors import AmqpError, CommandInvalid, FrameError
-from protocol.table import Long
+from protocol.table import FieldValue, Long
 from tests.support.amqp_frames import method
 
 
@@ -58,6 +58,13 @@ def test_the_ids_in_a_close_are_arguments() -> None:
     assert (type(decoded).class_id, type(decoded).method_id) == (20, 40)
 
 
+def nested_lists(depth: int) -> FieldValue:
+    value: list[FieldValue] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 def test_long_strings_are_octets() -> None:
     octets = method(0, commands.Connection.StartOk(response="\0guest\0guest"))
     decoded = methods.decode_method(payload(octets))
@@ -88,6 +95,21 @@ def test_undecodable_arguments(octets: bytes, text: str) -> None:
 def test_an_error_names_the_method() -> None:
     with pytest.raises(FrameError) as caught:
         methods.decode_method(b"\x00\x32\x00\x0a")
+    assert (caught.value.class_id, caught.value.method_id) == (50, 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("x" * 131072, "field table larger than 131072 octets"),
+        (nested_lists(128), "field table nested deeper than 128 levels"),
+    ],
+)
+def test_arguments_beyond_a_limit_name_it(value: FieldValue, text: str) -> None:
+    declare = methods.Queue.Declare(queue="q", arguments={"k": value})
+    with pytest.raises(FrameError) as caught:
+        methods.decode_method(payload(methods.encode_method(1, declare)))
+    assert caught.value.text == text
     assert (caught.value.class_id, caught.value.method_id) == (50, 10)
 
 

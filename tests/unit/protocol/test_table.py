@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import time
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from protocol.table import (
     Long,
     MalformedTable,
     Short,
+    TableLimit,
     Timestamp,
     UnsignedByte,
     UnsignedInt,
@@ -153,15 +155,46 @@ def nested(depth: int) -> dict[str, object]:
     return value
 
 
-def test_limits() -> None:
-    assert table.decode_table(table.encode_table(nested(16))) == nested(16)
-    with pytest.raises(MalformedTable):
-        table.decode_table(table.encode_table(nested(17)))
-    many = {f"k{number}": True for number in range(1025)}
-    with pytest.raises(MalformedTable):
-        table.decode_table(table.encode_table(many))
-    with pytest.raises(MalformedTable):
+def test_what_is_beyond_a_limit_is_refused_by_its_name() -> None:
+    assert table.decode_table(table.encode_table(nested(128))) == nested(128)
+    with pytest.raises(TableLimit, match="field table nested deeper than 128 levels"):
+        table.decode_table(table.encode_table(nested(129)))
+    with pytest.raises(TableLimit, match="field table larger than 131072 octets"):
         table.decode_table(table.encode_table({"k": "x" * (128 * 1024)}))
+
+
+@pytest.mark.parametrize("field", [b"\x00V", b"\x01kA\x00\x00\x00\x00", b"\x00t\x01"])
+def test_a_table_may_have_as_many_fields_as_its_octets_hold(field: bytes) -> None:
+    assert len(table.decode_table(wire(field * (128 * 1024 // len(field))))) == 1
+
+
+@pytest.mark.parametrize("item", [b"V", b"t\x01", b"A\x00\x00\x00\x00", b"S\x00\x00\x00\x00"])
+def test_the_smallest_values_cost_no_more_each_the_more_they_are(item: bytes) -> None:
+    def seconds(size: int) -> float:
+        items = item * (size // len(item))
+        octets = wire(b"\x01kA" + len(items).to_bytes(4, "big") + items)
+        best = 9.0
+        for _ in range(5):
+            began = time.perf_counter()
+            table.decode_table(octets)
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    assert seconds(128 * 1024 - 8) < 40 * seconds(8 * 1024)
+
+
+def test_json_that_no_table_may_hold_is_refused() -> None:
+    assert table.from_json(nested(128)) == nested(128)
+    with pytest.raises(TableLimit, match="nested deeper than 128"):
+        table.from_json(nested(129))
+    with pytest.raises(TableLimit, match="nested deeper than 128"):
+        table.from_json(nested(5000))
+    with pytest.raises(TableLimit, match="larger than 131072 octets"):
+        table.from_json({"k": ["x" * 128 * 1024]})
+    with pytest.raises(MalformedTable, match="64 bits"):
+        table.from_json({"k": 2**63})
+    with pytest.raises(MalformedTable, match="longer than 255 octets"):
+        table.from_json({"k" * 256: 1})
 
 
 def test_a_body_without_its_length() -> None:
