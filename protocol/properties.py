@@ -23,6 +23,7 @@ from protocol.constants import (
     CLASS_BASIC,
     FRAME_BODY,
     FRAME_HEADER,
+    HIDDEN,
     IMMEDIATE,
     MANDATORY,
     PROP_UNKNOWN,
@@ -132,7 +133,8 @@ def rewrite(message: Message, properties: Properties, exrk: bytes | None = None)
     flags = header_flags(payload)
     if flags < 0:
         raise FrameError("properties beyond the limits of a header")
-    flags |= message.flags & (MANDATORY | IMMEDIATE)
+    kept = MANDATORY | IMMEDIATE if exrk is not None else MANDATORY | IMMEDIATE | HIDDEN
+    flags |= message.flags & kept
     largest = _largest_frame(frames)
     target = message.exrk if exrk is None else exrk
     return Message(target, frames, message.size, flags, message.channel, largest)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from protocol.codec import Message, join_exrk, split_exrk
+from protocol.constants import MAYBE_CC
 from protocol.errors import FrameError
+from protocol.hidden import Hidden, hidden, with_hidden
 from protocol.properties import Properties, decode, rewrite
 from protocol.table import FieldTable, FieldValue, Long, Timestamp
 
@@ -39,16 +41,29 @@ class Death:
 
 
 def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = True) -> list[bytes]:
-    """The keys that the message was published with: the primary one, then CC, then BCC."""
+    """The keys that route a message: the primary one, then CC, then BCC.
+
+    A message whose MAYBE_CC is not set has no more keys, whatever its CC header says: it was dead-lettered by a key of
+    a queue's.
+    """
     keys = [split_exrk(message.exrk)[1]]
-    headers = properties.headers or {}
-    for name in ("CC", "BCC") if with_bcc else ("CC",):
-        value = headers.get(name)
-        if isinstance(value, list):
-            keys.extend(
-                key.encode("utf-8", "surrogateescape") for key in value if isinstance(key, str)
-            )
+    if message.flags & MAYBE_CC:
+        keys += keys_in(properties.headers, "CC")
+        if with_bcc:
+            keys += keys_in(properties.headers, "BCC")
+    if with_bcc:
+        keys += _octets(hidden(message).bcc)
     return keys
+
+
+def keys_in(table: FieldTable | None, name: str) -> list[bytes]:
+    """The routing keys that a field of a table lists."""
+    value = (table or {}).get(name)
+    return _octets(value) if isinstance(value, list) else []
+
+
+def _octets(keys: list[FieldValue]) -> list[bytes]:
+    return [key.encode("utf-8", "surrogateescape") for key in keys if isinstance(key, str)]
 
 
 def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
@@ -87,7 +102,10 @@ def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
     key = death.routing_key if death.routing_key is not None else primary
     if len(key) > SHORTSTR_MAX:
         raise FrameError("a dead letter's routing key is too long")
-    return rewrite(message, properties, join_exrk(death.exchange, key)), deaths
+    dead = rewrite(message, properties, join_exrk(death.exchange, key))
+    if death.routing_key is None:
+        return with_hidden(dead, Hidden(hidden(message).bcc, [])), deaths
+    return dead, deaths
 
 
 def _merged(found: FieldValue, event: FieldTable) -> list[FieldValue]:

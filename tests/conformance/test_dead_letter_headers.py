@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 from pika.exceptions import NackError
+from pika.spec import BasicProperties
 
 from tests.support.black_box import (
     eventually,
@@ -140,8 +141,9 @@ def test_blind_copies_route_dead_letters_and_never_show(
     channel.queue_bind(blind, dead, "blind")
     publish(channel, queue, b"1", headers={"BCC": ["blind"]})
     reject_one(channel, queue)
-    for graveyard in (first,):
-        _, properties, _ = get_one(channel, graveyard)
+    for graveyard in (first, blind):
+        method, properties, _ = get_one(channel, graveyard)
+        assert (method.exchange, method.routing_key) == (dead, queue)
         assert "BCC" not in properties.headers
         assert properties.headers["x-death"][0]["routing-keys"] == [queue]
 
@@ -159,6 +161,22 @@ def test_a_blind_copy_dies_in_the_queue_that_it_reached(
     assert "BCC" not in properties.headers
     (death,) = properties.headers["x-death"]
     assert (death["queue"], death["routing-keys"]) == (blind, [source])
+
+
+def test_what_a_blind_copy_alone_brought_is_dead_lettered_by_its_key(
+    channel: BlockingChannel, exchange: Callable[..., str]
+) -> None:
+    """Twice: the key stays with the dead letter."""
+    dead = exchange("direct")
+    second = queue_of(channel, x_dead_letter_exchange="")
+    first = queue_of(channel, x_dead_letter_exchange=dead)
+    channel.queue_bind(second, dead, first)
+    channel.basic_publish("", "nowhere", b"1", BasicProperties(headers={"BCC": [first]}))
+    reject_one(channel, first)
+    reject_one(channel, second)
+    method, properties, _ = get_one(channel, first)
+    assert method.routing_key == "nowhere"
+    assert [death["routing-keys"] for death in properties.headers["x-death"]] == [["nowhere"]] * 2
 
 
 # -- headers -----------------------------------------------------------------------------------------------------

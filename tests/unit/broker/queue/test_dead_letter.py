@@ -6,6 +6,7 @@ from typing import Any
 
 from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from protocol.codec import Message, join_exrk, split_exrk
+from protocol.hidden import Hidden, hidden, with_hidden
 from protocol.properties import Properties, build, decode
 from protocol.table import Long, Timestamp
 from tests.support.messages import body_of, message
@@ -121,6 +122,17 @@ def test_cc_stands_in_the_record_and_bcc_does_not():
     assert routing_keys(original, decode(original.raw)) == [b"k", b"c1", b"b1"]
     _, deaths = record(original, death())
     assert deaths[0]["routing-keys"] == ["k", "c1"]
+
+
+def test_bcc_keys_stay_until_a_queue_has_a_key_of_its_own():
+    original = build(join_exrk(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
+    original = with_hidden(original, Hidden(["b1", "b2"], []))
+    dead, deaths = record(original, death())
+    assert (hidden(dead).bcc, deaths[0]["routing-keys"]) == (["b1", "b2"], ["k", "c1"])
+    assert routing_keys(dead, decode(dead.raw)) == [b"k", b"c1", b"b1", b"b2"]
+    assert "BCC" not in headers(dead)
+    dead, deaths = record(dead, death("other", routing_key=b"own"))
+    assert (hidden(dead).bcc, deaths[0]["routing-keys"]) == ([], ["k", "c1"])
 
 
 def test_cycles():
