@@ -103,9 +103,12 @@ def record(message: Message, death: Death) -> tuple[Message, list[FieldValue]]:
     if len(key) > SHORTSTR_MAX:
         raise FrameError("a dead letter's routing key is too long")
     dead = rewrite(message, properties, join_exrk(death.exchange, key))
-    if death.routing_key is None:
-        return with_hidden(dead, Hidden(hidden(message).bcc, [])), deaths
-    return dead, deaths
+    # With a key of the queue's own the others are gone for good, be they in a CC header that clients still see.
+    more_keys = message.flags & MAYBE_CC if death.routing_key is None else 0
+    bcc = hidden(message).bcc if death.routing_key is None else []
+    flags = dead.flags & ~MAYBE_CC | more_keys
+    dead = Message(dead.exrk, dead.raw, dead.size, flags, dead.channel, dead.frame_max)
+    return with_hidden(dead, Hidden(bcc, [])), deaths
 
 
 def _merged(found: FieldValue, event: FieldTable) -> list[FieldValue]:

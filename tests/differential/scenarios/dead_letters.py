@@ -161,6 +161,22 @@ def with_cc_and_a_key_of_its_own(broker: Broker) -> Record:
     return [_dead(peer), peer.ready("other")]
 
 
+def with_cc_through_a_queue_with_a_key_of_its_own(broker: Broker) -> Record:
+    """From there on the dead letter has that key alone."""
+    peer = broker.peer()
+    for name, key in (("dead1", "k1"), ("dead2", "k2")):
+        peer.queue(name)
+        peer.bind(name, "amq.direct", key)
+    peer.queue("second", {"x-dead-letter-exchange": "amq.direct"})
+    peer.bind("second", "amq.fanout")
+    peer.queue("q", {"x-dead-letter-exchange": "amq.fanout", "x-dead-letter-routing-key": "k1"})
+    peer.fill("q", b"1", headers={"CC": ["k2"]})
+    _reject(peer, "q")
+    peer.wait_ready("second", 1)
+    _reject(peer, "second")
+    return [_dead(peer, "dead1"), peer.ready("dead2")]
+
+
 def to_a_missing_exchange(broker: Broker) -> Record:
     peer = broker.peer()
     peer.queue("q", {"x-dead-letter-exchange": "nowhere"})

@@ -135,6 +135,16 @@ def test_bcc_keys_stay_until_a_queue_has_a_key_of_its_own():
     assert (hidden(dead).bcc, deaths[0]["routing-keys"]) == ([], ["k", "c1"])
 
 
+def test_after_a_queue_with_a_key_of_its_own_the_cc_header_is_for_show():
+    original = build(join_exrk(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
+    dead, _ = record(original, death("first", routing_key=b"own"))
+    for queue in ("second", "third"):
+        assert headers(dead)["CC"] == ["c1"]
+        assert routing_keys(dead, decode(dead.raw)) == [b"own"]
+        dead, deaths = record(dead, death(queue))
+        assert [entry["routing-keys"] for entry in deaths][:1] == [["own"]]
+
+
 def test_cycles():
     def of(queue: str, reason: str) -> dict[str, Any]:
         return {"queue": queue, "reason": reason}
