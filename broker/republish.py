@@ -3,9 +3,11 @@
 One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
 drops the message, and that is counted. Publishing is internal, unconfirmed and one-way. A queue that the message came
 through before without a reject since is taken out of its targets.
-A message that cannot carry another death is dropped, and that is logged; so is one that finds a bug, on its way or in a
-queue that it reaches: it must cost neither those behind it, nor other queues, nor the connection or the timer that
-happened to be at work. What is dropped so counts as dropped, and nothing counts before it was tried.
+A header that has no room for another death goes without the oldest ones, in the end without any: the message goes on.
+It is dropped, and that is logged, when its queue's own routing key is longer than the wire can carry, and when it finds
+a bug, on its way or in a queue that it reaches: it must cost neither those behind it, nor other queues, nor the
+connection or the timer that happened to be at work. What is dropped so counts as dropped, and nothing counts before it
+was tried.
 
 State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
 nothing, gives up messages in its turn: these go after those that are on their way, one after the other and not one
@@ -27,6 +29,7 @@ from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from broker.queue.queue import Queue
 from broker.vhost import Vhost
 from protocol.codec import Message
+from protocol.constants import TABLE_SIZE_MAX
 from protocol.errors import FrameError
 from protocol.properties import decode
 
@@ -35,8 +38,15 @@ class Republisher:
     """Dead-letters for one vhost."""
 
     def __init__(
-        self, vhost: Vhost, clock: Clock, metrics: NodeMetrics, observer: Observer
+        self,
+        vhost: Vhost,
+        clock: Clock,
+        metrics: NodeMetrics,
+        observer: Observer,
+        frame_max: int = 0,
     ) -> None:
+        # No table is longer, whatever frames may be.
+        self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
         self._vhost = vhost
         self._clock = clock
         self._metrics = metrics
@@ -86,7 +96,7 @@ class Republisher:
 
     def _send(self, source: Queue, exchange: Exchange, message: Message, death: Death) -> bool:
         """Publish one dead letter; False when a bug kept it out of every queue that it was to reach."""
-        dead, deaths = record(message, death)
+        dead, deaths = record(message, death, self._header_max)
         queues = self._targets(exchange, message, dead, death)
         exchange.publish_in += 1
         failed = 0

@@ -152,6 +152,16 @@ def build(exrk: bytes, properties: Properties, body: bytes, mandatory: bool = Fa
     return Message(exrk, b"".join(frames), len(body), flags, 1, max(map(len, frames)))
 
 
+def header_size(message_raw: bytes) -> int:
+    """Octets of a message's header frame."""
+    return 8 + int(_SIZE.unpack_from(message_raw, 3)[0])
+
+
+def header_size_of(properties: Properties) -> int:
+    """Octets of the header frame that these properties make."""
+    return 8 + len(_encode_header(0, properties))
+
+
 def _largest_frame(frames: bytes) -> int:
     largest = pos = 0
     while pos < len(frames):

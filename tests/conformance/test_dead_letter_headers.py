@@ -189,6 +189,17 @@ def test_a_message_without_headers_gets_them(channel: BlockingChannel) -> None:
     assert deaths_of(get_one(channel, graveyard)[1]) == [(queue, "rejected", 1)]
 
 
+def test_a_persistent_message_with_a_thousand_headers_expires_to_where_it_shall(
+    channel: BlockingChannel,
+) -> None:
+    queue, graveyard = mortal(channel, x_message_ttl=20)
+    given = {f"h{number}": number for number in range(1010)}
+    publish(channel, queue, b"1", headers=given, delivery_mode=2)
+    _, properties, _ = get_one(channel, graveyard)
+    assert properties.headers.items() >= given.items()
+    assert deaths_of(properties) == [(queue, "expired", 1)]
+
+
 @pytest.mark.parametrize("per_message", [False, True])
 def test_an_expired_message_says_so_and_remembers_its_own_expiration(
     channel: BlockingChannel, per_message: bool

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import pytest
 from pika import BasicProperties, spec
 
 from protocol.codec import Message
@@ -148,11 +149,59 @@ def test_a_long_chain_of_full_queues_passes_a_message_on_without_depth():
             dead_letter_routing_key=target,
         )
     declare(client, f"q{count}")
-    # Each death makes the headers longer; a header frame has room for these.
     client.send(publish_bytes(1, "", f"q{count - 100}", b"x"), publish_bytes(1, "", "q0", b"x"))
-    assert bench.vhost.queues[f"q{count}"].ready_count == 2
-    assert bench.observer.named("bug_found") == []
-    assert bench.observer.named("dead_letter_impossible") == []
+    target = bench.vhost.queues[f"q{count}"]
+    assert target.ready_count == 2
+    assert [len(headers(client, target.name)["x-death"]) for _ in range(2)] == [100, count]
+    assert bench.observer.named("bug_found") == bench.observer.named("dead_letter_impossible") == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {f"h{number}": number for number in range(1010)},
+        {"big": "x" * 130_800},
+        {"big": "x" * 131_030},
+    ],
+)
+def test_a_message_whose_header_is_full_arrives_with_what_fits(given: dict[str, Any]):
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "dead")
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    client.send(publish_bytes(1, "", "work", b"x", properties=spec.BasicProperties(headers=given)))
+    reject(client, "work")
+    (message,) = bench.vhost.queues["dead"].backlog.ram.messages
+    assert message.frame_max <= 131_072
+    found = headers(client, "dead")
+    assert found.items() >= given.items()
+    assert ("x-death" in found) is (len(given) > 1)
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (1, 0)
+
+
+@pytest.mark.parametrize("size", [10, 130_800, 131_030])
+def test_a_cycle_is_cut_however_full_the_header_is(size: int):
+    bench = BrokerBench()
+    client = bench.connect(1)
+    names = [f"q{number}" for number in range(9)]
+    for name, following in zip(names, [*names[1:], names[0]], strict=True):
+        declare(
+            client, name, max_length=0, dead_letter_exchange="", dead_letter_routing_key=following
+        )
+    properties = spec.BasicProperties(headers={"big": "x" * size})
+    client.send(publish_bytes(1, "", "q0", b"x", properties=properties))
+    assert bench.observer.named("dead_letter_cycle_cut") == [("/", "q0")]
+    assert bench.metrics.dead_lettered_maxlen == 9
+
+
+def test_a_key_that_no_frame_holds_drops_the_message_and_counts_it_so():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="k" * 256)
+    client.send(publish_bytes(1, "", "work", b"x"))
+    reject(client, "work")
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (0, 1)
+    assert len(bench.observer.named("dead_letter_impossible")) == 1
 
 
 def test_a_target_that_overflows_gives_up_its_oldest_in_order():

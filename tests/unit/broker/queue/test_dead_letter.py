@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from protocol.codec import Message, join_exrk, split_exrk
@@ -143,6 +145,34 @@ def test_after_a_queue_with_a_key_of_its_own_the_cc_header_is_for_show():
         assert routing_keys(dead, decode(dead.raw)) == [b"own"]
         dead, deaths = record(dead, death(queue))
         assert [entry["routing-keys"] for entry in deaths][:1] == [["own"]]
+
+
+@pytest.mark.parametrize("header_max", [0, 400, 1000, 1500, 5000, 1 << 17])
+def test_what_a_header_has_no_room_for_is_kept_where_nobody_sees_it(header_max: int):
+    """The oldest deaths go first, then all, then the other headers; the message and what is known of it stay."""
+    dead = with_hidden(
+        build(join_exrk(b"x", b"k"), Properties(headers={"h": "x" * 200}), b"body"),
+        Hidden(["blind"], []),
+    )
+    limit = max(header_max, len(dead.raw) - len(b"body") - 8)
+    for number in range(20):
+        dead, deaths = record(dead, death(f"q{number}"), header_max)
+        assert len(dead.raw) - len(b"body") - 8 <= limit
+    expected = [f"q{number}" for number in reversed(range(20))]
+    assert [each["queue"] for each in cast("Any", deaths)] == expected
+    shown = headers(dead).get("x-death", [])
+    behind = hidden(dead)
+    assert [*shown, *behind.deaths] == deaths
+    assert behind.bcc == ["blind"]
+    assert (headers(dead)["h"], body_of(dead.raw)) == ("x" * 200, b"body")
+    if header_max == 1 << 17:
+        assert behind.deaths == []
+    if header_max >= 1000:
+        assert shown
+        assert headers(dead)["x-last-death-queue"] == "q19"
+        assert headers(dead)["x-first-death-queue"] == "q0"
+    dead, deaths = record(dead, death("q3"), header_max)
+    assert cast("Any", deaths)[0]["count"] == 2
 
 
 def test_cycles():
