@@ -78,6 +78,11 @@ class NodeMetrics:
     auth_attempts: int = 0
     auth_failures: int = 0
 
+    def count_dead_lettered(self, reason: str, count: int) -> None:
+        """Count messages that a dead-letter exchange took."""
+        counter = f"dead_lettered_{reason}"
+        setattr(self, counter, getattr(self, counter) + count)
+
     def count_dropped(self, reason: str, count: int) -> None:
         """Count messages that died where no dead-letter exchange took them."""
         counter = f"dropped_{reason}"

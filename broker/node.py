@@ -260,7 +260,9 @@ class Node:
             engine=self.engine,
             metrics=self.metrics,
             options=QueueOptions(default_mode=self.config.store.default_mode),
-            republish=Republisher(vhost, self.turn, self.metrics, self.observer),
+            republish=Republisher(
+                vhost, self.turn, self.metrics, self.observer, self.config.frame_max
+            ),
             on_unused=functools.partial(self._delete_unused, vhost),
         )
         return vhost

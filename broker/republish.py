@@ -3,8 +3,11 @@
 One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
 drops the message, and that is counted. Publishing is internal, unconfirmed and one-way. A queue that the message came
 through before without a reject since is taken out of its targets.
-A message that cannot carry another death is dropped, and that is logged; so is one that finds a bug: it must cost
-neither those behind it nor the connection or the timer that happened to be at work.
+A header that has no room for another death goes without the oldest ones, in the end without any: the message goes on.
+It is dropped, and that is logged, when its queue's own routing key is longer than the wire can carry, and when it finds
+a bug, on its way or in a queue that it reaches: it must cost neither those behind it, nor other queues, nor the
+connection or the timer that happened to be at work. What is dropped so counts as dropped, and nothing counts before it
+was tried.
 
 State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
 nothing, gives up messages in its turn: these go after those that are on their way, one after the other and not one
@@ -26,6 +29,7 @@ from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from broker.queue.queue import Queue
 from broker.vhost import Vhost
 from protocol.codec import Message
+from protocol.constants import TABLE_SIZE_MAX
 from protocol.errors import FrameError
 from protocol.properties import decode
 
@@ -34,8 +38,15 @@ class Republisher:
     """Dead-letters for one vhost."""
 
     def __init__(
-        self, vhost: Vhost, clock: Clock, metrics: NodeMetrics, observer: Observer
+        self,
+        vhost: Vhost,
+        clock: Clock,
+        metrics: NodeMetrics,
+        observer: Observer,
+        frame_max: int = 0,
     ) -> None:
+        # No table is longer, whatever frames may be.
+        self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
         self._vhost = vhost
         self._clock = clock
         self._metrics = metrics
@@ -54,7 +65,6 @@ class Republisher:
             while self._waiting:
                 self._publish(*self._waiting.popleft())
         finally:
-            self._waiting.clear()
             self._is_publishing = False
 
     def _publish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
@@ -63,8 +73,6 @@ class Republisher:
         if name is None or exchange is None:
             self._metrics.count_dropped(reason, len(messages))
             return
-        counter = f"dead_lettered_{reason}"
-        setattr(self._metrics, counter, getattr(self._metrics, counter) + len(messages))
         death = Death(
             queue=source.name,
             reason=reason,
@@ -72,25 +80,41 @@ class Republisher:
             routing_key=source.settings.dead_letter_routing_key,
             time_s=self._clock.wall_ms() // 1000,
         )
+        lost = 0
         for message in messages:
             try:
-                dead, deaths = record(message, death)
-                queues = self._targets(exchange, message, dead, death)
+                lost += not self._send(source, exchange, message, death)
             except FrameError as error:
                 # Its queue must not choke on it: dropped, as a message that its exchange routes nowhere is.
                 self._observer.dead_letter_impossible(self._vhost.name, source.name, str(error))
-                continue
+                lost += 1
             except Exception as error:  # noqa: BLE001 - one message must not cost those behind it
-                place = f"dead letters of '{self._vhost.name}' '{source.name}'"
-                self._observer.bug_found(place, error)
+                self._bug_found(source, error)
+                lost += 1
+        self._metrics.count_dead_lettered(reason, len(messages) - lost)
+        self._metrics.count_dropped(reason, lost)
+
+    def _send(self, source: Queue, exchange: Exchange, message: Message, death: Death) -> bool:
+        """Publish one dead letter; False when a bug kept it out of every queue that it was to reach."""
+        dead, deaths = record(message, death, self._header_max)
+        queues = self._targets(exchange, message, dead, death)
+        exchange.publish_in += 1
+        failed = 0
+        for queue in queues:
+            if death.reason != "rejected" and is_cycle(queue.name, deaths):
+                self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
                 continue
-            exchange.publish_in += 1
-            for queue in queues:
-                if reason != "rejected" and is_cycle(queue.name, deaths):
-                    self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
-                    continue
-                exchange.publish_out += 1
+            try:
                 queue.publish([dead], dead.flags, dead.size)
+            except Exception as error:  # noqa: BLE001 - one queue must not cost the others
+                self._bug_found(source, error)
+                failed += 1
+            else:
+                exchange.publish_out += 1
+        return not failed or failed < len(queues)
+
+    def _bug_found(self, source: Queue, error: Exception) -> None:
+        self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{source.name}'", error)
 
     def _targets(
         self, exchange: Exchange, message: Message, dead: Message, death: Death

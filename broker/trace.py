@@ -10,7 +10,7 @@ queue must not be published to from within its own deliveries.
 
 State owned: what was seen in this turn. Messages that came through the trace exchange are not traced. A copy whose key
 would be too long for the wire has it cut; one whose headers would be too large or too deep goes without `properties`.
-Keys of BCC are in the copies of publishes; a message does not keep them, so they are not in those of its deliveries.
+Keys of BCC are listed in `routing_keys`, as in RabbitMQ: the firehose is the only place that shows them.
 
 Source: rabbit_trace; RabbitMQ's firehose guide.
 """

@@ -42,6 +42,7 @@ cdef enum:
     MANDATORY = 1 << 17
     IMMEDIATE = 1 << 18
     MAYBE_CC = 1 << 19
+    HIDDEN = 1 << 21
     RUN_FLAGS = (1 << 16) | (1 << 17) | (1 << 18)
     WAIT_BODY_MAX = 32 * 1024
     WAIT_BUFFER_MAX = 64 * 1024
@@ -64,6 +65,7 @@ CONSTANTS = {
     "MANDATORY": MANDATORY,
     "IMMEDIATE": IMMEDIATE,
     "MAYBE_CC": MAYBE_CC,
+    "HIDDEN": HIDDEN,
     "WAIT_BODY_MAX": WAIT_BODY_MAX,
     "WAIT_BUFFER_MAX": WAIT_BUFFER_MAX,
     "WAIT_FRAMES_MAX": WAIT_FRAMES_MAX,
@@ -641,6 +643,23 @@ def take(messages not None, Py_ssize_t max_count, int64_t max_bytes):
     return taken, total
 
 
+cdef inline Py_ssize_t _names_size(Message message) noexcept:
+    """Octets of exchange and routing key as clients get them, without what is hidden behind them."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(message.exrk), end
+    cdef const uint8_t *names
+    if not message.flags & HIDDEN:
+        return size
+    names = <const uint8_t *>PyBytes_AS_STRING(message.exrk)
+    end = 1 + <Py_ssize_t>names[0]
+    if end < size:
+        end += 1 + <Py_ssize_t>names[end]
+    return end if end < size else size
+
+
+cdef bytes _names(Message message):
+    return message.exrk[: _names_size(message)]
+
+
 cdef Py_ssize_t _body_size(Message message, uint32_t *largest) noexcept:
     """Octets in the message's body frames, counted, and the size of the largest of them."""
     cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(message.raw)
@@ -768,12 +787,12 @@ def encode_deliver(
         raise ValueError("frame_max too small to hold a frame")
     for index in range(count):
         message = <Message?>messages[index]
-        total += fixed + PyBytes_GET_SIZE(message.exrk) + _content_size(message, frame_max)
+        total += fixed + _names_size(message) + _content_size(message, frame_max)
     result = PyBytes_FromStringAndSize(NULL, total)
     start = out = <uint8_t *>PyBytes_AS_STRING(result)
     for index in range(count):
         message = <Message>PyList_GET_ITEM(messages, index)
-        exrk_size = PyBytes_GET_SIZE(message.exrk)
+        exrk_size = _names_size(message)
         out[0] = 1
         put16(out + 1, channel)
         put32(out + 3, <uint32_t>(fixed - 8 + exrk_size))
@@ -831,7 +850,7 @@ def encode_get_ok(
         channel,
         71,
         PyBytes_FromStringAndSize(<char *>head, 9)
-        + message.exrk
+        + _names(message)
         + PyBytes_FromStringAndSize(<char *>count, 4),
         message,
         frame_max,
@@ -846,7 +865,7 @@ def encode_return(
     return _with_content(
         channel,
         50,
-        bytes((code >> 8, code & 255, len(reason))) + reason + message.exrk,
+        bytes((code >> 8, code & 255, len(reason))) + reason + _names(message),
         message,
         frame_max,
     )
@@ -877,7 +896,7 @@ def encode_nack(uint16_t channel, uint64_t tag, bint multiple, bint requeue):
 def split_exrk(bytes exrk not None):
     """Exchange and routing key of an exrk."""
     cdef Py_ssize_t key = 1 + exrk[0]
-    return exrk[1:key], exrk[key + 1 :]
+    return exrk[1:key], exrk[key + 1 : key + 1 + exrk[key]]
 
 
 def join_exrk(bytes exchange not None, bytes routing_key not None):

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
+from protocol.constants import HIDDEN
+
 _FRAME: Final = Struct(">BHI")
 _TAGGED: Final = Struct(">QB")
 _DELIVER_IDS: Final = b"\x00\x3c\x00\x3c"
@@ -95,8 +97,9 @@ def encode_deliver(
     for message in messages:
         if message.exrk is not exrk:
             exrk = message.exrk
-            head = _FRAME.pack(1, channel, len(before) + 9 + len(exrk)) + before
-            after = exrk + b"\xce"
+            names = _names(message)
+            head = _FRAME.pack(1, channel, len(before) + 9 + len(names)) + before
+            after = names + b"\xce"
         append(head)
         append(pack(tag, redelivered))
         append(after)
@@ -106,6 +109,15 @@ def encode_deliver(
         else:
             append(_content(message, channel, frame_max))
     return b"".join(parts)
+
+
+def _names(message: Message) -> bytes:
+    """Exchange and routing key as clients get them, without what is hidden behind them."""
+    exrk = message.exrk
+    if not message.flags & HIDDEN:
+        return exrk
+    key = 1 + exrk[0]
+    return exrk[: key + 1 + exrk[key]]
 
 
 def _content(message: Message, channel: int, frame_max: int) -> bytes:
@@ -160,14 +172,14 @@ def encode_get_ok(
     frame_max: int,
 ) -> bytes:
     """basic.get-ok and the message's content."""
-    arguments = _TAGGED.pack(tag, redelivered) + message.exrk + message_count.to_bytes(4, "big")
+    arguments = _TAGGED.pack(tag, redelivered) + _names(message) + message_count.to_bytes(4, "big")
     return _method_frame(channel, 71, arguments) + _content(message, channel, frame_max)
 
 
 def encode_return(channel: int, code: int, text: str, message: Message, frame_max: int) -> bytes:
     """basic.return and the message's content."""
     reason = text.encode()
-    arguments = code.to_bytes(2, "big") + bytes((len(reason),)) + reason + message.exrk
+    arguments = code.to_bytes(2, "big") + bytes((len(reason),)) + reason + _names(message)
     return _method_frame(channel, 50, arguments) + _content(message, channel, frame_max)
 
 
@@ -184,7 +196,7 @@ def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes:
 def split_exrk(exrk: bytes) -> tuple[bytes, bytes]:
     """Exchange and routing key of an exrk."""
     key = 1 + exrk[0]
-    return exrk[1:key], exrk[key + 1 :]
+    return exrk[1:key], exrk[key + 1 : key + 1 + exrk[key]]
 
 
 def join_exrk(exchange: bytes, routing_key: bytes) -> bytes:

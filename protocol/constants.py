@@ -61,6 +61,8 @@ MAYBE_CC: Final = 1 << 19
 """The header payload holds the octets of a CC or BCC key somewhere: look before believing."""
 ON_DISK: Final = 1 << 20
 """Set by storage on messages that it loaded; never by a codec."""
+HIDDEN: Final = 1 << 21
+"""Behind exchange and routing key, `exrk` holds field tables that clients do not see (`protocol.hidden`)."""
 
 TABLE_DEPTH_MAX: Final = 128
 """Tables and arrays inside each other, the outermost counted: what prints, compares and stores tables calls itself

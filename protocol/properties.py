@@ -23,6 +23,7 @@ from protocol.constants import (
     CLASS_BASIC,
     FRAME_BODY,
     FRAME_HEADER,
+    HIDDEN,
     IMMEDIATE,
     MANDATORY,
     PROP_UNKNOWN,
@@ -132,7 +133,8 @@ def rewrite(message: Message, properties: Properties, exrk: bytes | None = None)
     flags = header_flags(payload)
     if flags < 0:
         raise FrameError("properties beyond the limits of a header")
-    flags |= message.flags & (MANDATORY | IMMEDIATE)
+    kept = MANDATORY | IMMEDIATE if exrk is not None else MANDATORY | IMMEDIATE | HIDDEN
+    flags |= message.flags & kept
     largest = _largest_frame(frames)
     target = message.exrk if exrk is None else exrk
     return Message(target, frames, message.size, flags, message.channel, largest)
@@ -148,6 +150,16 @@ def build(exrk: bytes, properties: Properties, body: bytes, mandatory: bool = Fa
     ]
     flags = header_flags(payload) | (MANDATORY if mandatory else 0)
     return Message(exrk, b"".join(frames), len(body), flags, 1, max(map(len, frames)))
+
+
+def header_size(message_raw: bytes) -> int:
+    """Octets of a message's header frame."""
+    return 8 + int(_SIZE.unpack_from(message_raw, 3)[0])
+
+
+def header_size_of(properties: Properties) -> int:
+    """Octets of the header frame that these properties make."""
+    return 8 + len(_encode_header(0, properties))
 
 
 def _largest_frame(frames: bytes) -> int:

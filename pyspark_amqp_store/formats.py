@@ -39,7 +39,9 @@ _TRAILER: Final = Struct("<QI4s")
 _MAGIC: Final = 0x51A5
 _MESSAGE, _SEAL = 1, 3
 _RESYNC: Final = Struct("<HBB").pack(_MAGIC, _MESSAGE, 0)
-_META_MAX: Final = META_SIZE + 2 * 256
+_HIDDEN: Final = 1 << 21
+# Exchange, routing key, and what the broker hides behind them: no longer than a table of fields may be.
+_META_MAX: Final = META_SIZE + 2 * 256 + 4 + 128 * 1024
 
 
 class BadStore(Exception):
@@ -80,6 +82,15 @@ def record_at(
         is_good = zlib.crc32(data[at + RECORD_SIZE : end], crc) == check
     meta_at = at + RECORD_SIZE
     return RecordHead(segment, slot, meta_at, meta_at + meta, end, is_good)
+
+
+def route_of(data: memoryview, head: RecordHead) -> bytes:
+    """Return exchange and routing key, each behind its length; what the broker hides behind them is not for readers."""
+    route = bytes(data[head.meta_at + META_SIZE : head.raw_at])
+    if not int.from_bytes(data[head.meta_at : head.meta_at + 4], "little") & _HIDDEN:
+        return route
+    key = 1 + route[0]
+    return route[: key + 1 + route[key]]
 
 
 def walk(

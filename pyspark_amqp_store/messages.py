@@ -271,7 +271,7 @@ class MessageReader:
         raw = data[head.raw_at : head.end]
         properties, body_at = f.split_content(raw)
         body = f.body_of(raw, body_at) if self._has_body else b""
-        return bytes(data[head.meta_at + f.META_SIZE : head.raw_at]), properties, body
+        return f.route_of(data, head), properties, body
 
     def _miss(self, queue: QueueFiles, text: str, *, is_gone: bool, count: int = 1) -> None:
         """Something is not there: in a live directory because nobody needs it any more."""

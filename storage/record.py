@@ -16,7 +16,8 @@ Record, little endian (HEADER_SIZE = 24 bytes, then meta, then body):
     16   4     body length
     20   4     CRC-32 (zlib's) over bytes 0-19, meta and body, started from the seed
 
-Meta of a message: u32 flags, u64 body octets of the message, then `exrk` as it came. Body: `raw`.
+Meta of a message: u32 flags, u64 body octets of the message, then `exrk` as it came (flag 1 << 21: with
+field tables behind the routing key, see docs/formats). Body: `raw`.
 The seed is the CRC of the store's identity, so that bytes of another store are never taken for
 ours; segment and slot inside the record do the same for bytes of another place.
 

@@ -36,7 +36,8 @@ from storage.store_index import StoreIndex
 # Magic, type and flags of a message record: what a search after damage looks for.
 _RESYNC: Final = struct.pack("<HBB", record.MAGIC, record.TYPE_MESSAGE, 0)
 _PLACE = struct.Struct("<IIII")
-_MAX_META: Final = record.META_FIXED + 2 * 256
+# Exchange, routing key, and what the broker hides behind them: no longer than a table of fields may be.
+_MAX_META: Final = record.META_FIXED + 2 * 256 + 4 + 128 * 1024
 
 
 class ScanTerms(NamedTuple):

@@ -27,6 +27,7 @@ from protocol.constants import (
     PROP_USER_ID,
 )
 from protocol.errors import MethodNotImplemented, PreconditionFailed
+from protocol.hidden import Hidden, with_hidden
 from protocol.properties import Properties, decode, rewrite
 
 EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
@@ -144,12 +145,7 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
     keys: tuple[bytes, ...] = (split_exrk(message.exrk)[1],)
     if message.flags & MAYBE_CC:
         keys = _all_keys(message, properties)
-    if message.flags & PROP_REPLY_TO and properties.reply_to == PSEUDO_QUEUE:
-        properties.reply_to = _reply_key(channel)
-        message = rewrite(message, properties)
-    elif properties.headers and "BCC" in properties.headers:
-        del properties.headers["BCC"]
-        message = rewrite(message, properties)
+    message = _kept(channel, message, properties)
     queues = route.queues
     if queues is None or len(keys) > 1:
         queues = channel.vhost.route(route.exchange, keys, lambda: properties.headers or {})
@@ -159,6 +155,22 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
         _publish_later(channel.transaction, route, queues, message)
         return
     enqueue(channel, route, queues, [message], message.flags, message.size)
+
+
+def _kept(channel: Channel, message: Message, properties: Properties) -> Message:
+    """The message as queues get it: BCC is where no client sees it, a direct reply goes to its consumer's own key."""
+    has_reply = bool(message.flags & PROP_REPLY_TO) and properties.reply_to == PSEUDO_QUEUE
+    has_bcc = properties.headers is not None and "BCC" in properties.headers
+    if not has_reply and not has_bcc:
+        return message
+    if has_reply:
+        properties.reply_to = _reply_key(channel)
+    if not has_bcc:
+        return rewrite(message, properties)
+    assert properties.headers is not None
+    keys = properties.headers.pop("BCC")
+    assert isinstance(keys, list)
+    return with_hidden(rewrite(message, properties), Hidden(keys, []))
 
 
 def _publish_later(

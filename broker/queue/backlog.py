@@ -144,13 +144,14 @@ class Backlog:
     ) -> None:
         assert self.disk.count == 0
         first = self.next_seq
+        if kind & LOGGED:
+            # First, because it may fail: then nothing has changed here.
+            self.log.append(first, messages, expiries, size)
         self.ram.append(first, messages, kind, expiries)
         self.ram_bytes += size
         if expiries is not None:
             self.has_expiries = True
         self.next_seq = self.disk.first = first + len(messages)
-        if kind & LOGGED:
-            self.log.append(first, messages, expiries, size)
 
     def _append_disk(
         self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None

@@ -182,10 +182,7 @@ class Queue:
                 messages = messages[taken:]
                 size = body_bytes(messages)
                 expiries = expiries[taken:] if expiries is not None else None
-        kind = TRANSIENT
-        if is_durable:
-            kind = DURABLE
-            self.stored(len(messages), size)
+        kind = DURABLE if is_durable else TRANSIENT
         if backlog.disk.count or self.is_lazy or self.is_paging:
             room = 0
         elif self.is_cached:
@@ -195,6 +192,8 @@ class Queue:
         else:
             room = self.rate.ram_limit() - backlog.ram_count
         backlog.append(messages, size, kind, expiries, room)
+        if is_durable:
+            self.stored(len(messages), size)
         if expiries is not None:
             expiry.arm(self)
         if self.consumers.open_count:

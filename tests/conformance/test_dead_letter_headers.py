@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
 from pika.exceptions import NackError
+from pika.spec import BasicProperties
 
 from tests.support.black_box import (
     eventually,
@@ -140,8 +141,9 @@ def test_blind_copies_route_dead_letters_and_never_show(
     channel.queue_bind(blind, dead, "blind")
     publish(channel, queue, b"1", headers={"BCC": ["blind"]})
     reject_one(channel, queue)
-    for graveyard in (first,):
-        _, properties, _ = get_one(channel, graveyard)
+    for graveyard in (first, blind):
+        method, properties, _ = get_one(channel, graveyard)
+        assert (method.exchange, method.routing_key) == (dead, queue)
         assert "BCC" not in properties.headers
         assert properties.headers["x-death"][0]["routing-keys"] == [queue]
 
@@ -161,6 +163,22 @@ def test_a_blind_copy_dies_in_the_queue_that_it_reached(
     assert (death["queue"], death["routing-keys"]) == (blind, [source])
 
 
+def test_what_a_blind_copy_alone_brought_is_dead_lettered_by_its_key(
+    channel: BlockingChannel, exchange: Callable[..., str]
+) -> None:
+    """Twice: the key stays with the dead letter."""
+    dead = exchange("direct")
+    second = queue_of(channel, x_dead_letter_exchange="")
+    first = queue_of(channel, x_dead_letter_exchange=dead)
+    channel.queue_bind(second, dead, first)
+    channel.basic_publish("", "nowhere", b"1", BasicProperties(headers={"BCC": [first]}))
+    reject_one(channel, first)
+    reject_one(channel, second)
+    method, properties, _ = get_one(channel, first)
+    assert method.routing_key == "nowhere"
+    assert [death["routing-keys"] for death in properties.headers["x-death"]] == [["nowhere"]] * 2
+
+
 # -- headers -----------------------------------------------------------------------------------------------------
 
 
@@ -169,6 +187,17 @@ def test_a_message_without_headers_gets_them(channel: BlockingChannel) -> None:
     publish(channel, queue, b"1")
     reject_one(channel, queue)
     assert deaths_of(get_one(channel, graveyard)[1]) == [(queue, "rejected", 1)]
+
+
+def test_a_persistent_message_with_a_thousand_headers_expires_to_where_it_shall(
+    channel: BlockingChannel,
+) -> None:
+    queue, graveyard = mortal(channel, x_message_ttl=20)
+    given = {f"h{number}": number for number in range(1010)}
+    publish(channel, queue, b"1", headers=given, delivery_mode=2)
+    _, properties, _ = get_one(channel, graveyard)
+    assert properties.headers.items() >= given.items()
+    assert deaths_of(properties) == [(queue, "expired", 1)]
 
 
 @pytest.mark.parametrize("per_message", [False, True])

@@ -302,11 +302,17 @@ def test_a_lower_limit_drops_from_the_head_at_once_and_dead_letters(
 def test_a_limit_that_comes_together_with_reject_publish_drops_the_excess(
     channel: BlockingChannel, name: str, named_queue: Callable[..., str], set_policy: SetPolicy
 ) -> None:
-    queue = named_queue(name)
+    """As RabbitMQ: the limit is in force before the overflow behaviour. What is dropped is dead-lettered."""
+    dead = queue_of(channel)
+    queue = named_queue(name, x_dead_letter_exchange="", x_dead_letter_routing_key=dead)
     publish(channel, queue, b"1", b"2", b"3", b"4")
     wait_ready(channel, queue, 4)
     set_policy(name, f"^{name}$", max_length=2, overflow="reject-publish")
+    wait_ready(channel, dead, 2)
+    channel.confirm_delivery()
+    assert not confirmed(channel, queue, b"5"), "from then on publishes are refused"
     assert get_all(channel, queue) == [b"3", b"4"]
+    assert get_all(channel, dead) == [b"1", b"2"]
 
 
 def test_a_lower_limit_under_reject_publish_drops_nothing(

@@ -100,6 +100,40 @@ def client(own_broker: Callable[..., BrokerProcess]) -> Iterator[Client]:
     drop(client.connection)
 
 
+@pytest.mark.parametrize("ends", ["stop", "kill"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_bcc_keys_are_there_after_a_restart(client: Client, version: int, ends: str) -> None:
+    """With few keys, with as many as a message may have, and with a body of the shared store; nobody sees them."""
+    channel = client.channel
+    channel.confirm_delivery()
+    channel.queue_declare("dead", durable=True)
+    channel.queue_bind("dead", "amq.direct", "blind")
+    arguments = {"x-dead-letter-exchange": "amq.direct", "x-queue-version": version}
+    channel.queue_declare("q", durable=True, arguments=arguments)
+    channel.queue_bind("q", "amq.topic", "blind")
+    many = [f"{number:04}" + "x" * 100 for number in range(1000)]
+    sent = [(b"1", ["blind"]), (b"2", [*many, "blind"]), (b"3" * 9000, ["blind", "other"])]
+    for body, keys in sent:
+        properties = pika.BasicProperties(delivery_mode=2, headers={"BCC": keys, "n": 1})
+        channel.basic_publish("amq.topic", "key", body, properties)
+    if ends == "kill":
+        drop(client.connection)
+        client.node.kill()
+        client.node.start()
+        client.connect()
+    else:
+        client.restart()
+    channel = client.channel
+    for body, _ in sent:
+        method, properties, found = channel.basic_get("q")
+        assert (method.routing_key, properties.headers, found) == ("key", {"n": 1}, body)
+        channel.basic_reject(method.delivery_tag, requeue=False)
+    for body, _ in sent:
+        method, properties, found = channel.basic_get("dead", auto_ack=True)
+        assert (method.routing_key, found) == ("key", body)
+        assert properties.headers["x-death"][0]["routing-keys"] == ["key"]
+
+
 def test_the_argument_chooses_the_version_and_survives(client: Client) -> None:
     for version in (1, 2):
         arguments = {"x-queue-version": version}

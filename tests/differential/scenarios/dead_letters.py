@@ -130,6 +130,25 @@ def with_cc_and_bcc(broker: Broker) -> Record:
     return [_dead(peer, "dead1"), _dead(peer, "dead2"), peer.get("dead3")]
 
 
+def brought_by_bcc_alone(broker: Broker) -> Record:
+    """Twice: the keys stay with the dead letter, where nobody sees them."""
+    peer = broker.peer()
+    for name, key in (("dead1", "k1"), ("dead2", "k2"), ("dead3", "k3"), ("dead4", "k4")):
+        peer.queue(name)
+        peer.bind(name, "amq.direct", key)
+    peer.queue("second", {"x-dead-letter-exchange": "amq.direct"})
+    peer.bind("second", "amq.fanout")
+    peer.queue("q", {"x-dead-letter-exchange": "amq.fanout"})
+    peer.bind("q", "amq.topic", "k4")
+    headers = {"CC": ["k2"], "BCC": ["k3", "k4"], "h": 1}
+    peer.publish("amq.topic", "k1", b"1", headers=headers)
+    peer.wait_ready("q", 1)
+    _reject(peer, "q")
+    peer.wait_ready("second", 1)
+    _reject(peer, "second")
+    return [_dead(peer, f"dead{number}") for number in range(1, 5)]
+
+
 def with_cc_and_a_key_of_its_own(broker: Broker) -> Record:
     """Up to 3.12 the CC header is removed; 3.13 leaves it."""
     peer = broker.peer()
@@ -140,6 +159,22 @@ def with_cc_and_a_key_of_its_own(broker: Broker) -> Record:
     peer.wait_ready("other", 1)
     _reject(peer, "q")
     return [_dead(peer), peer.ready("other")]
+
+
+def with_cc_through_a_queue_with_a_key_of_its_own(broker: Broker) -> Record:
+    """From there on the dead letter has that key alone."""
+    peer = broker.peer()
+    for name, key in (("dead1", "k1"), ("dead2", "k2")):
+        peer.queue(name)
+        peer.bind(name, "amq.direct", key)
+    peer.queue("second", {"x-dead-letter-exchange": "amq.direct"})
+    peer.bind("second", "amq.fanout")
+    peer.queue("q", {"x-dead-letter-exchange": "amq.fanout", "x-dead-letter-routing-key": "k1"})
+    peer.fill("q", b"1", headers={"CC": ["k2"]})
+    _reject(peer, "q")
+    peer.wait_ready("second", 1)
+    _reject(peer, "second")
+    return [_dead(peer, "dead1"), peer.ready("dead2")]
 
 
 def to_a_missing_exchange(broker: Broker) -> Record:
@@ -307,6 +342,23 @@ def a_death_header_with_entries_of_others(broker: Broker) -> Record:
         "routing-keys": ["a", "b"],
     }
     peer.fill("q", b"1", headers={"x-death": [entry]})
+    _reject(peer, "q")
+    return _dead(peer)
+
+
+def a_death_header_of_an_old_version(broker: Broker) -> Record:
+    """Up to 3.5 every death was an entry of its own, without a count."""
+    peer = broker.peer()
+    peer.queue("dead")
+    peer.queue("q", TO_DEAD)
+    old = {
+        "reason": "rejected",
+        "queue": "q",
+        "time": Typed("T", 1400000000),
+        "exchange": "x",
+        "routing-keys": ["a"],
+    }
+    peer.fill("q", b"1", headers={"x-death": [old] * 22 + [{**old, "queue": "elsewhere"}]})
     _reject(peer, "q")
     return _dead(peer)
 

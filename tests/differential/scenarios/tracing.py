@@ -149,6 +149,16 @@ def with_cc_and_bcc(broker: Broker) -> Record:
     return [published, [peer.get(queue)["body"] for queue in ("a", "b", "c")]]
 
 
+def a_delivery_of_a_message_with_bcc(broker: Broker) -> Record:
+    peer, listener = _traced(broker, "blind", "deliver.#")
+    peer.queue("a")
+    peer.queue("b")
+    peer.publish("", "a", b"1", headers={"CC": ["b"], "BCC": ["c", "a"]})
+    peer.wait_ready("b", 1)
+    peer.get("b")
+    return _copies(listener, 1)
+
+
 def a_delivery_of_a_message_with_cc(broker: Broker) -> Record:
     peer, listener = _traced(broker, "cc", "deliver.#")
     peer.queue("a")

@@ -382,6 +382,26 @@ def test_pamqp_reads_replies_and_returns(codec) -> None:
     assert dict(nack) == {"delivery_tag": 7, "multiple": True, "requeue": True}
 
 
+@given(st.binary(max_size=30), st.binary(max_size=30), st.binary(max_size=300))
+def test_both_end_the_names_where_what_is_hidden_begins(
+    exchange: bytes, key: bytes, table: bytes
+) -> None:
+    results = []
+    for codec in CODECS:
+        (one,) = messages_of(codec, publish(1, b"data"))
+        exrk = codec.join_exrk(exchange, key)
+        shown, kept = (
+            codec.load_message(exrk + tail, one.raw, one.size, one.flags | flag, -1)
+            for tail, flag in ((b"", 0), (table, constants.HIDDEN))
+        )
+        both = codec.encode_deliver(1, b"c", 1, False, [shown, kept], 0)
+        assert both == codec.encode_deliver(1, b"c", 1, False, [shown, shown], 0)
+        assert codec.split_exrk(kept.exrk) == (exchange, key)
+        got = codec.encode_get_ok(1, 1, False, kept, 0, 0)
+        results.append((both, got, codec.encode_return(1, 312, "NO_ROUTE", kept, 0)))
+    assert all(result == results[0] for result in results)
+
+
 def test_both_encode_the_same() -> None:
     data = publish(1, b"x" * 20000, commands.Basic.Properties(headers={"CC": ["a"]}))
     results = []

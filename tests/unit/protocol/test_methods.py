@@ -65,6 +65,13 @@ def nested_lists(depth: int) -> FieldValue:
     return value
 
 
+def nested_lists(depth: int) -> FieldValue:
+    value: list[FieldValue] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 def test_long_strings_are_octets() -> None:
     octets = method(0, commands.Connection.StartOk(response="\0guest\0guest"))
     decoded = methods.decode_method(payload(octets))

@@ -98,6 +98,17 @@ def test_properties_headers_and_deaths(tmp_path: Path) -> None:
     assert rows(tmp_path, view_schema(MESSAGES).names)[0][3] == b"x"
 
 
+def test_what_the_broker_hides_behind_a_routing_key_is_not_shown(tmp_path: Path) -> None:
+    disk = StoreOnDisk(tmp_path)
+    sent = [message(body, exchange="ex", key="rk") for body in (b"x", b"y" * 5000)]
+    for one in sent:
+        one.exrk += b"\x00\x00\x00\x09\x03BCCA\x00\x00\x00\x00"
+        one.flags |= 1 << 21
+    disk.publish("q", [sent[0], message(b"z", exchange="ex", key="rk"), sent[1]])
+    disk.commit()
+    assert rows(tmp_path, ["exchange", "routing_key"]) == [("ex", "rk")] * 3
+
+
 def test_a_body_in_several_frames_and_an_empty_one(tmp_path: Path) -> None:
     disk = StoreOnDisk(tmp_path)
     sent = [b"", b"x" * 4096, b"y" * 4097, random.Random(3).randbytes(50_000)]

@@ -97,6 +97,15 @@ def test_a_flipped_bit_costs_one_record() -> None:
         assert all(bodies[slot] == body for slot, body in got.items())
 
 
+def test_behind_damage_a_record_with_a_long_meta_is_found() -> None:
+    """What the broker hides behind a routing key may be as long as a table of fields."""
+    kept = FakeMessage(b"\x01e\x01k" + bytes(130_000), b"kept", 4, 1 << 21)
+    messages = [FakeMessage(b"\x01e\x01k", b"lost", 4), kept]
+    data = bytearray(header(2) + record.pack_records(messages, 0, 2, SEED)[0])
+    data[64 + 30] ^= 1
+    assert found(bytes(data), 2) == {1: b"kept"}
+
+
 def test_zeroed_and_overwritten_stretches_cost_what_they_touch() -> None:
     rng = random.Random(2)
     for _ in range(150):

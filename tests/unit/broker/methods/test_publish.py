@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pika import BasicProperties, spec
@@ -98,6 +98,20 @@ def test_cc_and_bcc():
     properties = BasicProperties()
     properties.decode(got.raw_header[12:])
     assert properties.headers == {"CC": ["b", "a"], "other": 1}
+
+
+def test_bcc_leaves_the_header_of_a_direct_reply_too():
+    bench = BrokerBench()
+    client = with_queues(bench, "a", "b")
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    properties = BasicProperties(headers={"BCC": ["b"]}, reply_to="amq.rabbitmq.reply-to")
+    client.send(publish_bytes(1, "", "a", b"x", properties=properties))
+    for queue in ("a", "b"):
+        ((_, got),) = client.call(1, spec.Basic.Get(queue=queue, no_ack=True))
+        found = BasicProperties()
+        found.decode(got.raw_header[12:])
+        assert found.headers == {}
+        assert cast("str", found.reply_to).startswith("amq.rabbitmq.reply-to.")
 
 
 @pytest.mark.parametrize(

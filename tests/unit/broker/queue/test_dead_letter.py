@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from broker.queue.dead_letter import Death, is_cycle, record, routing_keys
 from protocol.codec import Message, join_exrk, split_exrk
+from protocol.hidden import Hidden, hidden, with_hidden
 from protocol.properties import Properties, build, decode
 from protocol.table import Long, Timestamp
 from tests.support.messages import body_of, message
@@ -15,6 +18,23 @@ def death(queue: str = "q", reason: str = "expired", routing_key: bytes | None =
     return Death(
         queue=queue, reason=reason, exchange=b"dlx", routing_key=routing_key, time_s=1_700_000_000
     )
+
+
+def entry(**fields: Any) -> dict[str, Any]:
+    """An entry of x-death with all that one has; None leaves a field out."""
+    entry = {
+        "count": Long(1),
+        "reason": "expired",
+        "queue": "q",
+        "time": Timestamp(1_400_000_000),
+        "exchange": "x",
+        "routing-keys": ["k"],
+    } | fields
+    return {name: value for name, value in entry.items() if value is not None}
+
+
+def with_deaths(found: Any) -> Message:
+    return build(join_exrk(b"", b"k"), Properties(headers={"x-death": found}), b"")
 
 
 def headers(found: Message) -> dict[str, Any]:
@@ -67,20 +87,26 @@ def test_the_same_queue_and_reason_count_up_and_move_to_the_front():
 
 
 def test_what_a_client_put_into_x_death_is_no_trap():
-    exrk = join_exrk(b"", b"k")
-    odd: Any = {"x-death": ["text", {"queue": "q", "reason": "expired", "count": "many"}]}
-    _, deaths = record(build(exrk, Properties(headers=odd), b""), death())
-    assert deaths[0]["count"] == 1
+    _, deaths = record(with_deaths(["text", entry(count="many"), entry(queue=5)]), death())
+    assert deaths == [entry(time=1_700_000_000, exchange="")]
+    _, deaths = record(with_deaths("no list"), death())
     assert len(deaths) == 1
-    _, deaths = record(build(exrk, Properties(headers={"x-death": "no list"}), b""), death())
-    assert len(deaths) == 1
+
+
+def test_entries_of_old_versions_go_as_in_3_13():
+    """Up to RabbitMQ 3.5 each death was an entry of its own, without a count."""
+    old = [entry(queue=f"q{n % 4}", count=None) for n in range(23)]
+    counted = entry(queue="other", count=Long(7))
+    _, deaths = record(with_deaths([*old, counted]), death("q1"))
+    assert deaths == [entry(queue="q1", time=1_700_000_000, exchange=""), counted]
+    for field in entry():
+        _, deaths = record(with_deaths([entry(queue="other") | {field: True}]), death())
+        assert len(deaths) == 1, field
 
 
 def test_a_count_at_the_end_of_64_bits_goes_on_at_their_beginning():
     for found, expected in ((Long(2**63 - 1), -(2**63)), (Timestamp(2**64 - 1), 0), (Long(-1), 0)):
-        entry: Any = {"queue": "q", "reason": "expired", "count": found}
-        original = build(join_exrk(b"", b"k"), Properties(headers={"x-death": [entry]}), b"")
-        dead, _ = record(original, death())
+        dead, _ = record(with_deaths([entry(count=found)]), death())
         assert headers(dead)["x-death"][0]["count"] == expected
 
 
@@ -100,12 +126,61 @@ def test_cc_stands_in_the_record_and_bcc_does_not():
     assert deaths[0]["routing-keys"] == ["k", "c1"]
 
 
+def test_bcc_keys_stay_until_a_queue_has_a_key_of_its_own():
+    original = build(join_exrk(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
+    original = with_hidden(original, Hidden(["b1", "b2"], []))
+    dead, deaths = record(original, death())
+    assert (hidden(dead).bcc, deaths[0]["routing-keys"]) == (["b1", "b2"], ["k", "c1"])
+    assert routing_keys(dead, decode(dead.raw)) == [b"k", b"c1", b"b1", b"b2"]
+    assert "BCC" not in headers(dead)
+    dead, deaths = record(dead, death("other", routing_key=b"own"))
+    assert (hidden(dead).bcc, deaths[0]["routing-keys"]) == ([], ["k", "c1"])
+
+
+def test_after_a_queue_with_a_key_of_its_own_the_cc_header_is_for_show():
+    original = build(join_exrk(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
+    dead, _ = record(original, death("first", routing_key=b"own"))
+    for queue in ("second", "third"):
+        assert headers(dead)["CC"] == ["c1"]
+        assert routing_keys(dead, decode(dead.raw)) == [b"own"]
+        dead, deaths = record(dead, death(queue))
+        assert [entry["routing-keys"] for entry in deaths][:1] == [["own"]]
+
+
+@pytest.mark.parametrize("header_max", [0, 400, 1000, 1500, 5000, 1 << 17])
+def test_what_a_header_has_no_room_for_is_kept_where_nobody_sees_it(header_max: int):
+    """The oldest deaths go first, then all, then the other headers; the message and what is known of it stay."""
+    dead = with_hidden(
+        build(join_exrk(b"x", b"k"), Properties(headers={"h": "x" * 200}), b"body"),
+        Hidden(["blind"], []),
+    )
+    limit = max(header_max, len(dead.raw) - len(b"body") - 8)
+    for number in range(20):
+        dead, deaths = record(dead, death(f"q{number}"), header_max)
+        assert len(dead.raw) - len(b"body") - 8 <= limit
+    expected = [f"q{number}" for number in reversed(range(20))]
+    assert [each["queue"] for each in cast("Any", deaths)] == expected
+    shown = headers(dead).get("x-death", [])
+    behind = hidden(dead)
+    assert [*shown, *behind.deaths] == deaths
+    assert behind.bcc == ["blind"]
+    assert (headers(dead)["h"], body_of(dead.raw)) == ("x" * 200, b"body")
+    if header_max == 1 << 17:
+        assert behind.deaths == []
+    if header_max >= 1000:
+        assert shown
+        assert headers(dead)["x-last-death-queue"] == "q19"
+        assert headers(dead)["x-first-death-queue"] == "q0"
+    dead, deaths = record(dead, death("q3"), header_max)
+    assert cast("Any", deaths)[0]["count"] == 2
+
+
 def test_cycles():
-    def entry(queue: str, reason: str) -> dict[str, Any]:
+    def of(queue: str, reason: str) -> dict[str, Any]:
         return {"queue": queue, "reason": reason}
 
-    assert not is_cycle("a", [entry("b", "expired")])
-    assert is_cycle("a", [entry("b", "expired"), entry("a", "maxlen")])
-    assert not is_cycle("a", [entry("b", "rejected"), entry("a", "expired")])
-    assert is_cycle("a", [entry("a", "expired"), entry("b", "rejected")])
+    assert not is_cycle("a", [of("b", "expired")])
+    assert is_cycle("a", [of("b", "expired"), of("a", "maxlen")])
+    assert not is_cycle("a", [of("b", "rejected"), of("a", "expired")])
+    assert is_cycle("a", [of("a", "expired"), of("b", "rejected")])
     assert not is_cycle("a", ["text"])

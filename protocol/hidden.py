@@ -1,0 +1,57 @@
+"""What the broker keeps with a message and clients never see: its BCC keys, and deaths that its header has no room for.
+
+It lies in the message's `exrk`, behind exchange and routing key; the flag HIDDEN says so. The store keeps it like any
+other `exrk`, and the frames that clients get stay as they came: the codec writes no more of `exrk` than the two names.
+A message that has nothing to hide costs nothing.
+
+    exrk     exchange (short string), routing key (short string), with HIDDEN: field tables
+    tables   the first has BCC, an array of long strings, or nothing; each of the others is a death, an entry of x-death
+             older than those in the header, the most recent first
+
+Owns no state. Called where a client's message comes in, and by what dead-letters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.codec import Message
+from protocol.constants import HIDDEN
+from protocol.table import FieldTable, FieldValue, decode_table_at, encode_table
+
+
+class Hidden(NamedTuple):
+    """Routing keys and deaths."""
+
+    bcc: list[FieldValue]
+    deaths: list[FieldTable]
+
+
+def hidden(message: Message) -> Hidden:
+    """What is kept with a message; two empty lists when nothing is."""
+    if not message.flags & HIDDEN:
+        return Hidden([], [])
+    exrk = message.exrk
+    first, at = decode_table_at(exrk, _names_end(exrk))
+    keys = first.get("BCC")
+    deaths = []
+    while at < len(exrk):
+        death, at = decode_table_at(exrk, at)
+        deaths.append(death)
+    return Hidden(keys if isinstance(keys, list) else [], deaths)
+
+
+def with_hidden(message: Message, kept: Hidden) -> Message:
+    """The same message with this in place of what was kept with it; not stored yet (handle -1)."""
+    exrk = message.exrk[: _names_end(message.exrk)]
+    flags = message.flags & ~HIDDEN
+    if kept.bcc or kept.deaths:
+        tables: list[FieldTable] = [{"BCC": kept.bcc} if kept.bcc else {}, *kept.deaths]
+        exrk += b"".join([encode_table(table) for table in tables])
+        flags |= HIDDEN
+    return Message(exrk, message.raw, message.size, flags, message.channel, message.frame_max)
+
+
+def _names_end(exrk: bytes) -> int:
+    key = 1 + exrk[0]
+    return key + 1 + exrk[key]
