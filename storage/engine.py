@@ -297,6 +297,13 @@ class Engine:
         """Bytes of a queue's objects on the disk side."""
         return self._writer.index_bytes(queue_id) if self._writer is not None else 0
 
+    def is_stored(self, vhost: str, name: str) -> bool:
+        """Whether a queue was recovered under that name and nobody opened it yet.
+
+        Its directory tells, so that a damaged name file costs nothing.
+        """
+        return self._writer is not None and self._writer.context.has_recovered((vhost, name))
+
     def recovered_version(self, vhost: str, name: str) -> int:
         """The version of the newest files of a recovered queue that nobody opened yet; 2 when it has none."""
         recovered = self._writer.context.recovered if self._writer is not None else {}

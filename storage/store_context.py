@@ -208,6 +208,10 @@ class StoreContext:
             entry[0].vhost, entry[0].name = names
         return entry
 
+    def has_recovered(self, names: tuple[str, str]) -> bool:
+        """Tell whether a queue was recovered that nobody opened yet."""
+        return self.queue_dir(names, durable=True) in self.recovered
+
     def take_unclaimed(self) -> list[QueueDisk]:
         """Give the recovered queues that nobody opened."""
         unclaimed = [queue for queue, _ in self.recovered.values()]
