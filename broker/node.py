@@ -87,6 +87,7 @@ class Node:
             options.store(config.store, resources.store_files_max()),
             observer,
             load_message,
+            highest_levels=definitions.highest_levels,
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self.parameters = Parameters(self.engine.definitions)
