@@ -6,11 +6,13 @@ Source: a level was once stored under the queue's name, a NUL and its number, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from offline.__main__ import main
 from tests.support.black_box import get_all
 from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient
@@ -102,3 +104,27 @@ def test_a_right_on_such_a_name_gives_no_access_to_the_queue(
             other.queue_delete(f"orders\x00{level}")
     owner = restart(node, is_clean=is_clean)
     assert taken(owner, QUEUE) == by_priority
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_backup_brings_levels_and_such_queues_back(
+    node: NodeClient, tmp_path: Path, version: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = node.channel()
+    kind = {"x-queue-version": version}
+    channel.queue_declare(QUEUE, durable=True, arguments={**LEVELS, **kind})
+    channel.queue_declare(NAMESAKE, durable=True, arguments=kind)
+    by_priority = fill(channel, QUEUE, "an order")
+    other = fill(channel, NAMESAKE, "another")
+    node.ctl("backup", str(tmp_path / "backup"))
+    assert node.process.stop() == 0
+    restored = tmp_path / "restored"
+    assert main(["--data-dir", str(restored), "restore", str(tmp_path / "backup")]) == 0
+    assert main(["--data-dir", str(restored), "check"]) == 0
+    report = capsys.readouterr().out
+    assert "queue 'orders' level 3 in vhost '/'" in report
+    assert f"queue {NAMESAKE!r} in vhost '/'" in report
+    node.process.data_dir = restored
+    channel = restart(node, is_clean=False)
+    assert taken(channel, QUEUE) == by_priority
+    assert sorted(taken(channel, NAMESAKE)) == sorted(other)
