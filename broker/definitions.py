@@ -20,7 +20,7 @@ from broker.auth import Permission, TopicPermission, User
 from broker.exchange import TYPES
 from broker.parameter_rules import default_queue_type, user_limits
 from broker.policy import Policy
-from broker.queue.settings import QueueDeclaration
+from broker.queue.settings import QueueDeclaration, compute
 from broker.resource import Row, row_key, unpack_arguments
 from broker.vhost import Edge, ExchangeDeclaration
 
@@ -95,6 +95,23 @@ def restore(
             except (KeyError, TypeError, ValueError) as error:
                 unusable.append(UnusableRow(kind=kind, key=key, reason=repr(error)))
     return unusable
+
+
+def highest_levels(rows: Iterable[tuple[str, str, object]]) -> dict[tuple[str, str], int]:
+    """Give (vhost, name) of each queue with priorities among recovered rows, and its highest one."""
+    found: dict[tuple[str, str], int] = {}
+    for kind, _, value in rows:
+        if kind != "queue" or not isinstance(value, dict):
+            continue
+        row = cast("Row", value)
+        try:
+            place = _text(row, "vhost"), _text(row, "name")
+            highest = compute(unpack_arguments(_text(row, "arguments")), {}).max_priority
+        except (KeyError, TypeError, ValueError):
+            continue
+        if highest is not None:
+            found[place] = highest
+    return found
 
 
 def seed(

@@ -88,6 +88,7 @@ class Node:
             options.store(config.store, resources.store_files_max()),
             observer,
             load_message,
+            highest_levels=definitions.highest_levels,
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self.parameters = Parameters(self.engine.definitions)
@@ -228,13 +229,10 @@ class Node:
             )
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
-                queue.recover(functools.partial(self._is_stored, vhost.name))
+                queue.recover(functools.partial(self.engine.is_stored, vhost.name))
         self.engine.discard_unclaimed()
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)
-
-    def _is_stored(self, vhost_name: str, log_name: str) -> bool:
-        return (vhost_name, log_name) in self.report.queues
 
     def vhost_made(self, vhost: Vhost) -> None:
         """A virtual host is new (not restored): give it what the configuration says it begins with."""

@@ -21,8 +21,9 @@ from offline.queue_check import QueueCheck, check_queue
 from offline.report import FileReport, Totals
 from offline.segment_check import check_segments
 from offline.streams import Streams
+from storage.queue_names import vhost_directory
 from storage.references import ReferenceTally
-from storage.store_context import VHOST_NAME_FILE, directory_name
+from storage.store_context import VHOST_NAME_FILE
 
 OK, DAMAGED = 0, 1
 
@@ -96,6 +97,6 @@ class Check:
             report.problems.append(str(error.strerror or error))
             return report
         report.size = len(data)
-        if directory_name(data.decode("utf-8", "replace")) != path.rpartition("/")[2]:
+        if vhost_directory(data.decode("utf-8", "replace")) != path.rpartition("/")[2]:
             report.problems.append("does not name the vhost of this directory")
         return report

@@ -17,13 +17,13 @@ from storage import record
 from storage.errors import StoreRefused
 from storage.queue_index import entries_at, read_acks, read_header
 from storage.queue_index import file_name as index_name
-from storage.queue_names import NAME_FILE, parse_names
+from storage.queue_names import NAME_FILE, QueueNames, parse_names
 from storage.queue_segment import bits_of, selectors_of, slots_of
 from storage.queue_store import HEADER_SIZE, check_header
 from storage.queue_store import file_name as store_name
 from storage.record import ENTRY_CORRUPT, EntryColumns
 from storage.references import ReferenceTally
-from storage.store_context import directory_name
+from storage.takeover import old_directory, presumed_level
 from storage.terms import ENTRY_COUNT_KEY
 
 _STEP = 256
@@ -34,7 +34,7 @@ class QueueCheck:
     """What was found in a queue's directory."""
 
     path: str
-    names: tuple[str, str] | None = None
+    names: QueueNames | None = None
     live: int = 0
     lost: int = 0
     reports: list[FileReport] = field(default_factory=list)
@@ -87,11 +87,16 @@ def _check_name(directory: StoreDirectory, found: QueueCheck) -> None:
         return
     report.size = len(data)
     names = parse_names(data)
-    if names is None or directory_name(*names) != found.path.rpartition("/")[2]:
+    own = found.path.rpartition("/")[2]
+    is_old = directory.recorded.taking_over
+    if names is not None and is_old:
+        names = presumed_level(names)
+    if names is None or own not in (names.directory, old_directory(names) if is_old else ""):
         report.problems.append("does not name the queue of this directory")
         return
     found.names = names
-    report.notes.append(f"queue {names[1]!r} in vhost {names[0]!r}")
+    level = f" level {names.level}" if names.level else ""
+    report.notes.append(f"queue {names.name!r}{level} in vhost {names.vhost!r}")
 
 
 class _Segment:
@@ -102,8 +107,7 @@ class _Segment:
         self._found = found
         self._number = number
         self._entry_count = directory.recorded.limits[ENTRY_COUNT_KEY]
-        seed = record.seed_of(directory.recorded.identity)
-        self._seed = record.crc32(found.path.rpartition("/")[2].encode(), seed)
+        self._seed = record.seed_of(directory.recorded.identity, found.path)
         self._report = FileReport(f"{found.path}/{index_name(number)}")
         self._synced_end = 0
 

@@ -17,6 +17,7 @@ from storage.errors import StoreRefused
 from storage.file_cache import FileCache
 from storage.queue_disk import QueueDisk
 from storage.queue_journal import JournalLimits
+from storage.queue_names import QueueNames
 from storage.queue_scan_v1 import Found, Journals, find_segment, read_journals, read_segment_file
 from storage.queue_segment import KIND_SHARED, bits_of, selectors_of, slots_of
 from storage.references import ReferenceTally
@@ -45,7 +46,7 @@ def check_version_1(
     if not numbers["jif"] and not numbers["idx"]:
         return found
     queue = QueueDisk(
-        ("", ""),
+        QueueNames("", ""),
         path,
         FileCache(directory.filesystem, 16, 0, is_checked=True),
         directory.recorded.identity,

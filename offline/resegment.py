@@ -13,13 +13,16 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from broker.definitions import highest_levels
 from config import units
 from offline.directory import CannotUse, StoreDirectory
 from offline.progress import Progress, size_text
 from offline.streams import Streams
-from storage.definition_store import DefinitionChange, DefinitionStore
+from storage.definition_store import DefinitionChange, DefinitionStore, SqliteDefinitionStore
 from storage.engine import Engine
 from storage.queue_log import QueueLog
+from storage.queue_names import QueueNames
+from storage.recovery import DefinitionsAt
 from storage.swap import begin_swap, commit_swap
 from storage.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
 from storage.types import (
@@ -86,7 +89,8 @@ def resegment(
 ) -> tuple[int, int]:
     """Write the store anew; gives how many messages and bytes it has. Raises StorageError or CannotUse."""
     path, filesystem = directory.path, directory.filesystem
-    old = _engine(directory, path, directory.recorded.limits, streams)
+    definitions_at = _ReadDefinitions if directory.recorded.taking_over else _NoDefinitions
+    old = _engine(directory, path, directory.recorded.limits, streams, definitions_at)
     report = old.recover()
     old.start_inline()
     try:
@@ -98,8 +102,8 @@ def resegment(
         new.start_inline()
         with Progress(streams.errors, "rewriting", size) as progress:
             copy = _Copy(old, new, progress)
-            for vhost, name in sorted(report.queues):
-                copy.queue(vhost, name)
+            for names in sorted(report.queues):
+                copy.queue(names)
         new.close()
     finally:
         # As it was: clean, so that the next start need not look at every file.
@@ -109,7 +113,11 @@ def resegment(
 
 
 def _engine(
-    directory: StoreDirectory, path: str, limits: dict[str, int], streams: Streams
+    directory: StoreDirectory,
+    path: str,
+    limits: dict[str, int],
+    streams: Streams,
+    definitions_at: DefinitionsAt | None = None,
 ) -> Engine:
     options = StoreOptions(
         confirm="written",
@@ -117,7 +125,13 @@ def _engine(
         segment_entry_count=limits[ENTRY_COUNT_KEY],
     )
     return Engine(
-        path, directory.filesystem, options, _Notes(streams), CarriedMessage, _NoDefinitions
+        path,
+        directory.filesystem,
+        options,
+        _Notes(streams),
+        CarriedMessage,
+        definitions_at or _NoDefinitions,
+        highest_levels,
     )
 
 
@@ -150,11 +164,15 @@ class _Copy:
     # Per old segment, the new handle + 1 of each slot that was copied: its other queues refer to that.
     _moved: dict[int, array[int]] = field(default_factory=dict)
 
-    def queue(self, vhost: str, name: str) -> None:
-        """Copy one queue."""
-        version = self.old.recovered_version(vhost, name)
-        source = self.old.open_queue(vhost, name, durable=True, version=version)
-        target = self.new.open_queue(vhost, name, durable=True, version=version)
+    def queue(self, names: QueueNames) -> None:
+        """Copy one queue, or one of its levels."""
+        version = self.old.recovered_version(names)
+        source, target = (
+            engine.open_queue(
+                names.vhost, names.name, durable=True, version=version, level=names.level
+            )
+            for engine in (self.old, self.new)
+        )
         delivered = source.next_deliver_seq
         next_seq = deliver_seq = 0
         for loaded in _batches(source):
@@ -226,6 +244,20 @@ class _NoDefinitions(DefinitionStore):
 
     def close(self) -> None:
         """Nothing to do."""
+
+
+class _ReadDefinitions(_NoDefinitions):
+    """What they say counts: the store is of format 1, where only they tell levels of queues from queues."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file and let go of it."""
+        definitions = SqliteDefinitionStore(path)
+        self._rows = definitions.load()
+        definitions.close()
+
+    def load(self) -> list[DefinitionChange]:
+        """All rows."""
+        return self._rows
 
 
 class _Notes:

@@ -36,6 +36,7 @@ _STORED: Final = [
     pa.field("segment", pa.int64()),
     pa.field("slot", pa.int64()),
     pa.field("file", pa.string()),
+    pa.field("level", pa.int32()),
 ]
 CONTENT: Final = [field for field in MESSAGE if field.name not in ("queue", "redelivered")]
 MESSAGES_SCHEMA: Final = pa.schema([*_PLACE, *CONTENT, *_STORED])
@@ -50,6 +51,7 @@ RECORDS_SCHEMA: Final = pa.schema(
         pa.field("offset", pa.int64()),
         pa.field("size", pa.int64()),
         pa.field("state", pa.string()),
+        pa.field("level", pa.int32()),
     ]
 )
 CONTENT_NAMES: Final = frozenset(field.name for field in CONTENT) | {HEADERS_RAW.name}

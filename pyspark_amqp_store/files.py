@@ -24,6 +24,8 @@ from pyspark_amqp_store import index_v1 as v1
 
 TABLES_MAX: Final = 128
 FILES_MAX: Final = 32
+FORMAT: Final = 2
+"""Of the whole store; 1 is version 0.1's."""
 _READ_GAP: Final = 16 * 1024
 _READ_MAX: Final = 4 << 20
 _ATTEMPTS: Final = 3
@@ -36,10 +38,11 @@ class Gone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueueFiles:
-    """One queue's directory."""
+    """One directory of a queue; with priorities it has one for each level."""
 
     vhost: str
     name: str
+    level: int
     vhost_directory: str
     directory: str
     indexes: tuple[int, ...]
@@ -79,22 +82,26 @@ class Store:
             text = json.loads(Path(self.root, "STORE.json").read_bytes())
             self.identity = bytes.fromhex(text["identity"])
             self.limits = {name: value for name, value in text.items() if isinstance(value, int)}
+            # A takeover that was cut off leaves names of format 1.
+            self.format = 1 if text.get("taking_over") else int(text["format"])
         except FileNotFoundError as error:
             raise f.BadStore(
                 f"{root} has no STORE.json: no data directory and no backup"
             ) from error
         except (ValueError, KeyError, TypeError) as error:
             raise f.BadStore(f"{root}/STORE.json cannot be read: {error!r}") from error
+        if not 1 <= self.format <= FORMAT:
+            raise f.BadStore(f"{root}/STORE.json: format {self.format} is newer than this reader")
 
     def queues(self) -> list[QueueFiles]:
-        """Return the durable queues that have messages on disk, by vhost and name."""
+        """Return the durable queues that have messages on disk, by vhost, name and level."""
         found = []
         for vhost in _directories(f"{self.root}/vhosts"):
             for directory in _directories(f"{vhost}/queues"):
-                queue = _queue(vhost, directory)
+                queue = _queue(vhost, directory, self.format)
                 if queue is not None:
                     found.append(queue)
-        return sorted(found, key=lambda queue: (queue.vhost, queue.name))
+        return sorted(found, key=lambda queue: (queue.vhost, queue.name, queue.level))
 
     def vhosts(self) -> list[tuple[str, str]]:
         """Return (directory, name) of each vhost."""
@@ -186,9 +193,9 @@ def _directories(path: str) -> list[str]:
         return []
 
 
-def _queue(vhost_directory: str, directory: str) -> QueueFiles | None:
+def _queue(vhost_directory: str, directory: str, store_format: int) -> QueueFiles | None:
     try:
-        names = f.parse_names(Path(directory, ".queue_name").read_bytes())
+        names = f.parse_names(Path(directory, ".queue_name").read_bytes(), store_format)
         entries = [(entry.name, entry.stat().st_size) for entry in os.scandir(directory)]
     except FileNotFoundError:
         return None
@@ -199,7 +206,12 @@ def _queue(vhost_directory: str, directory: str) -> QueueFiles | None:
     }
     if names is None:
         # A damaged name costs nothing else: the queue is shown by its directory.
-        names = (os.path.basename(vhost_directory), os.path.basename(directory))
+        level = os.path.basename(directory).partition("-")[2]
+        names = f.Names(
+            os.path.basename(vhost_directory),
+            os.path.basename(directory),
+            int(level) if level.isdecimal() else 0,
+        )
     size_bytes = sum(size for _, size in entries)
     has_version_1 = any(name.endswith((".jif", ".idx")) for name, _ in entries)
     return QueueFiles(

@@ -42,6 +42,7 @@ _RESYNC: Final = Struct("<HBB").pack(_MAGIC, _MESSAGE, 0)
 _HIDDEN: Final = 1 << 21
 # Exchange, routing key, and what the broker hides behind them: no longer than a table of fields may be.
 _META_MAX: Final = META_SIZE + 2 * 256 + 4 + 128 * 1024
+_OLD_LEVELS: Final = frozenset(map(str, range(1, 256)))
 
 
 class BadStore(Exception):
@@ -60,9 +61,8 @@ class RecordHead(NamedTuple):
 
 
 def seed_of(identity: bytes, queue_directory: str = "") -> int:
-    """Return what a store's checksums start from; a queue's own files have another start."""
-    seed = zlib.crc32(identity)
-    return zlib.crc32(queue_directory.encode(), seed) if queue_directory else seed
+    """Return what a store's checksums start from; a queue's own files have another start, whatever their level."""
+    return zlib.crc32(queue_directory.partition("-")[0].encode(), zlib.crc32(identity))
 
 
 def record_at(
@@ -341,14 +341,30 @@ def check_store_header(data: bytes, path: str, identity: bytes) -> bool:
     return True
 
 
-def parse_names(data: bytes) -> tuple[str, str] | None:
-    """Return (vhost, queue) from `.queue_name`, None when it cannot be read."""
+class Names(NamedTuple):
+    """Whose files they are; a queue with priorities has some for each level."""
+
+    vhost: str
+    queue: str
+    level: int = 0
+
+
+def parse_names(data: bytes, store_format: int) -> Names | None:
+    """Return what `.queue_name` says, None when it cannot be read.
+
+    In a store of format 1 a level goes by the queue's name, NUL, its number.
+    """
     lines = data.decode("utf-8", "replace").splitlines()
+    fields = {key: value for key, _, value in (line.partition(": ") for line in lines)}
     try:
-        vhost, queue = (json.loads(line.partition(": ")[2]) for line in lines[:2])
-    except ValueError:
+        vhost, queue = (str(json.loads(fields[key])) for key in ("VHOST", "QUEUE"))
+        level = int(fields.get("LEVEL", "0"))
+    except (KeyError, ValueError):
         return None
-    return str(vhost), str(queue)
+    name, nul, digits = queue.rpartition("\0")
+    if store_format == 1 and nul and digits in _OLD_LEVELS:
+        return Names(vhost, name, int(digits))
+    return Names(vhost, queue, level)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------

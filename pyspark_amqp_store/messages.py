@@ -334,6 +334,8 @@ def _column(
     if name in ("vhost", "queue"):
         value = queue.vhost if name == "vhost" else queue.name
         return pa.repeat(pa.scalar(value, pa.string()), len(places))
+    if name == "level":
+        return pa.repeat(pa.scalar(queue.level, kind), len(places))
     base = index.number * index.entry_count
     values: list[Any]
     if name == "seq":

@@ -35,6 +35,7 @@ class StoreFile:
     vhost: str
     queue: str | None
     queue_directory: str
+    level: int | None = None
 
 
 def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
@@ -55,7 +56,9 @@ def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
             paths = sorted(
                 path for path in Path(queue.directory).iterdir() if path.suffix in _QUEUE_SUFFIXES
             )
-            found += [StoreFile(str(path), queue.vhost, queue.name, name) for path in paths]
+            found += [
+                StoreFile(str(path), queue.vhost, queue.name, name, queue.level) for path in paths
+            ]
     return found
 
 
@@ -69,6 +72,7 @@ def batches(store: Store, file: StoreFile, schema: pa.Schema) -> Iterator[pa.Rec
     known: dict[str, Any] = {
         "vhost": file.vhost,
         "queue": file.queue,
+        "level": file.level,
         "store": "queue" if file.queue is not None else "shared",
         "file": store.relative(file.path),
     }

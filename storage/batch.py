@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from storage.queue_names import QueueNames
 from storage.types import ALL, BackupJob, JsonValue, OnRead, StoredMessage
 
 
 class Open(NamedTuple):
-    """A queue's storage comes into use: the recovered one, or a new one."""
+    """The storage of a queue, or of one of its levels, comes into use: the recovered one, or a new one."""
 
     queue_id: int
-    vhost: str
-    name: str
+    names: QueueNames
     durable: bool
     version: int = 2
 

@@ -15,7 +15,7 @@ from typing import cast
 from storage import queue_index, queue_store
 from storage.file_cache import write_error
 from storage.queue_disk import QueueDisk
-from storage.queue_names import NAME_FILE
+from storage.queue_names import NAME_FILE, QueueNames
 from storage.queue_scan import QueueScan
 from storage.queue_segment import Segment
 from storage.queue_upkeep import settle
@@ -85,7 +85,7 @@ def _queue_row(
     context: StoreContext, queue: QueueDisk, next_seq: int, next_deliver_seq: int
 ) -> list[JsonValue]:
     """Look at a queue's index once more: transient messages end here, the rest is counted."""
-    found = RecoveredQueue(queue.vhost, queue.name)
+    found = RecoveredQueue(queue.names)
     dropped: list[int] = []
     scan = QueueScan(queue, found)
     for number in list(queue.index.numbers):
@@ -99,8 +99,8 @@ def _queue_row(
         next_seq = max(next_seq, numbers[-1] * queue.index.entry_count + tail.used)
     segments: list[JsonValue] = [_segment_row(queue.index.segments[number]) for number in numbers]
     return [
-        queue.vhost,
-        queue.name,
+        queue.names.vhost,
+        queue.names.name,
         found.first_seq,
         next_seq,
         next_deliver_seq,
@@ -111,6 +111,7 @@ def _queue_row(
         segments,
         # After the one that would be next: what went past the journals is of its time, and durable by then.
         queue.v1.journal.next_number + 1 if queue.v1 is not None else 0,
+        queue.names.level,
     ]
 
 
@@ -136,8 +137,9 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
             return False
         context.adopt_vhost(store)
     for row in terms["queues"]:
-        found = RecoveredQueue(*cast("tuple[str, str, int, int, int, int, int, int, int]", row[:9]))
-        names = (found.vhost, found.name)
+        names = _names_in(row)
+        counts = cast("tuple[int, int, int, int, int, int, int]", row[2:9])
+        found = RecoveredQueue(names, *counts)
         queue = context.new_queue(names, durable=True)
         queue.is_made = queue.directory not in unnamed
         for fields in cast("list[list[int | str]]", row[9]):
@@ -150,6 +152,11 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
     return True
 
 
+def _names_in(row: list[object]) -> QueueNames:
+    """Give whose a queue's row is."""
+    return QueueNames(str(row[0]), str(row[1]), cast("int", row[11]))
+
+
 def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str] | None:
     """Give the queues' directories that lack only the file with the name; None when a segment's file is missing.
 
@@ -158,7 +165,7 @@ def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str]
     unnamed: set[str] = set()
     is_whole = True
     for row in rows:
-        directory = context.queue_dir((str(row[0]), str(row[1])), durable=True)
+        directory = context.queue_dir(_names_in(row), durable=True)
         try:
             present = set(context.filesystem.listdir(directory))
         except FileNotFoundError:

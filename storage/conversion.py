@@ -122,7 +122,7 @@ class Conversion:
         """Say in a new name file which version the queue is of: a backup may share the old one."""
         path = f"{queue.directory}/{NAME_FILE}"
         aside = f"{path}.tmp"
-        data = pack_names(queue.vhost, queue.name, queue.version)
+        data = pack_names(queue.names, queue.version)
         try:
             if not queue.is_made or queue.cache.get(path).pread(len(data), 0) == data:
                 self.discard(queue)

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from storage.backend import Backend, InlineBackend
 from storage.backup import BackupRefused, refuse_directory
 from storage.batch import Batch, Command, DeleteVhost, DropUnclaimed, Open, ReadRequest
-from storage.definition_store import DefinitionStore
 from storage.disk import ThreadedBackend
 from storage.errors import StoreClosed
 from storage.filesystem import FileSystem
 from storage.queue_log import QueueLog
-from storage.recovery import open_store
+from storage.queue_names import QueueNames
+from storage.recovery import DefinitionsAt, RowSource, open_store
+from storage.takeover import HighestLevels
 from storage.types import (
     BackupJob,
     JsonValue,
@@ -35,8 +36,6 @@ from storage.types import (
 )
 from storage.work import monotonic_ms
 from storage.writer import Writer
-
-DefinitionsAt = Callable[[str], DefinitionStore]
 
 EARLY_BYTES = 256 * 1024
 """Bytes of messages that are worth a batch of their own while the disk has nothing to do: from here on the time that
@@ -83,6 +82,7 @@ class Engine:
         observer: StoreObserver,
         load_message: LoadMessage,
         definitions_at: DefinitionsAt | None = None,
+        highest_levels: HighestLevels | None = None,
     ) -> None:
         self.options = options
         self.definitions = Definitions(self)
@@ -101,6 +101,7 @@ class Engine:
         self._observer = observer
         self._load_message = load_message
         self._definitions_at = definitions_at
+        self._highest_levels = highest_levels
         self._logs: dict[int, QueueLog] = {}
         self._next_queue_id = 1
         self._batch = Batch(1)
@@ -121,7 +122,7 @@ class Engine:
             self.options,
             self._observer,
             self._load_message,
-            self._definitions_at,
+            RowSource(self._definitions_at, self._highest_levels),
         )
         self._writer = Writer(context)
         elapsed = monotonic_ms() - started
@@ -220,17 +221,20 @@ class Engine:
 
     # -- queues and definitions -----------------------------------------------------------------------------------
 
-    def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> QueueLog:
-        """Open a queue's storage: what was recovered under that name, else an empty one.
+    def open_queue(
+        self, vhost: str, name: str, *, durable: bool, version: int = 2, level: int = 0
+    ) -> QueueLog:
+        """Open a queue's storage, of one of its levels when it has priorities: what was recovered, else an empty one.
 
         What was recovered in files of another version is converted while the queue is in use.
         """
         queue_id = self._next_queue_id
         self._next_queue_id += 1
-        recovered = self._writer.claim(queue_id, vhost, name) if durable and self._writer else None
-        log = QueueLog(self, queue_id, vhost, name, durable, recovered)
+        names = QueueNames(vhost, name, level)
+        recovered = self._writer.claim(queue_id, names) if durable and self._writer else None
+        log = QueueLog(self, queue_id, names, durable, recovered)
         self._logs[queue_id] = log
-        self.collect(Open(queue_id, vhost, name, durable, version), 0)
+        self.collect(Open(queue_id, names, durable, version), 0)
         return log
 
     def discard_unclaimed(self) -> None:
@@ -239,7 +243,7 @@ class Engine:
 
     def delete_vhost(self, vhost: str) -> None:
         """Delete everything of a vhost, its open queues included."""
-        for log in [log for log in self._logs.values() if log.vhost == vhost]:
+        for log in [log for log in self._logs.values() if log.names.vhost == vhost]:
             log.delete()
         self.collect(DeleteVhost(0, vhost), 0)
 
@@ -297,11 +301,19 @@ class Engine:
         """Bytes of a queue's objects on the disk side."""
         return self._writer.index_bytes(queue_id) if self._writer is not None else 0
 
-    def recovered_version(self, vhost: str, name: str) -> int:
+    def is_stored(self, vhost: str, name: str, level: int = 0) -> bool:
+        """Whether this level of a queue was recovered and nobody opened it yet.
+
+        Its directory tells, so that a damaged name file costs nothing.
+        """
+        names = QueueNames(vhost, name, level)
+        return self._writer is not None and self._writer.context.has_recovered(names)
+
+    def recovered_version(self, names: QueueNames) -> int:
         """The version of the newest files of a recovered queue that nobody opened yet; 2 when it has none."""
         recovered = self._writer.context.recovered if self._writer is not None else {}
         for queue, _ in recovered.values():
-            if (queue.vhost, queue.name) == (vhost, name) and queue.index.numbers:
+            if queue.names == names and queue.index.numbers:
                 return queue.index.segments[queue.index.numbers[-1]].version
         return 2
 

@@ -28,7 +28,7 @@ from storage.queue_entries import columns_v1, columns_v2, persistent_flags
 from storage.queue_index import QueueIndex
 from storage.queue_index_v1 import QueueIndexV1
 from storage.queue_journal import JournalLimits
-from storage.queue_names import NAME_FILE, pack_names
+from storage.queue_names import NAME_FILE, QueueNames, pack_names
 from storage.queue_segment import KIND_SHARED, KIND_STORE, Segment, slots_of
 from storage.queue_store import QueueStore
 from storage.record import ENTRY_PRESENT, EntryColumns
@@ -48,7 +48,7 @@ class QueueDisk:
         "durable",
         "index",
         "is_made",
-        "name",
+        "names",
         "store",
         "unread",
         "v1",
@@ -58,7 +58,7 @@ class QueueDisk:
 
     def __init__(
         self,
-        names: tuple[str, str],
+        names: QueueNames,
         directory: str,
         cache: FileCache,
         identity: bytes,
@@ -66,7 +66,8 @@ class QueueDisk:
         durable: bool,
         journal_limits: JournalLimits,
     ) -> None:
-        self.vhost, self.name = names
+        self.names = names
+        self.vhost = names.vhost
         self.version = 2
         self.directory = directory
         self.cache = cache
@@ -74,7 +75,7 @@ class QueueDisk:
         self.is_made = False
         # Why references of acked entries were not given back: an index could not be read. Asked for, then emptied.
         self.unread = ""
-        seed = record.crc32(directory.rpartition("/")[2].encode(), record.seed_of(identity))
+        seed = record.seed_of(identity, directory)
         self.index = QueueIndex(directory, seed, identity, cache, entry_count)
         self.store = QueueStore(directory, seed, identity, cache)
         self._journal_limits = journal_limits
@@ -110,7 +111,7 @@ class QueueDisk:
             if filesystem.exists(path):  # left by an attempt that ran out of space
                 filesystem.unlink(path)
             file = filesystem.create(path)
-            file.pwrite(pack_names(self.vhost, self.name, self.version), 0)
+            file.pwrite(pack_names(self.names, self.version), 0)
         except OSError as error:
             raise write_error(path, error) from error
         if self.durable:

@@ -25,6 +25,7 @@ from storage.batch import (
     ReadRequest,
     SetVersion,
 )
+from storage.queue_names import QueueNames
 from storage.types import ALL, NO_EXPIRY, LoadedMessage, OnRead, RecoveredQueue, StoredMessage
 
 # What a QueueLog and its disk-side twin weigh without any run or segment (measured with tracemalloc).
@@ -71,7 +72,7 @@ class _Run:
 
 
 class QueueLog:
-    """Storage of one queue, seen from the loop."""
+    """Storage of one queue, or of one of its levels, seen from the loop."""
 
     __slots__ = (
         "_acked",
@@ -82,27 +83,24 @@ class QueueLog:
         "_runs_bytes",
         "durable",
         "floor_seq",
-        "name",
+        "names",
         "next_deliver_seq",
         "next_seq",
         "queue_id",
         "recovered",
-        "vhost",
     )
 
     def __init__(
         self,
         collector: Collector,
         queue_id: int,
-        vhost: str,
-        name: str,
+        names: QueueNames,
         durable: bool,
         recovered: RecoveredQueue | None,
     ) -> None:
         self._collector = collector
         self.queue_id = queue_id
-        self.vhost = vhost
-        self.name = name
+        self.names = names
         self.durable = durable
         self.recovered = recovered
         self.next_deliver_seq = recovered.next_deliver_seq if recovered else 0

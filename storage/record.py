@@ -186,9 +186,14 @@ message_columns = _packer.message_columns
 pack_index_entries = _packer.pack_index_entries
 
 
-def seed_of(identity: bytes) -> int:
-    """Give the CRC seed of a store with this identity (16 bytes)."""
-    return zlib.crc32(identity)
+def seed_of(identity: bytes, directory: str = "") -> int:
+    """Give the CRC seed of a store with this identity (16 bytes), or of the queue in a directory of it.
+
+    Of a directory's name the hash counts and not the level behind it (`queue_names`): level n of a queue q has the seed
+    that it had when it went by the name of a queue called q, NUL, n.
+    """
+    name = directory.rpartition("/")[2].partition("-")[0]
+    return zlib.crc32(name.encode(), zlib.crc32(identity))
 
 
 def pack_records(

@@ -14,6 +14,7 @@ number was never used. Source: storage of a queue in docs/formats; rabbit_classi
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from storage import clean_stop
 from storage.backup import discard_staging
@@ -22,13 +23,14 @@ from storage.errors import DiskFull, StoreRefused
 from storage.file_cache import FileCache, as_storage_errors
 from storage.filesystem import FileSystem
 from storage.queue_journal import JournalLimits
-from storage.queue_names import NAME_FILE, parse_names
+from storage.queue_names import NAME_FILE, QueueNames, parse_names
 from storage.queue_scan import QueueScan, drop_handles, scan_queue
 from storage.references import ReferenceTally
 from storage.segment_recovery import StoreRecovery
 from storage.space import give_up_ballast
-from storage.store_context import VHOST_NAME_FILE, StoreContext, directory_name, queue_files
+from storage.store_context import VHOST_NAME_FILE, StoreContext, queue_files
 from storage.swap import finish_swap
+from storage.takeover import HighestLevels, renamed_terms, take_over
 from storage.terms import recorded_store, reserve_segments, take_terms
 from storage.types import (
     LoadMessage,
@@ -42,20 +44,27 @@ DEFINITIONS_FILE = "definitions.db"
 DefinitionsAt = Callable[[str], DefinitionStore]
 
 
+class RowSource(NamedTuple):
+    """Where definitions are (None: `definitions.db`), and who can say which queues have levels (None: nobody)."""
+
+    definitions_at: DefinitionsAt | None
+    highest_levels: HighestLevels | None
+
+
 def open_store(
     data_dir: str,
     filesystem: FileSystem,
     options: StoreOptions,
     observer: StoreObserver,
     load_message: LoadMessage,
-    definitions_at: DefinitionsAt | None,
+    source: RowSource,
 ) -> tuple[StoreContext, RecoveryReport]:
     """Open what is in a data directory.
 
     Raises StoreRefused, and has then written nothing; StorageError when a file cannot be read or written: what cannot
     be read is never taken for damaged or missing, so the next start finds all that this one should have found.
     """
-    rest = (data_dir, filesystem, options, observer, load_message, definitions_at)
+    rest = (data_dir, filesystem, options, observer, load_message, source)
     try:
         with as_storage_errors():
             return _open_store(*rest)
@@ -79,18 +88,28 @@ def _open_store(
     options: StoreOptions,
     observer: StoreObserver,
     load_message: LoadMessage,
-    definitions_at: DefinitionsAt | None,
+    source: RowSource,
 ) -> tuple[StoreContext, RecoveryReport]:
     filesystem.keep_spare()
     finish_swap(filesystem, data_dir)
     recorded = recorded_store(filesystem, data_dir, options)
     path = f"{data_dir}/{DEFINITIONS_FILE}"
-    if definitions_at is None and _has_vhosts(filesystem, data_dir) and not filesystem.exists(path):
+    if (
+        source.definitions_at is None
+        and _has_vhosts(filesystem, data_dir)
+        and not filesystem.exists(path)
+    ):
         # Without it nobody would open the queues, and they would go.
         raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
+    if recorded.taking_over and source.highest_levels is None:
+        raise StoreRefused(f"{data_dir} is of version 0.1: start a node on it, which takes it over")
     parts = take_terms(filesystem, data_dir)
-    definitions = (definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
+    definitions = (source.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
+    if recorded.taking_over and source.highest_levels is not None:
+        highest = source.highest_levels(definitions.load())
+        take_over(filesystem, data_dir, recorded, highest)
+        parts = renamed_terms(parts, highest)
 
     def new_context() -> StoreContext:
         return StoreContext(
@@ -167,7 +186,7 @@ def _vhost_name(context: StoreContext, directory: str) -> str | None:
         for entry in filesystem.listdir(f"{directory}/queues"):
             names = _queue_names(context, f"{directory}/queues/{entry}")
             if names is not None:
-                candidates.append(names[0])
+                candidates.append(names.vhost)
                 break
     for name in candidates:
         if context.vhost_dir(name) == directory:
@@ -183,12 +202,12 @@ def _holds_anything(filesystem: FileSystem, directory: str) -> bool:
     )
 
 
-def _queue_names(context: StoreContext, directory: str) -> tuple[str, str] | None:
+def _queue_names(context: StoreContext, directory: str) -> QueueNames | None:
     path = f"{directory}/{NAME_FILE}"
     if not context.filesystem.exists(path):
         return None
     names = parse_names(context.filesystem.read_file(path))
-    if names is None or directory_name(*names) != directory.rpartition("/")[2]:
+    if names is None or names.directory != directory.rpartition("/")[2]:
         return None
     return names
 
@@ -219,7 +238,7 @@ def _rebuild_vhost(
         report.dropped += scan.dropped
         context.keep_recovered(scan.queue, scan.found)
         if scan.is_named:
-            report.queues[(vhost, scan.queue.name)] = scan.found
+            report.queues[scan.queue.names] = scan.found
     return scans
 
 
@@ -238,9 +257,9 @@ def _rebuild_queue(
     if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
         context.filesystem.rmtree(directory)
         return None
-    queue = context.queue_at(names or (vhost, ""), directory)
+    queue = context.queue_at(names or QueueNames(vhost, ""), directory)
     queue.is_made = names is not None
-    found = RecoveredQueue(queue.vhost, queue.name)
+    found = RecoveredQueue(queue.names)
     scan = QueueScan(queue, found)
     scan.is_named = names is not None
     scan_queue(context.filesystem, scan, files, tally, context.observer)

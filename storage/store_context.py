@@ -6,7 +6,7 @@
     quarantine/                    copies of bad bytes
     vhosts/<hash>/.vhost_name      whose
       msg_store_persistent/  msg_store_transient/    shared stores
-      queues/<hash>/               durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
+      queues/<hash>[-<level>]/     durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
       transient/<hash>/            other queues; removed at every start, like the transient store
 
 State: the file cache, the vhosts' stores, recovered queues that nobody opened yet. Called by recovery, then by the
@@ -16,7 +16,6 @@ durable queue's directory is durably gone before one of the same name can be mad
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 from storage.definition_store import DefinitionStore
@@ -26,6 +25,7 @@ from storage.filesystem import FileSystem
 from storage.message_store import MessageStore, MessageStoreOptions
 from storage.queue_disk import QueueDisk
 from storage.queue_journal import JournalLimits
+from storage.queue_names import QueueNames, vhost_directory
 from storage.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
 from storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
 from storage.vhost_store import TRANSIENT_SEGMENTS, VhostStore
@@ -56,11 +56,6 @@ def queue_files(open_files: int) -> int:
     return max(open_files - open_files // 3, 1)
 
 
-def directory_name(*names: str) -> str:
-    """Give the directory name of a vhost or of a queue in it."""
-    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:24]
-
-
 @dataclass(slots=True)
 class StoreContext:
     """One data directory that is in use."""
@@ -84,7 +79,7 @@ class StoreContext:
 
     def vhost_dir(self, vhost: str) -> str:
         """Give a vhost's directory."""
-        return f"{self.data_dir}/vhosts/{directory_name(vhost)}"
+        return f"{self.data_dir}/vhosts/{vhost_directory(vhost)}"
 
     def vhosts(self) -> list[VhostStore]:
         """The vhosts that have a store."""
@@ -173,19 +168,17 @@ class StoreContext:
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
-    def queue_dir(self, names: tuple[str, str], durable: bool) -> str:
+    def queue_dir(self, names: QueueNames, durable: bool) -> str:
         """Give a queue's directory."""
         kind = "queues" if durable else "transient"
-        return f"{self.vhost_dir(names[0])}/{kind}/{directory_name(*names)}"
+        return f"{self.vhost_dir(names.vhost)}/{kind}/{names.directory}"
 
-    def new_queue(self, names: tuple[str, str], durable: bool) -> QueueDisk:
+    def new_queue(self, names: QueueNames, durable: bool) -> QueueDisk:
         """Give the disk side of a queue that has nothing on disk yet."""
-        self.vhost(names[0])
+        self.vhost(names.vhost)
         return self.queue_at(names, self.queue_dir(names, durable), durable=durable)
 
-    def queue_at(
-        self, names: tuple[str, str], directory: str, *, durable: bool = True
-    ) -> QueueDisk:
+    def queue_at(self, names: QueueNames, directory: str, *, durable: bool = True) -> QueueDisk:
         """Give the disk side of a queue in a directory."""
         return QueueDisk(
             names,
@@ -201,12 +194,16 @@ class StoreContext:
         """Keep a recovered queue until somebody opens it."""
         self.recovered[queue.directory] = (queue, found)
 
-    def take_recovered(self, names: tuple[str, str]) -> tuple[QueueDisk, RecoveredQueue] | None:
+    def take_recovered(self, names: QueueNames) -> tuple[QueueDisk, RecoveredQueue] | None:
         """Give a recovered queue to whoever opens it."""
         entry = self.recovered.pop(self.queue_dir(names, durable=True), None)
         if entry is not None:
-            entry[0].vhost, entry[0].name = names
+            entry[0].names = names
         return entry
+
+    def has_recovered(self, names: QueueNames) -> bool:
+        """Tell whether a queue was recovered that nobody opened yet."""
+        return self.queue_dir(names, durable=True) in self.recovered
 
     def take_unclaimed(self) -> list[QueueDisk]:
         """Give the recovered queues that nobody opened."""

@@ -3,7 +3,7 @@
 `terms` holds a JSON text (the queues and their index segments) and one snapshot of reference counts for each vhost,
 little endian: magic "BQT1", u32 number of parts, for each part u32 length and the bytes, u32 CRC-32 of all before.
 `CLEAN` holds the CRC of the terms and is written last, when nothing is written any more; a start removes it before it
-does anything else. `STORE.json` records the identity and the limits that the files were made with.
+does anything else. `STORE.json` records the format, the identity and the limits that the files were made with.
 
 State: none. Called by recovery. Source: rabbit_recovery_terms for the idea.
 """
@@ -16,7 +16,7 @@ import zlib
 from dataclasses import dataclass
 from typing import cast
 
-from storage.errors import LimitChanged, StoreRefused, UnknownFormat
+from storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
 from storage.file_cache import parent_of, write_error
 from storage.filesystem import FileSystem
 from storage.types import JsonValue, StoreOptions
@@ -27,7 +27,8 @@ CLEAN_FILE = "CLEAN"
 SEGMENT_MARGIN = 64
 _RESERVED = 4096
 _MAGIC = b"BQT1"
-_FORMAT = 1
+FORMAT = 2
+"""Of the whole store. 1, of version 0.1, had no names for the levels of priority queues: `takeover`."""
 FILE_SIZE_KEY = "msg_store_file_size_limit"
 ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
 
@@ -49,7 +50,8 @@ def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
 class RecordedStore:
     """What STORE.json holds.
 
-    Shared store segments below `ceiling` may be in use; `first_segment` is where new stores begin.
+    Shared store segments below `ceiling` may be in use; `first_segment` is where new stores begin. `taking_over`:
+    directories may have the names of format 1.
     """
 
     path: str
@@ -57,6 +59,7 @@ class RecordedStore:
     limits: dict[str, int]
     ceiling: int = 0
     first_segment: int = 0
+    taking_over: bool = False
 
 
 def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions) -> RecordedStore:
@@ -87,13 +90,14 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
         identity = uuid.UUID(hex=text["identity"])
         limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
         version, ceiling = int(text["format"]), int(text["segment_ceiling"])
+        taking_over = version < FORMAT or bool(text.get("taking_over"))
     except (ValueError, KeyError, TypeError) as error:
         raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
-    if version != _FORMAT:
+    if not 1 <= version <= FORMAT:
         raise UnknownFormat(
-            f"{path}: format {version} is not known, this version knows {_FORMAT}: start the version that wrote it"
+            f"{path}: format {version} is not known, this version knows {FORMAT}: start the version that wrote it"
         )
-    return RecordedStore(path, identity.bytes, limits, ceiling, ceiling)
+    return RecordedStore(path, identity.bytes, limits, ceiling, ceiling, taking_over)
 
 
 def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -> str:
@@ -114,19 +118,29 @@ def reserve_segments(filesystem: FileSystem, recorded: RecordedStore) -> None:
 
     A number whose file is gone may still stand in an index entry whose ack a power cut takes back. Raises WriteFailed.
     """
-    ceiling = recorded.first_segment + _RESERVED
-    text = {
-        "format": _FORMAT,
+    known, recorded.ceiling = recorded.ceiling, recorded.first_segment + _RESERVED
+    try:
+        write_recorded(filesystem, recorded)
+    except WriteFailed:
+        recorded.ceiling = known
+        raise
+
+
+def write_recorded(filesystem: FileSystem, recorded: RecordedStore) -> None:
+    """Write STORE.json anew, durably. Raises WriteFailed."""
+    text: dict[str, JsonValue] = {
+        "format": FORMAT,
         "identity": recorded.identity.hex(),
         "checksum": "crc32",
-        "segment_ceiling": ceiling,
+        "segment_ceiling": recorded.ceiling,
         **recorded.limits,
     }
+    if recorded.taking_over:
+        text["taking_over"] = True
     try:
         replace_file(filesystem, recorded.path, json.dumps(text).encode())
     except OSError as error:
         raise write_error(recorded.path, error) from error
-    recorded.ceiling = ceiling
 
 
 def write_terms(filesystem: FileSystem, data_dir: str, parts: list[bytes]) -> None:

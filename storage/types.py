@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from storage.queue_names import QueueNames
+
 # The two message flags that the store reads or sets. They are part of the message contract, above the sixteen
 # property bits of the content header.
 PERSISTENT = 1 << 16
@@ -90,10 +92,9 @@ class StoreOptions:
 
 @dataclass(slots=True)
 class RecoveredQueue:
-    """One queue as a start found it: the range of its sequence numbers and what is ready in it."""
+    """One level of a queue as a start found it: the range of its sequence numbers and what is ready in it."""
 
-    vhost: str
-    name: str
+    names: QueueNames
     first_seq: int = 0
     next_seq: int = 0
     next_deliver_seq: int = 0
@@ -115,7 +116,7 @@ class RecoveryReport:
 
     clean: bool = False
     definitions: list[tuple[str, str, JsonValue]] = field(default_factory=list)
-    queues: dict[tuple[str, str], RecoveredQueue] = field(default_factory=dict)
+    queues: dict[QueueNames, RecoveredQueue] = field(default_factory=dict)
     messages: int = 0
     lost: int = 0
     quarantined: int = 0

@@ -26,6 +26,7 @@ from storage.conversion import Conversion
 from storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
 from storage.file_cache import as_storage_errors
 from storage.queue_disk import QueueDisk
+from storage.queue_names import QueueNames
 from storage.queue_read import ReadPlan, plan_read
 from storage.queue_rewrite import live_store_bytes, rewrite
 from storage.queue_segment import Segment
@@ -94,9 +95,7 @@ class Writer:
         They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
         others go after, so that a queue whose deletion was not committed still has its messages.
         """
-        opened = {
-            (command.vhost, command.name) for command in staged.control if isinstance(command, Open)
-        }
+        opened = {command.names[:2] for command in staged.control if isinstance(command, Open)}
         deleted = [command for command in staged.control if isinstance(command, Delete)]
         if not opened or not deleted:
             return []
@@ -104,7 +103,7 @@ class Writer:
             command
             for command in deleted
             if (queue := self._queues.get(command.queue_id)) is not None
-            and (queue.vhost, queue.name) in opened
+            and queue.names[:2] in opened  # whichever of its levels is opened first
         ]
 
     def advance(self) -> None:
@@ -120,10 +119,9 @@ class Writer:
 
     def _control(self, command: Control) -> None:
         if isinstance(command, Open):
-            names = (command.vhost, command.name)
             queue = self._queues.get(command.queue_id)
             if queue is None:
-                queue = self.context.new_queue(names, command.durable)
+                queue = self.context.new_queue(command.names, command.durable)
                 self._queues[command.queue_id] = queue
                 queue.version = command.version
             elif queue.version != command.version or queue.has_other_version(command.version):
@@ -337,9 +335,9 @@ class Writer:
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
-    def claim(self, queue_id: int, vhost: str, name: str) -> RecoveredQueue | None:
+    def claim(self, queue_id: int, names: QueueNames) -> RecoveredQueue | None:
         """Bind a recovered queue to its id and give what was found; None when there is none."""
-        entry = self.context.take_recovered((vhost, name))
+        entry = self.context.take_recovered(names)
         if entry is None:
             return None
         queue = self._queues[queue_id] = entry[0]

@@ -100,14 +100,11 @@ class Queue:
         context = self.context
         return context.engine.open_queue(
             context.vhost_name,
-            self._log_name(level),
+            self.name,
             durable=self.durable,
             version=self.settings.version,
+            level=level,
         )
-
-    def _log_name(self, level: int) -> str:
-        # No queue name can end so: CR, LF aside RabbitMQ takes any, but levels are only tried on our own queues.
-        return self.name if not level else f"{self.name}\0{level}"
 
     # -- counts -------------------------------------------------------------------------------------------------
 
@@ -436,13 +433,13 @@ class Queue:
         if self.getters or self._after_pump:
             self.context.scheduler.queue_dirty(self)
 
-    def recover(self, is_known: Callable[[str], bool]) -> None:
+    def recover(self, is_known: Callable[[str, int], bool]) -> None:
         """Take over what the store found for this durable queue; a start batch is loaded by `load_start_batch`.
 
-        `is_known` tells whether the store has something under a log's name.
+        `is_known` tells whether the store has something of a level of this queue.
         """
         for index, level in enumerate(self.levels):
-            if not is_known(self._log_name(index)):
+            if not is_known(self.name, index):
                 continue
             level.recover(self._open_log(index))
             found = level.log.recovered

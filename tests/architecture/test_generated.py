@@ -52,6 +52,7 @@ FORMATS = {
     "segment": "storage/segment.py",
     "queue_store": "storage/queue_store.py",
     "index_v1": "storage/queue_blocks.py",
+    "queue_name": "storage/queue_names.py",
     "index_v2": "storage/queue_index.py",
     "terms": "storage/references.py",
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import StoreRefused
+from storage.queue_names import QueueNames
 from tests.simulation.store_world import make_message, read_all
 from tests.support import offline_store
 from tests.support.store_on_disk import StoreOnDisk, message
@@ -313,7 +314,7 @@ def test_damaged_definitions_refuse_the_start_and_cost_nothing(
         StoreOnDisk(tmp_path)
     path.write_bytes(whole)
     again = StoreOnDisk(tmp_path)
-    assert again.engine.recovered_version("/", "q") == 2
+    assert again.engine.recovered_version(QueueNames("/", "q")) == 2
     answer = again.log("q").read(0, 10, 1 << 20, lambda *_: None)
     assert answer is not None
     assert len(answer[0]) == 1

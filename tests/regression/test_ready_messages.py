@@ -9,6 +9,7 @@ from broker.queue.batch import TRANSIENT, Batch
 from broker.unacked import Delivery, Unacked
 from protocol.properties import Properties, build
 from storage.queue_log import QueueLog
+from storage.queue_names import QueueNames
 from storage.types import LoadedMessage
 from tests.simulation.store_world import make_message
 from tests.support.memory_log import MemoryEngine, MemoryLog
@@ -39,7 +40,7 @@ class OneBatch:
 
 def test_a_read_from_memory_does_not_jump_over_what_is_on_disk():
     collector = OneBatch()
-    log = QueueLog(collector, 1, "/", "q", True, None)
+    log = QueueLog(collector, 1, QueueNames("/", "q"), True, None)
     run = [make_message(at, 10, True) for at in range(30)]
     log.append(10, run[10:20], None, 100)
     log.release(collector.epoch)  # 10..19 are on disk only

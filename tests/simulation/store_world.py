@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from storage.engine import Engine
 from storage.errors import DiskFull, StorageError, error_text
 from storage.queue_log import QueueLog
-from storage.store_context import directory_name
+from storage.queue_names import QueueNames
 from storage.types import PERSISTENT, StoreOptions
 from storage.vhost_store import TRANSIENT_SEGMENTS
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
@@ -469,7 +469,7 @@ class World:
     def _is_reported(self, queue: ModelQueue, seq: int) -> bool:
         """Whether the store said that a message cannot be read, where that is no violation."""
         return self.is_forgiving and any(
-            seq == number and str(place).endswith(directory_name(VHOST, queue.name))
+            seq == number and str(place).endswith(QueueNames(VHOST, queue.name).directory)
             for place, number, _ in self.observer.lost
         )
 

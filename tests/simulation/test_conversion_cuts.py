@@ -115,7 +115,7 @@ def cut_before_every_operation(source: int, *, strict: bool) -> int:
         assert writer is not None
         assert writer.conversion.queue_count == 0
         for disk_side in writer.queues().values():
-            if disk_side.name == script.queue.name:
+            if disk_side.names.name == script.queue.name:
                 assert not disk_side.has_other_version(script.target)
         return cut_at
 

@@ -115,9 +115,11 @@ class MemoryEngine:
         """As the test says."""
         return self.is_hungry
 
-    def open_queue(self, vhost: str, name: str, *, durable: bool, version: int = 2) -> MemoryLog:
-        """A new log, or the one of that name."""
-        return self.logs.setdefault(name, MemoryLog(self))
+    def open_queue(
+        self, vhost: str, name: str, *, durable: bool, version: int = 2, level: int = 0
+    ) -> MemoryLog:
+        """A new log, or the one of that name; levels above 0 have their number behind it."""
+        return self.logs.setdefault(f"{name}-{level}" if level else name, MemoryLog(self))
 
     def require_sync(self) -> None:
         """Count who waits."""

@@ -78,9 +78,14 @@ class NodeClient:
         """Open a channel on a connection of its own."""
         return self.connect(user, vhost).channel()
 
-    def close(self) -> None:
-        """Cut the connections and remove what was made."""
+    def disconnect(self) -> None:
+        """Cut the connections."""
         for connection in self._opened:
             drop(connection)
+        self._opened.clear()
+
+    def close(self) -> None:
+        """Cut the connections and remove what was made."""
+        self.disconnect()
         for path in reversed(self._made):
             self.api("DELETE", path)

@@ -26,7 +26,7 @@ import errno
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from storage.filesystem import File, sync_in_order
 
@@ -121,6 +121,25 @@ class _Link:
     name: str
     inode: _Inode | None
     gone: str | None = None
+
+
+@dataclass(slots=True)
+class _Move:
+    """A pending rename of a directory: what is called `gone` in `directory` becomes `name`."""
+
+    directory: str
+    name: str
+    gone: str
+
+    @property
+    def old(self) -> str:
+        """The path that it had."""
+        return f"{self.directory}/{self.gone}"
+
+    @property
+    def new(self) -> str:
+        """The path that it has."""
+        return f"{self.directory}/{self.name}"
 
 
 @dataclass(slots=True)
@@ -253,7 +272,7 @@ class SimFileSystem:
         self._point: FaultPoint | None = None
         self._names: dict[str, dict[str, _Inode]] = {"/": {}}
         self._durable_names: dict[str, dict[str, _Inode]] = {"/": {}}
-        self._pending: list[_Link] = []
+        self._pending: list[_Link | _Move] = []
 
     # Faults -----------------------------------------------------------------------------------
 
@@ -411,7 +430,7 @@ class SimFileSystem:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return inode
 
-    def _change(self, link: _Link) -> None:
+    def _change(self, link: _Link | _Move) -> None:
         self._pending.append(link)
         _link(self._names, link)
 
@@ -447,13 +466,25 @@ class SimFileSystem:
         """Make a directory's operations durable; a journal writes all before them too."""
         self.begin_simple("fsync_dir", path)
         directory = _normal(path)
-        if self.strict:
-            done = [link for link in self._pending if link.directory == directory]
-            self._pending = [link for link in self._pending if link.directory != directory]
-        else:
+        if not self.strict:
             done, self._pending = self._pending, []
-        for link in done:
-            _link(self._durable_names, link)
+            for link in done:
+                _link(self._durable_names, link)
+            return
+        left: list[_Link | _Move] = []
+        place = directory  # where it is durably: its own rename waits for its parent
+        for link in self._pending:
+            if isinstance(link, _Move) and link.new == directory:
+                place = link.old
+            if link.directory not in (directory, place):
+                left.append(link)
+                continue
+            _link(self._durable_names, replace(link, directory=place))
+            if isinstance(link, _Move):  # what waits in there waits under the new name
+                for other in left:
+                    if other.directory == link.old:
+                        other.directory = link.new
+        self._pending = left
 
     def sync_all(
         self, files: Sequence[File], directories: Sequence[str]
@@ -462,13 +493,17 @@ class SimFileSystem:
         return sync_in_order(self, files, directories)
 
     def rename(self, source: str, target: str) -> None:
-        """Rename within one directory."""
+        """Rename a file or a directory within one directory."""
         self.begin_simple("rename", target)
-        inode = self._find(source)
         directory, gone = _split(source)
         target_directory, name = _split(target)
         assert directory == target_directory
-        self._change(_Link(directory, name, inode, gone))
+        if _normal(source) in self._names:
+            if _normal(target) in self._names:
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), target)
+            self._change(_Move(directory, name, gone))
+            return
+        self._change(_Link(directory, name, self._find(source), gone))
 
     def link(self, source: str, target: str) -> None:
         """Give a file a second name."""
@@ -560,7 +595,16 @@ class SimFileSystem:
         return 1 << 40 if self.free_bytes is None else self.free_bytes
 
 
-def _link(names: dict[str, dict[str, _Inode]], link: _Link) -> None:
+def _move(names: dict[str, dict[str, _Inode]], move: _Move) -> None:
+    old = move.old
+    for path in [path for path in names if path == old or path.startswith(f"{old}/")]:
+        names[move.new + path[len(old) :]] = names.pop(path)
+
+
+def _link(names: dict[str, dict[str, _Inode]], link: _Link | _Move) -> None:
+    if isinstance(link, _Move):
+        _move(names, link)
+        return
     entries = names.get(link.directory)
     if entries is None:
         return

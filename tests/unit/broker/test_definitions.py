@@ -10,6 +10,7 @@ from broker.definitions import (
     UnusableRow,
     create_vhost,
     delete_vhost,
+    highest_levels,
     put_vhost,
     restore,
     seed,
@@ -183,3 +184,24 @@ def test_a_deleted_vhost_leaves_no_row() -> None:
     delete_vhost(vhost, node.vhosts, node.auth, node.engine.definitions)
     assert node.engine.definitions.rows == before
     assert list(node.vhosts) == ["/"]
+
+
+def test_the_levels_of_queues_are_known_from_their_rows() -> None:
+    node = seeded()
+    vhost = node.vhosts["/"]
+    for name, arguments in (
+        ("none", {}),
+        ("q", {"x-max-priority": Long(3)}),
+        ("q\x001", {"x-max-priority": Long(255)}),
+    ):
+        vhost.declare_queue(
+            QueueDeclaration(name=name, durable=True, auto_delete=False, arguments=arguments)
+        )
+    rows = node.engine.definitions.as_list()
+    unusable = [
+        ("queue", "a", 5),
+        ("queue", "b", {"vhost": "/", "name": "b", "arguments": "?"}),
+        ("queue", "c", {"vhost": "/", "arguments": ""}),
+        ("exchange", "d", {"vhost": "/", "name": "d", "arguments": ""}),
+    ]
+    assert highest_levels([*rows, *unusable]) == {("/", "q"): 3, ("/", "q\x001"): 255}

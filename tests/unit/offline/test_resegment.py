@@ -37,7 +37,7 @@ def test_messages_order_expiry_and_delivery_stay(tmp_path: Path, is_clean: bool)
         at // 100 * 100 + 1 for at in range(400) if at % 4
     ]
     if is_clean:  # after a crash everything counts as delivered
-        small = next(log for log in engine._logs.values() if log.name == "small")
+        small = next(log for log in engine._logs.values() if log.names.name == "small")
         assert small.next_deliver_seq == 50
     engine.close()
 

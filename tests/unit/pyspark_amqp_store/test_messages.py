@@ -7,6 +7,7 @@ Covers: pyspark_amqp_store/formats.py, pyspark_amqp_store/files.py, pyspark_amqp
 from __future__ import annotations
 
 import random
+import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -253,3 +254,49 @@ def test_files_of_another_store_are_refused(tmp_path: Path) -> None:
 def test_columns_that_there_are_not(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="messages have no column colour; known: vhost, queue"):
         columns_of(MESSAGES, ["queue", "colour"])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_levels_of_a_queue_with_priorities(tmp_path: Path, version: int) -> None:
+    disk = StoreOnDisk(tmp_path)
+    sent = {level: bodies(70, seed=level) for level in (0, 1, 12)}
+    for level, texts in sent.items():
+        log = disk.engine.open_queue("/", "q", durable=True, version=version, level=level)
+        messages = [message(body) for body in texts]
+        log.append(0, messages, None, sum(one.size for one in messages))
+    disk.publish("q\x001", [message(b"of another queue")])
+    disk.commit()
+    names = ["queue", "level", "seq", "body"]
+    expected = [("q", level, seq, body) for level in sent for seq, body in enumerate(sent[level])]
+    assert rows(tmp_path, names) == [*expected, ("q\x001", 0, 0, b"of another queue")]
+    assert rows(tmp_path, names, Wanted(queues=frozenset({"q"}))) == expected
+    disk.engine.close()
+    (named,) = (path for path in tmp_path.rglob("*-12/.queue_name"))
+    named.write_bytes(b"?")
+    found = rows(tmp_path, ["queue", "level"])
+    assert (named.parent.name, 12) in found
+
+
+@pytest.mark.parametrize("stopped", ["clean", "killed"])
+def test_a_store_of_version_0_1(tmp_path: Path, stopped: str) -> None:
+    archive = Path(__file__).parents[2] / "data" / f"store-0.1-{stopped}.tar.xz"
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path, filter="data")
+    found = rows(tmp_path, ["queue", "level", "priority", "body"])
+    assert len(found) == 60
+    orders = [row for row in found if row[0] == "orders"]
+    assert (
+        [row[1] for row in orders]
+        == [row[2] for row in orders]
+        == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
+    )
+    assert {row[3].rstrip() for row in orders} == {b"orders %d" % at for at in range(20)}
+    assert {row[:2] for row in found if row[0] == "old"} == {("old", 0), ("old", 1), ("old", 2)}
+
+
+def test_a_store_of_a_format_to_come_is_refused(tmp_path: Path) -> None:
+    StoreOnDisk(tmp_path)
+    path = tmp_path / "STORE.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(BadStore, match="format 3"):
+        Store(str(tmp_path))

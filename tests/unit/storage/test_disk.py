@@ -17,6 +17,7 @@ from storage.engine import EARLY_BYTES, Engine
 from storage.errors import StoreClosed
 from storage.filesystem import OsFileSystem
 from storage.queue_log import QueueLog
+from storage.queue_names import QueueNames
 from storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, make_message
 from tests.support.stored_message import FakeMessage
@@ -237,7 +238,7 @@ def test_what_was_staged_last_is_written_by_closing(tmp_path: Path) -> None:
     node.engine.close()
     again = Node(tmp_path)
     assert again.report.clean
-    found = again.report.queues["/", "q"]
+    found = again.report.queues[QueueNames("/", "q")]
     assert (found.count, found.next_seq, found.next_deliver_seq) == (5, 5, 3)
     again.engine.close()
 

@@ -2,7 +2,7 @@
 
 Covers: storage/queue_blocks.py, storage/queue_journal.py, storage/queue_runs.py, storage/queue_segment_files.py
 Covers: storage/queue_convert.py, storage/queue_scan_v1.py, storage/conversion.py, storage/queue_upkeep.py
-Covers: storage/queue_entries.py, storage/queue_names.py, storage/index_header.py
+Covers: storage/queue_entries.py, storage/index_header.py
 """
 
 from __future__ import annotations

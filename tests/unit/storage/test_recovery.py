@@ -12,6 +12,7 @@ import pytest
 
 from storage.errors import LimitChanged, StoreRefused, UnknownFormat
 from storage.queue_index import entries_at
+from storage.queue_names import QueueNames
 from storage.record import ENTRY_SIZE
 from tests.simulation.store_world import make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
@@ -160,7 +161,7 @@ def test_what_nobody_opens_goes_though_the_first_attempt_fails(keep: int) -> Non
     engine.require_sync()
     engine.hand_over()
     again = unopened(filesystem.process_killed(), rows)
-    assert again.recover().queues["/", "c"].count == 2
+    assert again.recover().queues[QueueNames("/", "c")].count == 2
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_an_unreadable_or_missing_store_file_is_refused() -> None:
     filesystem.damage("/data/STORE.json", 0, b"x")
     with pytest.raises(StoreRefused, match="cannot be read"):
         reopen(filesystem, rows)
-    filesystem.damage("/data/STORE.json", 0, content.replace(b'"format": 1', b'"format": 7'))
+    filesystem.damage("/data/STORE.json", 0, content.replace(b'"format": 2', b'"format": 7'))
     with pytest.raises(UnknownFormat):
         reopen(filesystem, rows)
     filesystem.unlink("/data/STORE.json")

@@ -74,6 +74,25 @@ def test_truncation_is_pending_too() -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
+def test_a_renamed_directory_has_one_of_its_names(strict: bool) -> None:
+    filesystem = disk(strict=strict)
+    filesystem.mkdir("/d/old")
+    filesystem.create("/d/old/a").fdatasync()
+    filesystem.fsync_dir("/d/old")
+    filesystem.rename("/d/old", "/d/new")
+    assert filesystem.paths() == ["/d/new/a"]
+    found = {tuple(filesystem.cut(random.Random(seed)).paths()) for seed in range(50)}
+    assert found == {("/d/old/a",), ("/d/new/a",)}
+    filesystem.create("/d/new/b").fdatasync()
+    filesystem.fsync_dir("/d/new")
+    found = {tuple(filesystem.cut(random.Random(seed)).paths()) for seed in range(50)}
+    assert found == {("/d/new/a", "/d/new/b")} | ({("/d/old/a", "/d/old/b")} if strict else set())
+    filesystem.fsync_dir("/d")
+    found = {tuple(filesystem.cut(random.Random(seed)).paths()) for seed in range(50)}
+    assert found == {("/d/new/a", "/d/new/b")}
+
+
+@pytest.mark.parametrize("strict", [False, True])
 def test_directory_order(strict: bool) -> None:
     filesystem = disk(strict=strict)
     filesystem.create("/d/old").fdatasync()

@@ -11,6 +11,7 @@ from broker.queue.queue import RAM_BYTES, START_BATCH
 from broker.queue.rate import RAM_LIMIT
 from broker.queue.settings import Settings
 from broker.queue.transition import put_in_force
+from storage.queue_names import QueueNames
 from storage.types import RecoveredQueue
 from tests.support.memory_log import MemoryLog
 from tests.support.messages import message
@@ -34,9 +35,9 @@ def restarted(*sizes: int, queue_mode: str = "lazy", embed_below: int = 4096) ->
     messages = [message((b"%d." % n).ljust(s), persistent=True) for n, s in enumerate(sizes)]
     log.append(0, messages, None, sum(sizes))
     log.recovered = RecoveredQueue(  # type: ignore[assignment]
-        "/", "q", 0, len(sizes), 0, len(sizes), sum(sizes), len(sizes), sum(sizes)
+        QueueNames("/", "q"), 0, len(sizes), 0, len(sizes), sum(sizes), len(sizes), sum(sizes)
     )
-    bench.queue.recover(lambda name: name == "q")
+    bench.queue.recover(lambda name, level: name == "q" and not level)
     bench.queue.load_start_batch(64 << 20)
     bench.settle()
     return bench
