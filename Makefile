@@ -12,17 +12,19 @@ RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 LAYERS_STAMP := $(VENV)/.stamp-layers
 SPARK_STAMP := $(VENV)/.stamp-spark
-PYX := $(wildcard protocol/_codec_c.pyx storage/_record_c.pyx storage/_sync_c.pyx build_stamp.pxi)
+PYX := $(wildcard protocol/codec/_codec_c.pyx storage/record/_record_c.pyx storage/files/_sync_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
 PACKAGES := $(wildcard protocol storage config broker management offline cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
-LINTED := $(PACKAGES) $(wildcard bench tests scripts) setup.py
+# Spark's side is a distribution of its own, made from the same tree.
+SPARK_DISTRIBUTION := distributions/pyspark-amqp
+LINTED := $(PACKAGES) burrowmq/__init__.py burrowmq/__main__.py $(wildcard bench tests scripts) setup.py
 
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --no-input
 PYTEST := $(PY) -m pytest -q
 # What pip does for an installed package: without it a first start, or every start where PYTHONDONTWRITEBYTECODE is
 # set, translates 200 modules again (0.2 s and 6 MB).
-BYTECODE = $(PY) -m compileall -q $(PACKAGES)
+BYTECODE = $(PY) -m compileall -q burrowmq $(PACKAGES)
 ARGS ?=
 SEED ?= 0
 IMAGE ?= burrowmq
@@ -39,10 +41,10 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 
 # Locked versions with their hashes, then the checkout itself; compiled modules are optional by design.
-$(RUN_STAMP): $(PY) requirements.lock pyproject.toml setup.py $(PYX)
+$(RUN_STAMP): $(PY) requirements.lock pyproject.toml setup.py $(SPARK_DISTRIBUTION)/pyproject.toml $(PYX)
 	$(PIP) install --require-hashes --requirement requirements.lock
 	@log=$$(mktemp); \
-	  if $(PIP) install --no-deps --no-build-isolation --editable . >$$log 2>&1; \
+	  if $(PIP) install --no-deps --no-build-isolation --editable . --editable $(SPARK_DISTRIBUTION) >$$log 2>&1; \
 	  then rm -f $$log; else cat $$log; rm -f $$log; exit 1; fi
 	@$(PY) -m scripts.which_codec
 	@$(BYTECODE)
@@ -190,7 +192,7 @@ bench-table: $(DEV_STAMP) ## put the latest figures into README.md
 
 .PHONY: docs
 docs: $(RUN_STAMP) ## rewrite the files that are generated from the configuration schema
-	$(PY) -m config.example
+	$(PY) -m burrowmq.config.example
 
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)
@@ -200,6 +202,12 @@ changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)
 spark-zip: $(RUN_STAMP) ## pyspark_amqp as one file for --py-files: build/pyspark_amqp.zip
 	@$(PY) -m scripts.spark_zip
 
+.PHONY: wheels
+wheels: $(RUN_STAMP) ## the wheels of both distributions in dist/: burrowmq and pyspark-amqp
+	@rm -rf dist build/lib build/bdist.*
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist . ./$(SPARK_DISTRIBUTION)
+	@ls dist
+
 .PHONY: image
 image: ## build the container image
 	docker build --tag $(IMAGE) .
@@ -207,4 +215,4 @@ image: ## build the container image
 .PHONY: clean
 clean: ## remove what was built, keep .venv and data
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
-	rm -f protocol/*.so storage/*.so protocol/_codec_c.c storage/_record_c.c storage/_sync_c.c $(RUN_STAMP)
+	rm -f protocol/*/*.so storage/*/*.so $(PYX:.pyx=.c) $(RUN_STAMP)

@@ -18,8 +18,9 @@ def _refuse_stale(str module, str file):
     import os
     import zlib
 
-    source = os.path.join(os.path.dirname(file), module.rpartition(".")[2] + ".pyx")
-    stamp = os.path.join(os.path.dirname(os.path.dirname(file)), "build_stamp.pxi")
+    directory = os.path.dirname(os.path.realpath(file))
+    source = os.path.join(directory, module.rpartition(".")[2] + ".pyx")
+    stamp = os.path.join(os.path.dirname(os.path.dirname(directory)), "build_stamp.pxi")
     if BURROWMQ_SOURCE_CRC < 0 or not os.path.exists(source) or not os.path.exists(stamp):
         return
     crc = 0

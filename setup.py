@@ -12,9 +12,9 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SOURCES = {
-    "protocol._codec_c": "protocol/_codec_c.pyx",
-    "storage._record_c": "storage/_record_c.pyx",
-    "storage._sync_c": "storage/_sync_c.pyx",
+    "burrowmq.protocol.codec._codec_c": "burrowmq/protocol/codec/_codec_c.pyx",
+    "burrowmq.storage.record._record_c": "burrowmq/storage/record/_record_c.pyx",
+    "burrowmq.storage.files._sync_c": "burrowmq/storage/files/_sync_c.pyx",
 }
 
 
@@ -45,7 +45,9 @@ def compiled_modules() -> list[Extension]:
         from Cython.Build import cythonize  # noqa: PLC0415 - a build without Cython is legal
     except ImportError:
         return []
-    modules: list[Extension] = cythonize(wanted, language_level=3, build_dir="build/cython")
+    modules: list[Extension] = cythonize(
+        wanted, language_level=3, build_dir="build/cython", include_path=["."]
+    )
     for module in modules:
         module.optional = True  # cythonize drops it from what it was given
     return modules

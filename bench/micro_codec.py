@@ -18,7 +18,7 @@ from types import ModuleType
 
 from pamqp import body, commands, frame, header
 
-from protocol import _codec_py
+from burrowmq.protocol.codec import _codec_py
 
 COUNT = 2000
 
@@ -88,10 +88,10 @@ def show(codec: ModuleType, label: str, microseconds: float) -> None:
 def main() -> int:
     """Measure what is there."""
     measure(_codec_py)
-    if find_spec("protocol._codec_c") is None:
+    if find_spec("burrowmq.protocol.codec._codec_c") is None:
         print("compiled     not built")
         return 1
-    measure(import_module("protocol._codec_c"))
+    measure(import_module("burrowmq.protocol.codec._codec_c"))
     return 0
 
 

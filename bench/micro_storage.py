@@ -20,12 +20,12 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from protocol.codec import NAME, Message, load_message
-from storage import record
-from storage.engine import Engine
-from storage.filesystem import OsFileSystem
-from storage.queue_log import QueueLog
-from storage.types import PERSISTENT, StoreOptions
+from burrowmq.protocol.codec import NAME, Message, load_message
+from burrowmq.storage import record
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.types import PERSISTENT, StoreOptions
 
 _RUN = 128
 _WINDOW = 4096

@@ -17,17 +17,17 @@ from importlib import import_module
 
 import uvloop
 
-from broker.data_directory import DataDirectoryLocked, DataDirectoryUnusable
-from broker.definition_document import ImportRefused
-from broker.listener import CannotListen
-from broker.log import LogObserver
-from broker.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
-from broker.node import Node, Underprovisioned
-from broker.product import VERSION
-from config.errors import ConfigError
-from config.load import Loaded, load, parse_argv
-from config.schema import LogConfig
-from storage.errors import StorageError, with_way_out
+from burrowmq.broker.definitions.document import ImportRefused
+from burrowmq.broker.node.data_directory import DataDirectoryLocked, DataDirectoryUnusable
+from burrowmq.broker.node.node import Node, Underprovisioned
+from burrowmq.broker.product import VERSION
+from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+from burrowmq.broker.sockets.listener import CannotListen
+from burrowmq.config.errors import ConfigError
+from burrowmq.config.load import Loaded, load, parse_argv
+from burrowmq.config.schema import LogConfig
+from burrowmq.storage.errors import StorageError, with_way_out
 
 EX_CONFIG = 78
 SWITCH_INTERVAL_S = 0.001
@@ -94,14 +94,14 @@ async def run(loaded: Loaded) -> int:
         await node.abandon()
         return 1
     try:
-        doors = import_module("management.doors").bind(node)
+        doors = import_module("burrowmq.management.doors").bind(node)
     except OSError as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.stop()
         return 1
     node.announce(process_age_s())
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
-    server = await loop.run_in_executor(None, import_module, "management.server")
+    server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
     management = await server.start(node, doors)
     gc.collect()
     gc.freeze()

@@ -1,15 +1,16 @@
 """Who we say we are: our version, and RabbitMQ's, which clients branch on.
 
-Constants, and the table of connection.start made from them. Read by `broker.node` and the command line.
+Constants, and the table of connection.start made from them. Read by `broker.node.node` and the command line.
 """
 
 from __future__ import annotations
 
 import platform
 
-from protocol.table import FieldTable
+import burrowmq
+from burrowmq.protocol.table import FieldTable
 
-VERSION = "0.1.0"
+VERSION = burrowmq.__version__
 RABBITMQ_VERSION = "3.13.7"
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import sys
 
-from cli.errors import IOERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
-from cli.options import GLOBAL, Parsed, parse
-from cli.registry import COMMANDS, Command
+from burrowmq.cli.errors import IOERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from burrowmq.cli.options import GLOBAL, Parsed, parse
+from burrowmq.cli.registry import COMMANDS, Command
 
 DEFAULT_TIMEOUT_S = 60.0
 
@@ -66,11 +66,11 @@ def _run(words: list[str]) -> int:
     name, args = parsed.words[0], parsed.words[1:]
     command = COMMANDS.get(name)
     if command is None:
-        from cli.help import unknown_command
+        from burrowmq.cli.commands.help import unknown_command
 
         raise unknown_command(_program(), name)
     if "help" in parsed.flags:
-        from cli.help import command_help
+        from burrowmq.cli.commands.help import command_help
 
         sys.stdout.write(command_help(_program(), name) + "\n")
         return OK
@@ -79,7 +79,7 @@ def _run(words: list[str]) -> int:
 
 
 def _without_command(parsed: Parsed) -> int:
-    from cli.help import overview, tool_version
+    from burrowmq.cli.commands.help import overview, tool_version
 
     if "version" in parsed.flags:
         sys.stdout.write(tool_version() + "\n")
@@ -109,7 +109,7 @@ def _check(name: str, command: Command, args: list[str], parsed: Parsed, given_w
         raise _usage_error(name, "Invalid options for this command:\n\n" + "\n".join(wrong))
     formatter = parsed.values.get("formatter", "table")
     if "formatter" in parsed.values:
-        from cli.render import FORMATTERS
+        from burrowmq.cli.render import FORMATTERS
 
         if formatter not in FORMATTERS:
             known = ", ".join(FORMATTERS)
@@ -124,7 +124,7 @@ def _check(name: str, command: Command, args: list[str], parsed: Parsed, given_w
 
 
 def _usage_error(name: str, text: str) -> CliError:
-    from cli.help import command_usage
+    from burrowmq.cli.commands.help import command_usage
 
     return CliError(USAGE, f"{text}\n\n{command_usage(_program(), name)}")
 
@@ -167,8 +167,8 @@ def _timeout_s(name: str, parsed: Parsed) -> float:
 def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> int:
     from importlib import import_module
 
-    from cli.client import NodeClient, Refused, check_url
-    from cli.invocation import Invocation
+    from burrowmq.cli.client import NodeClient, Refused, check_url
+    from burrowmq.cli.invocation import Invocation
 
     url = parsed.values.get("url", "")
     if not url and "data-dir" not in parsed.values:
@@ -190,7 +190,7 @@ def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> in
         raise CliError(TEMPFAIL, text)
     invocation = Invocation(_program(), name, args, parsed.values, parsed.flags, client)
     try:
-        code: int = getattr(import_module(command.module), command.function)(invocation)
+        code: int = getattr(import_module(command.module_name), command.function)(invocation)
     except Refused as refused:
         raise CliError(UNAVAILABLE, f"Error:\n{refused.reason}") from refused
     return code

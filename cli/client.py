@@ -14,7 +14,7 @@ import socket
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError
+from burrowmq.cli.errors import TEMPFAIL, UNAVAILABLE, USAGE, CliError
 
 # Above this a path does not fit a socket address and goes through an open directory.
 SOCKET_PATH_LIMIT = 107

@@ -10,9 +10,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from cli import render
-from cli.client import NodeClient
-from cli.errors import USAGE, CliError
+from burrowmq.cli import render
+from burrowmq.cli.client import NodeClient
+from burrowmq.cli.errors import USAGE, CliError
 
 
 @dataclass(slots=True)

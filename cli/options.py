@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cli.errors import USAGE, CliError
+from burrowmq.cli.errors import USAGE, CliError
 
 SHORT = {"n": "node", "l": "longnames", "q": "quiet", "s": "silent", "t": "timeout", "p": "vhost", "h": "help",
          "?": "help", "e": "enabled", "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from cli import terms
+from burrowmq.cli import terms
 
 FORMATTERS = (
     "table", "pretty_table", "json", "json_stream", "csv", "erlang", "inspect", "string", "string_per_line",
@@ -100,7 +100,7 @@ def _pretty(columns: list[str], rows: Rows) -> Iterator[str]:
 def _cell_lines(value: Any) -> list[str]:
     """The lines of one cell; only AMQP tables may have more than one."""
     if isinstance(value, dict) and "octets" in value:
-        from cli import erlang_terms  # only here: most lists show no arguments
+        from burrowmq.cli import erlang_terms  # only here: most lists show no arguments
 
         return [terms.escaped(line) for line in erlang_terms.printed(value["octets"])]
     return [terms.text(value)]

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from config import seeding, tls, units
-from config.option import Option
-from config.schema import PARTS, NodeConfig, plain_options
-from config.tls import TlsConfig
-from config.units import Endpoint
+from burrowmq.config import seeding, tls, units
+from burrowmq.config.option import Option
+from burrowmq.config.schema import PARTS, NodeConfig, plain_options
+from burrowmq.config.tls import TlsConfig
+from burrowmq.config.units import Endpoint
 
 LOOPBACK = ("127.0.0.1", "::1")
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - what the operator's bare port asks for

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from config.compose import COMPOSED
-from config.known import NOT_HONOURED, NOT_YET
-from config.option import Option
-from config.schema import plain_options
+from burrowmq.config.compose import COMPOSED
+from burrowmq.config.known import NOT_HONOURED, NOT_YET
+from burrowmq.config.option import Option
+from burrowmq.config.schema import plain_options
 
 EXAMPLE_PATH = "rabbitmq.conf.example"
 PAGE_PATH = "docs/configuration.md"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from config.tls import OLD_VERSIONS
+from burrowmq.config.tls import OLD_VERSIONS
 
 NOT_HONOURED = tuple(
     """

@@ -19,14 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config import compose, sysctl, tls, units
-from config.compose import COMPOSED
-from config.errors import ConfigError, Problem
-from config.known import has_effect, is_known
-from config.option import Option
-from config.schema import NodeConfig, plain_options
-from config.sysctl import Setting
-from config.units import Reader
+from burrowmq.config import compose, sysctl, tls, units
+from burrowmq.config.compose import COMPOSED
+from burrowmq.config.errors import ConfigError, Problem
+from burrowmq.config.known import has_effect, is_known
+from burrowmq.config.option import Option
+from burrowmq.config.schema import NodeConfig, plain_options
+from burrowmq.config.sysctl import Setting
+from burrowmq.config.units import Reader
 
 # Variables of RabbitMQ's launcher that stand for one key each.
 ENVIRONMENT_KEYS = {

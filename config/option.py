@@ -12,7 +12,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from config.units import Reader
+from burrowmq.config.units import Reader
 
 T = TypeVar("T")
 

@@ -13,12 +13,12 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from config import units
-from config.option import Option, option
-from config.seeding import NOTHING, SeedingConfig
-from config.store import AS_INSTALLED, StoreConfig
-from config.tls import NO_TLS, TlsConfig
-from config.units import Endpoint
+from burrowmq.config import units
+from burrowmq.config.option import Option, option
+from burrowmq.config.seeding import NOTHING, SeedingConfig
+from burrowmq.config.store import AS_INSTALLED, StoreConfig
+from burrowmq.config.tls import NO_TLS, TlsConfig
+from burrowmq.config.units import Endpoint
 
 MAX_MESSAGE_SIZE = 512 * 1024 * 1024
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none")

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from config import units
-from config.option import Option
+from burrowmq.config import units
+from burrowmq.config.option import Option
 
 EVERYTHING = ".*"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from config import units
-from config.option import option
+from burrowmq.config import units
+from burrowmq.config.option import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

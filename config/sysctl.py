@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from config.errors import Problem
+from burrowmq.config.errors import Problem
 
 _KEY = re.compile(r"[A-Za-z0-9_\-@/\\]+(\.[A-Za-z0-9_\-@/\\]+)*\Z")
 

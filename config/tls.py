@@ -16,8 +16,8 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from config import units
-from config.option import Option
+from burrowmq.config import units
+from burrowmq.config.option import Option
 
 OLD_VERSIONS = ("tlsv1.1", "tlsv1", "sslv3")
 """Names that RabbitMQ still takes; OpenSSL 3 does not offer them either."""

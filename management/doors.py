@@ -16,7 +16,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from management import settings
+from burrowmq.management import settings
 
 BACKLOG = 128
 

@@ -11,13 +11,13 @@ import asyncio
 import base64
 from typing import Any
 
-from broker import inspect
-from management import commands
-from management.reply import ApiError, bad_request
-from protocol import properties as basic
-from protocol.codec import join_exrk, split_exrk
-from protocol.errors import ResourceLocked
-from protocol.table import from_json
+from burrowmq.broker import inspect
+from burrowmq.management import commands
+from burrowmq.management.answers.reply import ApiError, bad_request
+from burrowmq.protocol import properties as basic
+from burrowmq.protocol.codec import join_exrk, split_exrk
+from burrowmq.protocol.errors import ResourceLocked
+from burrowmq.protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
 NAMES = (

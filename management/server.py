@@ -17,16 +17,26 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from broker import inspect
-from broker.auth import LoginRefused
-from broker.listener import address_of
-from management import access, commands, prometheus, settings, ui
-from management.aio import web
-from management.api import ROUTES
-from management.doors import Doors
-from management.rates import Rates
-from management.refusals import refusal_of
-from management.reply import ApiError, Call, LoginRequired, Route, dump, reply, unauthorised
+from burrowmq.broker import inspect
+from burrowmq.broker.rules.auth import LoginRefused
+from burrowmq.broker.sockets.listener import address_of
+from burrowmq.management import commands, settings, ui
+from burrowmq.management.aio import web
+from burrowmq.management.answers import access
+from burrowmq.management.answers.rates import Rates
+from burrowmq.management.answers.refusals import refusal_of
+from burrowmq.management.answers.reply import (
+    ApiError,
+    Call,
+    LoginRequired,
+    Route,
+    dump,
+    reply,
+    unauthorised,
+)
+from burrowmq.management.api import ROUTES
+from burrowmq.management.doors import Doors
+from burrowmq.management.prometheus import endpoint as prometheus
 
 LOGGER = logging.getLogger("management")
 REALM = 'Basic realm="RabbitMQ Management"'

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from management.aio import web
+from burrowmq.management.aio import web
 
 POLICY = (
     "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none';"

@@ -17,20 +17,20 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from offline.directory import CannotUse, open_directory
-from offline.streams import Streams
-from storage.errors import StorageError
+from burrowmq.offline.directory import CannotUse, open_directory
+from burrowmq.offline.streams import Streams
+from burrowmq.storage.errors import StorageError
 
 OK, DAMAGED, USAGE, UNAVAILABLE, IO_ERROR = 0, 1, 64, 69, 74
 
 # name -> (module, what it does)
 COMMANDS = {
     "check": (
-        "offline.check",
+        "burrowmq.offline.check",
         "read every byte of the store and report what is live, garbage or damaged",
     ),
-    "restore": ("offline.restore", "bring a backup back into an empty data directory"),
-    "resegment": ("offline.resegment", "write the store anew with other limits"),
+    "restore": ("burrowmq.offline.restore", "bring a backup back into an empty data directory"),
+    "resegment": ("burrowmq.offline.resegment", "write the store anew with other limits"),
 }
 
 

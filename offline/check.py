@@ -15,15 +15,15 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from offline.directory import StoreDirectory
-from offline.progress import Progress
-from offline.queue_check import QueueCheck, check_queue
-from offline.report import FileReport, Totals
-from offline.segment_check import check_segments
-from offline.streams import Streams
-from storage.queue_names import vhost_directory
-from storage.references import ReferenceTally
-from storage.store_context import VHOST_NAME_FILE
+from burrowmq.offline.directory import StoreDirectory
+from burrowmq.offline.progress import Progress
+from burrowmq.offline.queue_check import QueueCheck, check_queue
+from burrowmq.offline.report import FileReport, Totals
+from burrowmq.offline.segment_check import check_segments
+from burrowmq.offline.streams import Streams
+from burrowmq.storage.directory.context import VHOST_NAME_FILE
+from burrowmq.storage.names import vhost_directory
+from burrowmq.storage.shared.references import ReferenceTally
 
 OK, DAMAGED = 0, 1
 

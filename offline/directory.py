@@ -11,10 +11,10 @@ import os
 from types import TracebackType
 from typing import Self
 
-from broker.data_directory import DataDirectory, DataDirectoryLocked
-from storage.errors import StorageError
-from storage.filesystem import OsFileSystem
-from storage.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
+from burrowmq.broker.node.data_directory import DataDirectory, DataDirectoryLocked
+from burrowmq.storage.directory.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.files.filesystem import OsFileSystem
 
 
 class CannotUse(Exception):

@@ -1,6 +1,6 @@
 """One queue's directory under `burrowmq-store check`: its name, its index files, and the bodies that they point to.
 
-Follows storage.queue_scan without its repairs: an entry counts as live when it is present, persistent and not
+Follows storage.queue.scan without its repairs: an entry counts as live when it is present, persistent and not
 acknowledged. References into the shared store go into the tally. State owned: the queue's report while it is made.
 """
 
@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import compress
 
-from offline.directory import StoreDirectory
-from offline.progress import Progress
-from offline.queue_check_v1 import check_version_1
-from offline.report import FileReport
-from storage import record
-from storage.errors import StoreRefused
-from storage.queue_index import entries_at, read_acks, read_header
-from storage.queue_index import file_name as index_name
-from storage.queue_names import NAME_FILE, QueueNames, parse_names
-from storage.queue_segment import bits_of, selectors_of, slots_of
-from storage.queue_store import HEADER_SIZE, check_header
-from storage.queue_store import file_name as store_name
-from storage.record import ENTRY_CORRUPT, EntryColumns
-from storage.references import ReferenceTally
-from storage.takeover import old_directory, presumed_level
-from storage.terms import ENTRY_COUNT_KEY
+from burrowmq.offline.directory import StoreDirectory
+from burrowmq.offline.progress import Progress
+from burrowmq.offline.queue_check_v1 import check_version_1
+from burrowmq.offline.report import FileReport
+from burrowmq.storage import record
+from burrowmq.storage.directory.takeover import old_directory, presumed_level
+from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY
+from burrowmq.storage.errors import StoreRefused
+from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
+from burrowmq.storage.queue.segment import bits_of, selectors_of, slots_of
+from burrowmq.storage.queue.v2.index import entries_at, read_acks, read_header
+from burrowmq.storage.queue.v2.index import file_name as index_name
+from burrowmq.storage.queue.v2.store import HEADER_SIZE, check_header
+from burrowmq.storage.queue.v2.store import file_name as store_name
+from burrowmq.storage.record import ENTRY_CORRUPT, EntryColumns
+from burrowmq.storage.shared.references import ReferenceTally
 
 _STEP = 256
 

@@ -1,6 +1,6 @@
 """The version 1 files of a queue under `burrowmq-store check`: its journals and its segment files.
 
-Follows storage.queue_scan_v1, which repairs nothing: what a journal says is taken from there, the rest from the segment
+Follows storage.queue.scan_v1, which repairs nothing: what a journal says is taken from there, the rest from the segment
 files, whose bodies are all looked at here. State owned: none but the values of one run.
 """
 
@@ -9,19 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import compress
 
-from offline.directory import StoreDirectory
-from offline.progress import Progress
-from offline.report import FileReport
-from storage import record
-from storage.errors import StoreRefused
-from storage.file_cache import FileCache
-from storage.queue_disk import QueueDisk
-from storage.queue_journal import JournalLimits
-from storage.queue_names import QueueNames
-from storage.queue_scan_v1 import Found, Journals, find_segment, read_journals, read_segment_file
-from storage.queue_segment import KIND_SHARED, bits_of, selectors_of, slots_of
-from storage.references import ReferenceTally
-from storage.terms import ENTRY_COUNT_KEY
+from burrowmq.offline.directory import StoreDirectory
+from burrowmq.offline.progress import Progress
+from burrowmq.offline.report import FileReport
+from burrowmq.storage import record
+from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY
+from burrowmq.storage.errors import StoreRefused
+from burrowmq.storage.files.cache import FileCache
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.scan_v1 import (
+    Found,
+    Journals,
+    find_segment,
+    read_journals,
+    read_segment_file,
+)
+from burrowmq.storage.queue.segment import KIND_SHARED, bits_of, selectors_of, slots_of
+from burrowmq.storage.queue.v1.journal import JournalLimits
+from burrowmq.storage.shared.references import ReferenceTally
 
 
 @dataclass(slots=True)

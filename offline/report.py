@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from offline.progress import size_text
+from burrowmq.offline.progress import size_text
 
 
 @dataclass(slots=True)

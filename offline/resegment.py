@@ -1,9 +1,9 @@
 """`burrowmq-store resegment`: the store written anew with another segment file size or entry count.
 
 Every message is read from the old store and appended to a new one beside it, queue by queue, in order; a message that
-several queues share is still stored once. The new store takes the old one's place at once (storage.swap), so that a
-kill at any moment leaves the old store as it was or the new one complete. Needs room for the live messages once more.
-State owned: where shared messages went, 8 bytes for each slot of a segment that has any.
+several queues share is still stored once. The new store takes the old one's place at once (storage.directory.swap), so
+that a kill at any moment leaves the old store as it was or the new one complete. Needs room for the live messages once
+more. State owned: where shared messages went, 8 bytes for each slot of a segment that has any.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from broker.definitions import highest_levels
-from config import units
-from offline.directory import CannotUse, StoreDirectory
-from offline.progress import Progress, size_text
-from offline.streams import Streams
-from storage.definition_store import DefinitionChange, DefinitionStore, SqliteDefinitionStore
-from storage.engine import Engine
-from storage.queue_log import QueueLog
-from storage.queue_names import QueueNames
-from storage.recovery import DefinitionsAt
-from storage.swap import begin_swap, commit_swap
-from storage.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
-from storage.types import (
+from burrowmq.broker.definitions.restore import highest_levels
+from burrowmq.config import units
+from burrowmq.offline.directory import CannotUse, StoreDirectory
+from burrowmq.offline.progress import Progress, size_text
+from burrowmq.offline.streams import Streams
+from burrowmq.storage.directory.definition_store import (
+    DefinitionChange,
+    DefinitionStore,
+    SqliteDefinitionStore,
+)
+from burrowmq.storage.directory.recovery import DefinitionsAt
+from burrowmq.storage.directory.swap import begin_swap, commit_swap
+from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import (
     NO_HANDLE,
     ON_DISK,
     CarriedMessage,

@@ -16,16 +16,16 @@ import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from offline.check import DAMAGED, OK, Check
-from offline.directory import CannotUse, StoreDirectory, open_directory
-from offline.progress import Progress, size_text
-from offline.streams import Streams
-from storage.backup import FORMAT, INCOMPLETE, MANIFEST
-from storage.errors import StorageError, UnknownFormat
-from storage.file_cache import parent_of
-from storage.file_tree import FileTree, pieces, write_pieces
-from storage.filesystem import FileSystem
-from storage.terms import STORE_FILE
+from burrowmq.offline.check import DAMAGED, OK, Check
+from burrowmq.offline.directory import CannotUse, StoreDirectory, open_directory
+from burrowmq.offline.progress import Progress, size_text
+from burrowmq.offline.streams import Streams
+from burrowmq.storage.directory.backup import FORMAT, INCOMPLETE, MANIFEST
+from burrowmq.storage.directory.terms import STORE_FILE
+from burrowmq.storage.errors import StorageError, UnknownFormat
+from burrowmq.storage.files.cache import parent_of
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.files.tree import FileTree, pieces, write_pieces
 
 MUST_EXIST: Final = False
 _LOCK: Final = "LOCK"

@@ -1,7 +1,7 @@
 """The shared store of one vhost under `burrowmq-store check`: each segment file scanned with all its checksums.
 
 Called after the queues, whose references are in the tally. Which file of a segment counts, and which missing handle is
-lost and which was only removed, follows recovery's rules (storage.segment_scan, storage.segment_recovery); nothing is
+lost and which was only removed, follows recovery's rules (storage.shared.scan, storage.shared.recovery); nothing is
 written. State owned: none.
 """
 
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from offline.directory import StoreDirectory
-from offline.progress import Progress
-from offline.report import FileReport
-from storage import record
-from storage.errors import StoreRefused
-from storage.references import ReferenceTally
-from storage.segment import (
+from burrowmq.offline.directory import StoreDirectory
+from burrowmq.offline.progress import Progress
+from burrowmq.offline.report import FileReport
+from burrowmq.storage import record
+from burrowmq.storage.directory.terms import FILE_SIZE_KEY
+from burrowmq.storage.errors import StoreRefused
+from burrowmq.storage.shared.index.array_table import SlotTable
+from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.shared.scan import scan_records
+from burrowmq.storage.shared.segment import (
     SegmentFile,
     SegmentHeader,
     TableLayout,
@@ -23,9 +26,6 @@ from storage.segment import (
     parse_file_name,
     read_seal,
 )
-from storage.segment_scan import scan_records
-from storage.slot_table import SlotTable
-from storage.terms import FILE_SIZE_KEY
 
 
 @dataclass(slots=True)

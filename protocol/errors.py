@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from protocol.constants import ReplyCode
+from burrowmq.protocol.constants import ReplyCode
 
 REPLY_TEXT_MAX = 255
 

@@ -3,7 +3,7 @@
 The hot events, PublishRun and AckRun, are the codec's; the ones here are cold. An AmqpError in the list
 of events is always the last one and asks for the connection to be closed with it.
 
-Owns no state. Made by connection, handshake and channels; read by broker.session. Treat as read-only.
+Owns no state. Made by connection, handshake and channels; read by broker.session.session. Treat as read-only.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from protocol.codec import AckRun, PublishRun
-from protocol.errors import AmqpError
-from protocol.methods import Method
-from protocol.table import FieldTable
+from burrowmq.protocol.codec import AckRun, PublishRun
+from burrowmq.protocol.errors import AmqpError
+from burrowmq.protocol.methods import Method
+from burrowmq.protocol.table import FieldTable
 
 
 @dataclass(slots=True)

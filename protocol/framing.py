@@ -18,7 +18,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from protocol.errors import FrameError, UnexpectedFrame
+from burrowmq.protocol.errors import FrameError, UnexpectedFrame
 
 _HEADER: Final = Struct(">BHI")
 _SNIPPET_MAX: Final = 16

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from protocol.codec import Message
-from protocol.constants import HIDDEN
-from protocol.table import FieldTable, FieldValue, decode_table_at, encode_table
+from burrowmq.protocol.codec import Message
+from burrowmq.protocol.constants import HIDDEN
+from burrowmq.protocol.table import FieldTable, FieldValue, decode_table_at, encode_table
 
 
 class Hidden(NamedTuple):

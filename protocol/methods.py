@@ -20,10 +20,16 @@ from typing import ClassVar, Final
 
 from pamqp import commands
 
-from protocol.constants import CLASS_ACCESS, FRAME_METHOD
-from protocol.errors import CommandInvalid, FrameError
-from protocol.framing import erlang_octets, frame
-from protocol.table import FieldTable, MalformedTable, TableLimit, decode_table_at, encode_table
+from burrowmq.protocol.constants import CLASS_ACCESS, FRAME_METHOD
+from burrowmq.protocol.errors import CommandInvalid, FrameError
+from burrowmq.protocol.framing import erlang_octets, frame
+from burrowmq.protocol.table import (
+    FieldTable,
+    MalformedTable,
+    TableLimit,
+    decode_table_at,
+    encode_table,
+)
 
 
 class Method:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from protocol.codec import Message, header_flags
-from protocol.constants import (
+from burrowmq.protocol.codec import Message, header_flags
+from burrowmq.protocol.constants import (
     CLASS_BASIC,
     FRAME_BODY,
     FRAME_HEADER,
@@ -28,9 +28,9 @@ from protocol.constants import (
     MANDATORY,
     PROP_UNKNOWN,
 )
-from protocol.errors import FrameError
-from protocol.framing import frame
-from protocol.table import (
+from burrowmq.protocol.errors import FrameError
+from burrowmq.protocol.framing import frame
+from burrowmq.protocol.table import (
     FieldTable,
     MalformedTable,
     TableLimit,

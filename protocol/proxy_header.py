@@ -1,7 +1,7 @@
 r"""The header that a proxy puts in front of what it relays: PROXY protocol, versions 1 and 2.
 
-Owns no state, does no I/O. Called by broker.proxy_gate with what a socket has sent so far. Whose word may be taken for
-an address is not decided here.
+Owns no state, does no I/O. Called by broker.sockets.proxy_gate with what a socket has sent so far. Whose word may be
+taken for an address is not decided here.
 
 Version 1 is one line of text of at most 107 octets, CR LF included:
 

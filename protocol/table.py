@@ -30,7 +30,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias, Union
 
-from protocol.constants import TABLE_DEPTH_MAX, TABLE_SIZE_MAX
+from burrowmq.protocol.constants import TABLE_DEPTH_MAX, TABLE_SIZE_MAX
 
 
 class MalformedTable(ValueError):

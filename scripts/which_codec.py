@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib.util
 
 MODULES = {
-    "codec": "protocol._codec_c",
-    "record packer": "storage._record_c",
-    "sync of several files": "storage._sync_c",
+    "codec": "burrowmq.protocol.codec._codec_c",
+    "record packer": "burrowmq.storage.record._record_c",
+    "sync of several files": "burrowmq.storage.files._sync_c",
 }
 
 

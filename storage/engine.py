@@ -3,7 +3,7 @@
 The loop side only collects commands, O(1) for each run, and hands a batch over once per loop turn; one batch is on the
 disk thread at a time while the next one collects, which is what makes a group commit. State: the collecting batch, the
 epoch counter, the open `QueueLog`s, and how many bytes are staged or in flight. Everything that touches a file
-lives behind `storage.writer`; the threads in `storage.disk`.
+lives behind `storage.disk.writer`; the threads in `storage.disk.threads`.
 
 Called by the broker on the loop. Invariants: `on_committed(n)` means that everything staged in epochs up to n is
 durable in the chosen sense; batches are applied in order; after `on_failed` nothing is accepted silently: no further
@@ -14,17 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from storage.backend import Backend, InlineBackend
-from storage.backup import BackupRefused, refuse_directory
-from storage.batch import Batch, Command, DeleteVhost, DropUnclaimed, Open, ReadRequest
-from storage.disk import ThreadedBackend
-from storage.errors import StoreClosed
-from storage.filesystem import FileSystem
-from storage.queue_log import QueueLog
-from storage.queue_names import QueueNames
-from storage.recovery import DefinitionsAt, RowSource, open_store
-from storage.takeover import HighestLevels
-from storage.types import (
+from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
+from burrowmq.storage.directory.recovery import DefinitionsAt, RowSource, open_store
+from burrowmq.storage.directory.takeover import HighestLevels
+from burrowmq.storage.disk.backend import Backend, InlineBackend
+from burrowmq.storage.disk.jobs import monotonic_ms
+from burrowmq.storage.disk.threads import ThreadedBackend
+from burrowmq.storage.disk.writer import Writer
+from burrowmq.storage.errors import StoreClosed
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.loop.batch import (
+    Batch,
+    Command,
+    DeleteVhost,
+    DropUnclaimed,
+    Open,
+    ReadRequest,
+)
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import (
     BackupJob,
     JsonValue,
     LoadedMessage,
@@ -34,8 +43,6 @@ from storage.types import (
     StoreObserver,
     StoreOptions,
 )
-from storage.work import monotonic_ms
-from storage.writer import Writer
 
 EARLY_BYTES = 256 * 1024
 """Bytes of messages that are worth a batch of their own while the disk has nothing to do: from here on the time that

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from storage.queue_names import QueueNames
+from burrowmq.storage.names import QueueNames
 
 # The two message flags that the store reads or sets. They are part of the message contract, above the sixteen
 # property bits of the content header.

@@ -17,7 +17,7 @@ settings.load_profile("default")
 
 pika_sockets.close_when_collected()
 
-CHOOSERS = {"codec": "protocol.codec", "record packer": "storage.record"}
+CHOOSERS = {"codec": "burrowmq.protocol.codec", "record packer": "burrowmq.storage.record"}
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -13,7 +13,9 @@ from bench.peers.base import Launch, Node, Setting, free_ports
 
 _ROOT = Path(__file__).resolve().parents[2]
 _ASK = (
-    "import protocol.codec as c, importlib.metadata as m\n"
+    "import importlib.metadata as m\n"
+    "try: import burrowmq.protocol.codec as c\n"
+    "except ModuleNotFoundError: import protocol.codec as c\n"  # a checkout from before the one package
     "try: v = m.version('burrowmq')\n"
     "except m.PackageNotFoundError: v = 'checkout'\n"
     "print(v, c.NAME)"
@@ -47,6 +49,12 @@ class BurrowMQ:
             environment["PYTHONPATH"] = str(self._root)
         return environment
 
+    def _server(self) -> list[str]:
+        if self._root == _ROOT:
+            return [str(_command("burrowmq-server"))]
+        package = "burrowmq" if (self._root / "burrowmq").is_dir() else "broker"
+        return [sys.executable, "-m", package]
+
     def version(self) -> str | None:
         if not _command("burrowmq-server").exists():
             return None
@@ -75,7 +83,7 @@ class BurrowMQ:
             "confirm": setting.confirm,
             "classic_queue.default_mode": setting.default_mode,
         }
-        command = [str(_command("burrowmq-server")), "--data-dir", str(data)]
+        command = [*self._server(), "--data-dir", str(data)]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         launch = Launch(

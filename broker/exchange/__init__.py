@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.exchange.direct import DirectExchange
-from broker.exchange.fanout import FanoutExchange
-from broker.exchange.headers import HeadersExchange
-from broker.exchange.topic import TopicExchange
+from burrowmq.broker.exchange.direct import DirectExchange
+from burrowmq.broker.exchange.fanout import FanoutExchange
+from burrowmq.broker.exchange.headers import HeadersExchange
+from burrowmq.broker.exchange.topic import TopicExchange
 
 if TYPE_CHECKING:
-    from broker.exchange.base import Exchange
+    from burrowmq.broker.exchange.base import Exchange
 
 TYPES: dict[str, type[Exchange]] = {
     kind.type: kind for kind in (DirectExchange, FanoutExchange, TopicExchange, HeadersExchange)

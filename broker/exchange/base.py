@@ -1,12 +1,13 @@
 """What every exchange type has in common: its properties, its bindings, its counters.
 
-An exchange owns the bindings of which it is the source, in the order they were made. Subclasses keep whatever
-index makes `match` fast, in `_index` and `_unindex`; both are called exactly once per binding. `match` gives the
+An exchange owns the bindings of which it is the source, in the order they were made. Subclasses keep whatever index
+makes `match` fast, in `_index` and `_unindex`; both are called exactly once per binding. `match` gives the
 destinations of the exchange's own bindings for one routing key: possibly with repeats, never following another
-exchange (that is `broker.router`'s walk). `hops` holds the bindings that lead to exchanges, so that a walk over the
-graph never has to look at a hundred thousand queue bindings. Called by `broker.router` and `broker.vhost` only.
+exchange (that is `broker.vhost.router`'s walk). `hops` holds the bindings that lead to exchanges, so that a walk over
+the graph never has to look at a hundred thousand queue bindings. Called by `broker.vhost.router` and
+`broker.vhost.vhost` only.
 
-Never here: permissions, persistence, auto-delete (`broker.vhost`).
+Never here: permissions, persistence, auto-delete (`broker.vhost.vhost`).
 Source: AMQP 0-9-1 exchange class; RabbitMQ's rabbit_exchange_type_* modules.
 """
 
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, ClassVar, TypedDict, Unpack
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from broker.binding import Binding, Destination, Identity
-    from protocol.table import FieldTable
+    from burrowmq.broker.exchange.binding import Binding, Destination, Identity
+    from burrowmq.protocol.table import FieldTable
 
 
 class Properties(TypedDict, total=False):

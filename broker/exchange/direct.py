@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from broker.exchange.base import Exchange, Properties
+from burrowmq.broker.exchange.base import Exchange, Properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.binding import Binding, Destination
-    from protocol.table import FieldTable
+    from burrowmq.broker.exchange.binding import Binding, Destination
+    from burrowmq.protocol.table import FieldTable
 
 
 class DirectExchange(Exchange):

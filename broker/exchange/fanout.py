@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.exchange.base import Exchange
+from burrowmq.broker.exchange.base import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.binding import Binding, Destination
-    from protocol.table import FieldTable
+    from burrowmq.broker.exchange.binding import Binding, Destination
+    from burrowmq.protocol.table import FieldTable
 
 
 class FanoutExchange(Exchange):

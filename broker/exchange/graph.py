@@ -1,7 +1,7 @@
 """The exchanges of a vhost and the bindings among them and to queues.
 
 Owns the exchanges by name, and the index from a destination to the bindings that lead to it (`Exchange` itself holds
-those that lead away). Queues are only destinations here: who looks them up and may use them is `broker.vhost`'
+those that lead away). Queues are only destinations here: who looks them up and may use them is `broker.vhost.vhost`'
 business, which is the only caller, has looked at permissions and locks, and hears of every change through
 `on_changed`. Durable exchanges, and bindings between two durable things, are rows.
 
@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.binding import Binding, binding_identity
-from broker.exchange import TYPES
-from broker.resource import (
+from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange.binding import Binding, binding_identity
+from burrowmq.broker.words.resource import (
     check_same_argument,
     check_same_fields,
     describe,
@@ -26,15 +26,15 @@ from broker.resource import (
     pack_arguments,
     row_key,
 )
-from protocol.errors import PreconditionFailed
+from burrowmq.protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from broker.binding import Destination, DestinationKind, Edge
-    from broker.exchange.base import Exchange
-    from broker.resource import Rows
-    from protocol.table import FieldTable
+    from burrowmq.broker.exchange.base import Exchange
+    from burrowmq.broker.exchange.binding import Destination, DestinationKind, Edge
+    from burrowmq.broker.words.resource import Rows
+    from burrowmq.protocol.table import FieldTable
 
 # name, type, internal; all durable, none auto-delete.
 PREDECLARED = (

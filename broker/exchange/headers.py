@@ -17,16 +17,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from broker.exchange.base import Exchange, Properties
-from broker.resource import erlang_term
-from protocol import table
-from protocol.errors import PreconditionFailed
+from burrowmq.broker.exchange.base import Exchange, Properties
+from burrowmq.broker.words.resource import erlang_term
+from burrowmq.protocol import table
+from burrowmq.protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker.binding import Binding, Destination
-    from protocol.table import FieldTable, FieldValue
+    from burrowmq.broker.exchange.binding import Binding, Destination
+    from burrowmq.protocol.table import FieldTable, FieldValue
 
 KINDS = ("all", "any", "all-with-x", "any-with-x")
 

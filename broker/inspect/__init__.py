@@ -12,7 +12,7 @@ Source: the info keys of rabbit_amqqueue, rabbit_exchange, rabbit_channel, rabbi
 
 from __future__ import annotations
 
-from broker.inspect.connections import (
+from burrowmq.broker.inspect.connections import (
     alarms,
     channel_details,
     channel_row,
@@ -24,7 +24,7 @@ from broker.inspect.connections import (
     user_name,
     vhost_name,
 )
-from broker.inspect.node import (
+from burrowmq.broker.inspect.node import (
     TOTALS,
     counters,
     limits,
@@ -38,7 +38,7 @@ from broker.inspect.node import (
     vhost_row,
     vhosts,
 )
-from broker.inspect.parameters import (
+from burrowmq.broker.inspect.parameters import (
     global_parameters,
     parameters,
     policies,
@@ -47,7 +47,7 @@ from broker.inspect.parameters import (
     user_limits,
     vhost_limits,
 )
-from broker.inspect.queues import (
+from burrowmq.broker.inspect.queues import (
     CTL_QUEUE_COLUMNS,
     DETAILED_QUEUE_COLUMNS,
     QUEUE_COLUMNS,
@@ -60,14 +60,14 @@ from broker.inspect.queues import (
     queue,
     queues,
 )
-from broker.inspect.topology import (
+from burrowmq.broker.inspect.topology import (
     bindings,
     exchange_row,
     exchanges,
     find_binding,
     properties_key,
 )
-from broker.inspect.values import (
+from burrowmq.broker.inspect.values import (
     DELIVERED,
     DISK,
     Table,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.inspect.values import Row, Table, message_stats, pid, plain
+from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
 
 
 def alarms(node: Any) -> list[Row]:

@@ -9,9 +9,9 @@ import math
 from itertools import accumulate
 from typing import Any
 
-from broker.inspect.queues import each_vhost
-from broker.inspect.values import Row
-from broker.loop import LAG_BUCKETS_S
+from burrowmq.broker.inspect.queues import each_vhost
+from burrowmq.broker.inspect.values import Row
+from burrowmq.broker.turn.turn import LAG_BUCKETS_S
 
 TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
 
@@ -110,7 +110,7 @@ def limits(node: Any) -> Row:
 
 
 def counters(node: Any) -> dict[str, int]:
-    """The node's totals since start, by the attribute names of `broker.metrics.NodeMetrics`."""
+    """The node's totals since start, by the attribute names of `broker.report.metrics.NodeMetrics`."""
     names = getattr(type(node.metrics), "__slots__", None) or vars(node.metrics)
     return {name: int(getattr(node.metrics, name)) for name in names}
 

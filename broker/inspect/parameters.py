@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.inspect.queues import each_vhost
-from broker.inspect.values import Row
+from burrowmq.broker.inspect.queues import each_vhost
+from burrowmq.broker.inspect.values import Row
 
 
 def policies(node: Any, vhost: str | None = None, *, is_operator: bool = False) -> list[Row]:

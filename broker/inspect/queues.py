@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from broker.inspect.connections import channel_details
-from broker.inspect.values import Row, Table, message_stats, pid, plain
-from protocol.properties import decode
+from burrowmq.broker.inspect.connections import channel_details
+from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
+from burrowmq.protocol.properties import decode
 
 Column = Callable[[Any, Any, Any], object]
 

@@ -9,8 +9,8 @@ import zlib
 from typing import Any
 from urllib.parse import quote_plus
 
-from broker.inspect.queues import each_vhost
-from broker.inspect.values import Row, Table, plain
+from burrowmq.broker.inspect.queues import each_vhost
+from burrowmq.broker.inspect.values import Row, Table, plain
 
 
 def exchange_row(vhost: Any, exchange: Any, table: Table = plain) -> Row:

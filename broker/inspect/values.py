@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from protocol import table as table_types
+from burrowmq.protocol import table as table_types
 
 Row = dict[str, Any]
 Table = Callable[[dict[str, Any]], Any]

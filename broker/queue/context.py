@@ -1,4 +1,4 @@
-"""The outside world of a queue, given to it at construction by `broker.node`.
+"""The outside world of a queue, given to it at construction by `broker.node.node`.
 
 Frozen, and shared by all queues of one vhost. The two callables are the only ways from a queue to what lies above it:
 dead letters go up by one, the wish to be deleted by the other.
@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.clock import Scheduler
-from broker.metrics import NodeMetrics
-from protocol.codec import Message
-from storage.engine import Engine
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.turn.clock import Scheduler
+from burrowmq.protocol.codec import Message
+from burrowmq.storage.engine import Engine
 
 if TYPE_CHECKING:
-    from broker.queue.queue import Queue
+    from burrowmq.broker.queue.queue import Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

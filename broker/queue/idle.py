@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.queue.queue import Queue
+    from burrowmq.broker.queue.queue import Queue
 
 IDLE_S = 0.5
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.clock import Scheduler, Timer
+from burrowmq.broker.turn.clock import Scheduler, Timer
 
 
 class Lease:

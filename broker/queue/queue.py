@@ -21,22 +21,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from broker.clock import Timer
-from broker.metrics import QueueMetrics
-from broker.queue import dispatch, expiry, getters, idle, limits
-from broker.queue.backlog import Backlog
-from broker.queue.batch import DURABLE, TRANSIENT, Batch, Kind, Returned
-from broker.queue.consumer import HANDOVER_S, Consumer, Consumers
-from broker.queue.context import QueueContext
-from broker.queue.getters import Getter
-from broker.queue.lease import Lease
-from broker.queue.outcome import ACCEPTED, PENDING, Rejected
-from broker.queue.rate import RAM_LIMIT, ConsumptionRate
-from broker.queue.settings import Settings
-from protocol.codec import Message, body_bytes
-from protocol.constants import PERSISTENT, PROP_EXPIRATION
-from protocol.table import FieldTable
-from storage.queue_log import QueueLog
+from burrowmq.broker.queue import idle
+from burrowmq.broker.queue.context import QueueContext
+from burrowmq.broker.queue.lease import Lease
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT, Batch, Kind, Returned
+from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, Rejected
+from burrowmq.broker.queue.rate import RAM_LIMIT, ConsumptionRate
+from burrowmq.broker.queue.rules import expiry, limits
+from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.queue.serve import dispatch, getters
+from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
+from burrowmq.broker.queue.serve.getters import Getter
+from burrowmq.broker.report.metrics import QueueMetrics
+from burrowmq.broker.turn.clock import Timer
+from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.constants import PERSISTENT, PROP_EXPIRATION
+from burrowmq.protocol.table import FieldTable
+from burrowmq.storage.loop.queue_log import QueueLog
 
 START_BATCH = 16_384
 """Messages loaded at start and when a queue leaves lazy mode (RabbitMQ's lazy queue guide)."""

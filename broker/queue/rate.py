@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from broker.clock import Clock
+from burrowmq.broker.turn.clock import Clock
 
 RAM_LIMIT = 2048
 """Most messages that a queue in bounded mode keeps in RAM (RabbitMQ 3.12's figure)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from management.api import (
+from burrowmq.management.answers.reply import Route
+from burrowmq.management.api import (
     auth,
     backup,
     bindings,
@@ -22,7 +23,6 @@ from management.api import (
     users,
     vhosts,
 )
-from management.reply import Route
 
 ROUTES: tuple[Route, ...] = (
     *overview.ROUTES,

@@ -5,10 +5,10 @@ Owns no state. `hash_password` with the password in the path is RabbitMQ's, the 
 
 from __future__ import annotations
 
-from broker import inspect
-from management import commands
-from management.aio import web
-from management.reply import Call, Route, reply
+from burrowmq.broker import inspect
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers.reply import Call, Route, reply
 
 
 async def attempts(call: Call) -> web.Response:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from management import commands
-from management.aio import web
-from management.reply import Call, Route, bad_request, not_found, reply
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers.reply import Call, Route, bad_request, not_found, reply
 
 
 def _document(job: Any) -> dict[str, Any]:

@@ -13,10 +13,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from broker import inspect
-from management import commands, status
-from management.aio import web
-from management.reply import (
+from burrowmq.broker import inspect
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers import status
+from burrowmq.management.answers.reply import (
     Call,
     Route,
     bad_request,

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import inspect
-from management import commands
-from management.aio import web
-from management.listing import reply_list
-from management.reply import Call, Route, no_content, not_found, reply, unauthorised
+from burrowmq.broker import inspect
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    no_content,
+    not_found,
+    reply,
+    unauthorised,
+)
 
 # Shown by burrowctl only.
 INTERNAL = ("pid", "connection", "channel_pid", "queue_name")

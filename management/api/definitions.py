@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import inspect, json_document
-from management import commands, status
-from management.aio import web
-from management.reply import Call, Route, bad_request, no_content, reply
+from burrowmq.broker import inspect
+from burrowmq.broker.words import json_document
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers import status
+from burrowmq.management.answers.reply import Call, Route, bad_request, no_content, reply
 
 Row = dict[str, Any]
 QUEUE_KEYS = ("name", "vhost", "durable", "auto_delete", "arguments")

@@ -10,11 +10,11 @@ import base64
 import binascii
 from typing import Any
 
-from broker import inspect
-from management import commands, messages
-from management.aio import web
-from management.listing import reply_list
-from management.reply import (
+from burrowmq.broker import inspect
+from burrowmq.management import commands, messages
+from burrowmq.management.aio import web
+from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.reply import (
     Call,
     Route,
     bad_request,
@@ -26,7 +26,7 @@ from management.reply import (
     require_keys,
     unauthorised,
 )
-from protocol.errors import AccessRefused
+from burrowmq.protocol.errors import AccessRefused
 
 
 def _public(row: dict[str, Any]) -> dict[str, Any]:

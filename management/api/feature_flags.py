@@ -5,8 +5,8 @@ Owns no state. The flags are those of RabbitMQ 3.13 that describe what this brok
 
 from __future__ import annotations
 
-from management.aio import web
-from management.reply import Call, Route, bad_request, no_content, reply
+from burrowmq.management.aio import web
+from burrowmq.management.answers.reply import Call, Route, bad_request, no_content, reply
 
 FLAGS = {
     "classic_queue_type_delivery_support": "Consumers of classic queues are told who delivers",

@@ -9,10 +9,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from broker import inspect
-from management import messages, status
-from management.aio import web
-from management.reply import Call, Route, bad_request, reply
+from burrowmq.broker import inspect
+from burrowmq.management import messages
+from burrowmq.management.aio import web
+from burrowmq.management.answers import status
+from burrowmq.management.answers.reply import Call, Route, bad_request, reply
 
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 DAYS_MAX = 365 * 1000

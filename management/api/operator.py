@@ -11,10 +11,11 @@ import gc
 import os
 from typing import Any
 
-from broker import certificate
-from management import commands, status
-from management.aio import web
-from management.reply import Call, Route, bad_request, no_content, reply
+from burrowmq.broker.peer import certificate
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers import status
+from burrowmq.management.answers.reply import Call, Route, bad_request, no_content, reply
 
 PREFIXES = ("RABBITMQ_", "BURROWMQ_")
 LOG_TAIL_BYTES = 1 << 20

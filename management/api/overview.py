@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from broker import inspect
-from management import commands, process, settings, status
-from management.aio import web
-from management.listing import project, reply_list
-from management.reply import Call, Route, no_content, reply, require_keys
+from burrowmq.broker import inspect
+from burrowmq.management import commands, process, settings
+from burrowmq.management.aio import web
+from burrowmq.management.answers import status
+from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.reply import Call, Route, no_content, reply, require_keys
 
 EXCHANGE_TYPES = (
     ("direct", "AMQP direct exchange, as per the AMQP specification"),

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from broker import inspect
-from broker.parameter_rules import ValidationFailed
-from management import commands
-from management.aio import web
-from management.listing import reply_list
-from management.reply import (
+from burrowmq.broker import inspect
+from burrowmq.broker.rules.parameter_rules import ValidationFailed
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.reply import (
     Call,
     Route,
     bad_request,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from broker import inspect
-from management import commands, messages
-from management.aio import web
-from management.listing import project, reply_list
-from management.reply import (
+from burrowmq.broker import inspect
+from burrowmq.management import commands, messages
+from burrowmq.management.aio import web
+from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.reply import (
     ApiError,
     Call,
     Route,
@@ -27,7 +27,7 @@ from management.reply import (
     require_keys,
     unauthorised,
 )
-from protocol.errors import AccessRefused
+from burrowmq.protocol.errors import AccessRefused
 
 GET_LIMIT = 10_000
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")

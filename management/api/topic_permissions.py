@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import inspect
-from management import commands
-from management.aio import web
-from management.listing import reply_list
-from management.reply import Call, Route, bad_request, created, no_content, not_found, require_keys
+from burrowmq.broker import inspect
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    bad_request,
+    created,
+    no_content,
+    not_found,
+    require_keys,
+)
 
 
 async def topic_permissions(call: Call) -> web.Response:

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from broker import inspect
-from broker.parameter_rules import default_queue_type
-from management import commands
-from management.aio import web
-from management.listing import project, reply_list
-from management.reply import Call, Route, created, flag_of, no_content, not_found, reply
+from burrowmq.broker import inspect
+from burrowmq.broker.rules.parameter_rules import default_queue_type
+from burrowmq.management import commands
+from burrowmq.management.aio import web
+from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    created,
+    flag_of,
+    no_content,
+    not_found,
+    reply,
+)
 
 
 def _with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from management.reply import ApiError
+from burrowmq.management.answers.reply import ApiError
 
 COMMIT_TIMEOUT_S = 10.0
 

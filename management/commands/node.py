@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from broker.product import VERSION
-from management.commands.commit import staged
-from management.reply import bad_request
-from storage.errors import StorageError
+from burrowmq.broker.product import VERSION
+from burrowmq.management.answers.reply import bad_request
+from burrowmq.management.commands.commit import staged
+from burrowmq.storage.errors import StorageError
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from broker import parameters
-from broker.definition_document import import_steps
-from broker.parameter_rules import make_policy, vhost_limits
-from management.commands.commit import staged
-from management.reply import not_found
+from burrowmq.broker.definitions import parameters
+from burrowmq.broker.definitions.document import import_steps
+from burrowmq.broker.rules.parameter_rules import make_policy, vhost_limits
+from burrowmq.management.answers.reply import not_found
+from burrowmq.management.commands.commit import staged
 
 # Entries of a definitions document that are taken over before other work gets its turn.
 ENTRIES_PER_TURN = 50

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import inspect
+from burrowmq.broker import inspect
 
 
 def sessions_named(node: Any, name: str) -> list[Any]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.queue.settings import QueueDeclaration, with_default_type
-from broker.vhost import Edge, ExchangeDeclaration
-from management.commands.commit import staged
-from management.reply import ApiError, Call, bad_request, not_found
-from protocol.table import from_json
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_type
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
+from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_found
+from burrowmq.management.commands.commit import staged
+from burrowmq.protocol.table import from_json
 
 
 def queue_of(node: Any, vhost: str, name: str) -> Any:

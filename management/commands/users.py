@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import inspect
-from broker.auth import (
+from burrowmq.broker import inspect
+from burrowmq.broker.rules.auth import (
     ALGORITHMS,
     SALT_SIZE,
     Permission,
@@ -16,11 +16,11 @@ from broker.auth import (
     algorithm_of,
     hash_password,
 )
-from broker.parameter_rules import user_limits
-from broker.pattern import BadPattern, compile_pattern
-from management.commands.commit import staged
-from management.commands.sessions import close_sessions
-from management.reply import Call, bad_request
+from burrowmq.broker.rules.parameter_rules import user_limits
+from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
+from burrowmq.management.answers.reply import Call, bad_request
+from burrowmq.management.commands.commit import staged
+from burrowmq.management.commands.sessions import close_sessions
 
 
 def authenticate(node: Any, name: str, password: str, *, is_loopback: bool = True) -> Any:

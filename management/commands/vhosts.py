@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker import inspect, parameters
-from broker.definitions import create_vhost, put_vhost
-from broker.resource import row_key
-from broker.trace import Tracer
-from management.commands.commit import staged
-from management.commands.sessions import close_sessions
-from management.commands.users import put_permission
+from burrowmq.broker import inspect
+from burrowmq.broker.definitions import parameters
+from burrowmq.broker.definitions.restore import create_vhost, put_vhost
+from burrowmq.broker.vhost.trace import Tracer
+from burrowmq.broker.words.resource import row_key
+from burrowmq.management.commands.commit import staged
+from burrowmq.management.commands.sessions import close_sessions
+from burrowmq.management.commands.users import put_permission
 
 
 def add_vhost(node: Any, name: str, creator: str | None) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from config import example
+from burrowmq.config import example
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,13 +48,13 @@ def test_the_documents_name_targets_that_exist() -> None:
 
 
 FORMATS = {
-    "record": "storage/record.py",
-    "segment": "storage/segment.py",
-    "queue_store": "storage/queue_store.py",
-    "index_v1": "storage/queue_blocks.py",
-    "queue_name": "storage/queue_names.py",
-    "index_v2": "storage/queue_index.py",
-    "terms": "storage/references.py",
+    "record": "storage/record/__init__.py",
+    "segment": "storage/shared/segment.py",
+    "queue_store": "storage/queue/v2/store.py",
+    "index_v1": "storage/queue/v1/blocks.py",
+    "queue_name": "storage/names.py",
+    "index_v2": "storage/queue/v2/index.py",
+    "terms": "storage/shared/references.py",
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from config.compose import COMPOSED
-from config.known import NOT_YET
-from config.schema import plain_options
+from burrowmq.config.compose import COMPOSED
+from burrowmq.config.known import NOT_YET
+from burrowmq.config.schema import plain_options
 
 ROOT = Path(__file__).resolve().parents[2]
 

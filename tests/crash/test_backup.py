@@ -59,7 +59,7 @@ def compare(
 
 
 def store_tool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "offline", *arguments]
+    command = [sys.executable, "-m", "burrowmq.offline", *arguments]
     return subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )

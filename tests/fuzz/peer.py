@@ -13,9 +13,9 @@ from itertools import pairwise
 
 from pamqp import commands
 
-from protocol import codec, errors, events
-from protocol.codec import AckRun, Message, PublishRun
-from protocol.connection import ProtocolOptions, ServerConnection
+from burrowmq.protocol import codec, errors, events
+from burrowmq.protocol.codec import AckRun, Message, PublishRun
+from burrowmq.protocol.connection.server import ProtocolOptions, ServerConnection
 from tests.support.amqp_frames import (
     PROTOCOL_HEADER,
     content,

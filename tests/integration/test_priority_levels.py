@@ -12,7 +12,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from offline.__main__ import main
+from burrowmq.offline.__main__ import main
 from tests.support.black_box import get_all
 from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from offline.__main__ import main
+from burrowmq.offline.__main__ import main
 from tests.support.black_box import get_all
 from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient

@@ -246,7 +246,7 @@ def test_a_bad_file_ends_the_start_with_its_line(
     conf = tmp_path / "rabbitmq.conf"
     conf.write_text("listeners.ssl.1 = 5671\nssl_options.certfile = /missing.pem\n")
     done = subprocess.run(
-        [sys.executable, "-m", "broker", "--config", str(conf), "--data-dir", str(tmp_path / "d")],
+        [sys.executable, "-m", "burrowmq.broker", "--config", str(conf), "--data-dir", str(tmp_path / "d")],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=30,
     )  # fmt: skip
     assert done.returncode == 78

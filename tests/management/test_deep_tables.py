@@ -10,7 +10,7 @@ from typing import Any
 import pika
 import pytest
 
-from protocol.constants import TABLE_DEPTH_MAX
+from burrowmq.protocol.constants import TABLE_DEPTH_MAX
 from tests.management.test_real_node import api, connect, ctl
 from tests.support.broker_process import BrokerProcess
 

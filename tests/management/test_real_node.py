@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs_server]
 
 def ctl(node: BrokerProcess, *argv: str) -> subprocess.CompletedProcess[str]:
     """Run burrowctl as a process of its own."""
-    command = [sys.executable, "-m", "cli", "--data-dir", str(node.data_dir), *argv]
+    command = [sys.executable, "-m", "burrowmq.cli", "--data-dir", str(node.data_dir), *argv]
     return subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
     )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StoreRefused
-from storage.queue_names import QueueNames
+from burrowmq.storage.errors import StoreRefused
+from burrowmq.storage.names import QueueNames
 from tests.simulation.store_world import make_message, read_all
 from tests.support import offline_store
 from tests.support.store_on_disk import StoreOnDisk, message

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from storage.filesystem import OsFileSystem
+from burrowmq.storage.files.filesystem import OsFileSystem
 
 SCRIPT = """
 import json, os, queue, resource, sys, time
 limit, data_dir = int(sys.argv[1]), sys.argv[2]
 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 from storage.engine import Engine
-from storage.filesystem import OsFileSystem
+from storage.files.filesystem import OsFileSystem
 from storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, make_message
 from tests.support.stored_message import FakeMessage
@@ -105,7 +105,7 @@ def test_more_queues_than_descriptors(tmp_path: Path, limit: int, budget: int) -
 KILLED = """
 import os, resource, sys
 from storage.engine import Engine
-from storage.filesystem import OsFileSystem
+from storage.files.filesystem import OsFileSystem
 from storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, make_message
 from tests.support.stored_message import FakeMessage

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from storage.definition_store import SqliteDefinitionStore
-from storage.engine import Engine
-from storage.errors import DiskFull
-from storage.filesystem import OsFileSystem
-from storage.types import StoreOptions
+from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, make_message
 from tests.support.stored_message import FakeMessage
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.queue.backlog import Backlog
-from broker.queue.batch import TRANSIENT, Batch
-from broker.unacked import Delivery, Unacked
-from protocol.properties import Properties, build
-from storage.queue_log import QueueLog
-from storage.queue_names import QueueNames
-from storage.types import LoadedMessage
+from burrowmq.broker.channel.unacked import Delivery, Unacked
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import TRANSIENT, Batch
+from burrowmq.protocol.properties import Properties, build
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import LoadedMessage
 from tests.simulation.store_world import make_message
 from tests.support.memory_log import MemoryEngine, MemoryLog
 from tests.support.messages import message

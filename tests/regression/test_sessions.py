@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pika import spec
 
-from broker.loop import Turn
-from protocol.constants import ReplyCode
-from protocol.errors import PreconditionFailed
-from protocol.properties import Properties, build
+from burrowmq.broker.turn.turn import Turn
+from burrowmq.protocol.constants import ReplyCode
+from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.properties import Properties, build
 from tests.support.broker_bench import BrokerBench, ManualLoop
 from tests.support.wire_client import method_bytes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from broker import transport
-from broker.transport import AmqpTransport
+from burrowmq.broker.sockets import transport
+from burrowmq.broker.sockets.transport import AmqpTransport
 from tests.support.broker_bench import BrokerBench
 
 

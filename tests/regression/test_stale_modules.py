@@ -11,24 +11,32 @@ import pytest
 
 from tests.support.broker_process import ROOT
 
-MODULES = ("protocol._codec_c", "storage._record_c", "storage._sync_c")
+MODULES = ("protocol.codec._codec_c", "storage.record._record_c", "storage.files._sync_c")
 
 
 def checkout(directory: Path, module: str) -> Path:
     """A directory with the compiled module and its source; gives the source."""
-    package, _, name = module.partition(".")
-    found = sorted((ROOT / package).glob(f"{name}.cpython-*.so"))
+    package, room, name = module.split(".")
+    found = sorted((ROOT / package / room).glob(f"{name}.cpython-*.so"))
     if not found:
         pytest.skip(f"{module} is not compiled here (no C compiler?)")
-    (directory / package).mkdir()
-    (directory / package / "__init__.py").write_text("")
-    shutil.copy(found[0], directory / package)
+    folder = directory / package / room
+    folder.mkdir(parents=True)
+    (directory / "burrowmq").mkdir()
+    (directory / "burrowmq" / "__init__.py").touch()
+    (directory / "burrowmq" / package).symlink_to(directory / package)
+    shutil.copy(found[0], folder)
     shutil.copy(ROOT / "build_stamp.pxi", directory)
-    return Path(shutil.copy(ROOT / package / f"{name}.pyx", directory / package))
+    return Path(shutil.copy(ROOT / package / room / f"{name}.pyx", folder))
 
 
 def import_it(directory: Path, module: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '.'); import {module}"]
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        f"import sys; sys.path.insert(0, '.'); import burrowmq.{module}",
+    ]
     return subprocess.run(
         command, cwd=directory, capture_output=True, text=True, check=False, timeout=60
     )

@@ -7,9 +7,9 @@ import shutil
 import threading
 from pathlib import Path
 
-from broker.node import Node
-from config.schema import NodeConfig
-from config.units import Endpoint
+from burrowmq.broker.node.node import Node
+from burrowmq.config.schema import NodeConfig
+from burrowmq.config.units import Endpoint
 from tests.support.broker_bench import RecordingObserver
 
 

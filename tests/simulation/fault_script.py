@@ -17,8 +17,8 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from storage.errors import StorageError
-from storage.types import StoreOptions
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import (
     OPTIONS,
     VHOST,

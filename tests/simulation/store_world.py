@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from storage.engine import Engine
-from storage.errors import DiskFull, StorageError, error_text
-from storage.queue_log import QueueLog
-from storage.queue_names import QueueNames
-from storage.types import PERSISTENT, StoreOptions
-from storage.vhost_store import TRANSIENT_SEGMENTS
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import DiskFull, StorageError, error_text
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS
+from burrowmq.storage.types import PERSISTENT, StoreOptions
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.support.stored_message import FakeMessage
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 
 import pytest
 
-from storage import queue_convert, work
-from storage.errors import StorageError
-from storage.queue_index_v1 import QueueIndexV1
-from storage.queue_journal import Journal
-from storage.queue_segment_files import SegmentFiles
+from burrowmq.storage.disk import jobs as work
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.queue import convert as queue_convert
+from burrowmq.storage.queue.v1.index import QueueIndexV1
+from burrowmq.storage.queue.v1.journal import Journal
+from burrowmq.storage.queue.v1.segment_files import SegmentFiles
 from tests.simulation.store_world import Violation, World, read_all, run_to_cut
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 

@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import pytest
 
-from storage import writer
-from storage.errors import StorageError
-from storage.file_cache import NOTHING, FileCache
-from storage.filesystem import File
-from storage.queue_disk import QueueDisk
-from storage.segment import SegmentFile
-from storage.space import BALLAST_FILE
-from storage.types import StoreOptions
-from storage.unsynced import Unsynced
+from burrowmq.storage.disk import writer
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.files.cache import NOTHING, FileCache
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.files.space import BALLAST_FILE
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.shared.segment import SegmentFile
+from burrowmq.storage.shared.unsynced import Unsynced
+from burrowmq.storage.types import StoreOptions
 from tests.simulation.fault_script import Fault, Session, calls_of, run_with_fault
 from tests.simulation.store_world import OPTIONS, Violation, World
 

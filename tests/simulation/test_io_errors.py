@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from storage.errors import StorageError
+from burrowmq.storage.errors import StorageError
 from tests.simulation.store_world import World
 from tests.support.sim_filesystem import PowerCut
 

@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import pytest
 
-from storage import recovery
-from storage.errors import StorageError
-from storage.file_cache import NOTHING, FileCache
-from storage.filesystem import File, FileSystem
-from storage.message_store import MessageStore
-from storage.queue_scan import QueueScan
-from storage.references import ReferenceTally
-from storage.types import StoreObserver
-from storage.unsynced import Unsynced
+from burrowmq.storage.directory import recovery
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.files.cache import NOTHING, FileCache
+from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.queue.scan import QueueScan
+from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.shared.store import MessageStore
+from burrowmq.storage.shared.unsynced import Unsynced
+from burrowmq.storage.types import StoreObserver
 from tests.simulation.store_world import OPTIONS, Violation, World, run_to_cut
 from tests.support.sim_filesystem import PowerCut, SimFile
 

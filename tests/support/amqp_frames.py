@@ -14,11 +14,11 @@ from typing import Any
 
 from pamqp import body, commands, frame, header
 
-from protocol import _codec_py
-from protocol.connection import ProtocolOptions, ServerConnection
+from burrowmq.protocol.codec import _codec_py
+from burrowmq.protocol.connection.server import ProtocolOptions, ServerConnection
 
 try:
-    from protocol import _codec_c
+    from burrowmq.protocol.codec import _codec_c
 except ImportError:
     CODECS: tuple[ModuleType, ...] = (_codec_py,)
 else:

@@ -17,20 +17,20 @@ from typing import Any, cast
 
 from pika import spec
 
-from broker.admission import Admission
-from broker.alarms import Alarms
-from broker.loop import Turn
-from broker.metrics import NodeMetrics
-from broker.queue.context import QueueContext, QueueOptions
-from broker.queue.queue import Queue
-from broker.queue.settings import QueueDeclaration, Settings
-from broker.reply import ReplyTargets
-from broker.republish import Republisher
-from broker.session import Session, SessionContext
-from broker.vhost import Vhost
-from broker.wire import Peer
-from protocol.connection import ServerConnection
-from protocol.handshake import ProtocolOptions
+from burrowmq.broker.channel.reply import ReplyTargets
+from burrowmq.broker.machine.alarms import Alarms
+from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.session.admission import Admission
+from burrowmq.broker.session.session import Session, SessionContext
+from burrowmq.broker.turn.turn import Turn
+from burrowmq.broker.vhost.republish import Republisher
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.protocol.connection.handshake import ProtocolOptions
+from burrowmq.protocol.connection.server import ServerConnection
 from tests.support.memory_log import MemoryEngine
 from tests.support.topology import CountingEntropy, KeptDefinitions, make_auth
 from tests.support.wire_client import METHOD, PROTOCOL_HEADER, method_bytes

@@ -134,7 +134,7 @@ class BrokerProcess:
             "prometheus.tcp.port": str(self.prometheus_port),
             **self.settings,
         }
-        command = [PYTHON, "-m", "broker", "--data-dir", str(self.data_dir)]
+        command = [PYTHON, "-m", "burrowmq.broker", "--data-dir", str(self.data_dir)]
         for key, value in values.items():
             command += ["--set", f"{key}={value}"]
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from broker.auth import Auth, Permission, User
-from broker.clock import Entropy
-from broker.metrics import ChannelMetrics, NodeMetrics, QueueMetrics
-from broker.monitor import ResourceLimits
-from broker.parameters import Parameters
-from broker.queue.settings import QueueDeclaration, Settings
-from broker.vhost import Edge, StagingEngine, Vhost
-from config.schema import LoginConfig
-from config.tls import TlsConfig, make_context
-from storage.backup import BackupRefused
-from storage.types import BackupJob, JsonValue
+from burrowmq.broker.definitions.parameters import Parameters
+from burrowmq.broker.node.monitor import ResourceLimits
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics, QueueMetrics
+from burrowmq.broker.rules.auth import Auth, Permission, User
+from burrowmq.broker.turn.clock import Entropy
+from burrowmq.broker.vhost.vhost import Edge, StagingEngine, Vhost
+from burrowmq.config.schema import LoginConfig
+from burrowmq.config.tls import TlsConfig, make_context
+from burrowmq.storage.directory.backup import BackupRefused
+from burrowmq.storage.types import BackupJob, JsonValue
 
 
 @dataclass(eq=False)

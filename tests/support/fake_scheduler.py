@@ -6,7 +6,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-from broker.clock import Confirming, Flushable, Pumpable
+from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable
 
 
 class FakeTimer:
@@ -21,7 +21,7 @@ class FakeTimer:
 
 
 class FakeScheduler:
-    """Implements broker.clock.Scheduler; wall and monotonic time are one clock."""
+    """Implements broker.turn.clock.Scheduler; wall and monotonic time are one clock."""
 
     def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = wall_ms

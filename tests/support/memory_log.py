@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from protocol.codec import Message, load_message
-from protocol.constants import ON_DISK
-from storage.types import ALL, EMBEDDED_ONLY
+from burrowmq.protocol.codec import Message, load_message
+from burrowmq.protocol.constants import ON_DISK
+from burrowmq.storage.types import ALL, EMBEDDED_ONLY
 
 Loaded = tuple[int, Message, int]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from protocol.codec import Message, join_exrk
-from protocol.properties import Properties, build
+from burrowmq.protocol.codec import Message, join_exrk
+from burrowmq.protocol.properties import Properties, build
 
 
 def message(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from offline.streams import Streams
-from storage.engine import Engine
-from storage.filesystem import OsFileSystem
-from storage.types import StoreOptions
+from burrowmq.offline.streams import Streams
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from broker.metrics import NodeMetrics
-from broker.queue.backlog import Backlog
-from broker.queue.batch import Batch
-from broker.queue.consumer import UNLIMITED, Consumer
-from broker.queue.context import QueueContext, QueueOptions
-from broker.queue.queue import Queue
-from broker.queue.settings import QueueMode, Settings
-from protocol.codec import Message
+from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import QueueMode, Settings
+from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.protocol.codec import Message
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.memory_log import MemoryEngine
 from tests.support.messages import body_of

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from cli.__main__ import main
-from management import doors, server
+from burrowmq.cli.__main__ import main
+from burrowmq.management import doors, server
 from tests.support.fake_node import FakeEndpoint, FakeNode, FakeResources
 
 START_TIMEOUT_S = 20.0

@@ -28,7 +28,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from storage.filesystem import File, sync_in_order
+from burrowmq.storage.files.filesystem import File, sync_in_order
 
 SECTOR = 512
 # No places for a power cut: calls that change nothing, or at once for good.
@@ -256,7 +256,7 @@ class SimFile:
 
 
 class SimFileSystem:
-    """See the module; satisfies storage.filesystem.FileSystem."""
+    """See the module; satisfies storage.files.filesystem.FileSystem."""
 
     def __init__(self, *, strict: bool = True) -> None:
         self.strict = strict

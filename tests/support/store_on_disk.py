@@ -8,10 +8,10 @@ from pathlib import Path
 from pika import frame
 from pika.spec import BasicProperties
 
-from storage.engine import Engine
-from storage.filesystem import OsFileSystem
-from storage.queue_log import QueueLog
-from storage.types import PERSISTENT, StoreOptions
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.types import PERSISTENT, StoreOptions
 from tests.simulation.store_world import SilentObserver
 from tests.support.stored_message import FakeMessage
 

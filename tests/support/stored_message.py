@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.record import Record
+from burrowmq.storage.record import Record
 
 
 @dataclass(slots=True)

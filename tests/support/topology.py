@@ -1,19 +1,19 @@
 """Small stand-ins around the topology: an engine that keeps rows, queues that count, a session with real permissions.
 
 They behave, they do not record expectations: rows can be read back and restored, permissions are those of the real
-`broker.auth`, and a reply is a reply that was sent or held for the disk.
+`broker.rules.auth`, and a reply is a reply that was sent or held for the disk.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from broker.auth import Auth, User
-from broker.binding import Destination
-from broker.definitions import EVERYTHING
-from broker.metrics import NodeMetrics
-from broker.queue.settings import QueueDeclaration, Settings
-from broker.vhost import Vhost, VhostOptions
+from burrowmq.broker.definitions.restore import EVERYTHING
+from burrowmq.broker.exchange.binding import Destination
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.rules.auth import Auth, User
+from burrowmq.broker.vhost.vhost import Vhost, VhostOptions
 
 
 class KeptDefinitions:
@@ -119,7 +119,7 @@ def make_auth(definitions: KeptDefinitions | None = None) -> Auth:
 
 
 class FakeSession:
-    """One connection's identity, with the checks of the real `broker.auth`."""
+    """One connection's identity, with the checks of the real `broker.rules.auth`."""
 
     def __init__(self, vhost: Vhost, auth: Auth | None = None, user: str = "guest") -> None:
         self.vhost = vhost

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.confirms import Confirms
+from burrowmq.broker.channel.confirms import Confirms
 
 ACK, NACK = 80, 120
 

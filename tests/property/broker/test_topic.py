@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.binding import Binding
-from broker.exchange.topic import TopicExchange, split_words
+from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.topic import TopicExchange, split_words
 from tests.support.topology import NamedDestination, destination_names
 
 WORDS = st.sampled_from([b"a", b"b", b"", b"*", b"#", b"ab"])

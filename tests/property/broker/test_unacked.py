@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.queue.batch import DURABLE, TRANSIENT, Batch
-from broker.unacked import Delivery, Piece, Unacked, UnknownTag
+from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
+from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT, Batch
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 

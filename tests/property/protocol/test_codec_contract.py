@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pamqp import body, commands, frame, header
 
-from protocol import constants
+from burrowmq.protocol import constants
 from tests.support.amqp_frames import (
     CODECS,
     chunks,

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from storage.compaction import CompactionPlan
-from storage.filesystem import FileSystem
-from storage.message_store import MessageStore, MessageStoreOptions
-from storage.record import Record
-from storage.references import ReferenceTally
-from storage.segment_recovery import StoreRecovery
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.record import Record
+from burrowmq.storage.shared.compaction import CompactionPlan
+from burrowmq.storage.shared.recovery import StoreRecovery
+from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from tests.support.sim_filesystem import PowerCut, SimFile, SimFileSystem
 from tests.support.stored_message import FakeMessage
 

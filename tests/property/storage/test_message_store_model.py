@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage.errors import StorageError, SyncFailed
-from storage.message_store import MessageStore, MessageStoreOptions
-from storage.paged_table import PagedIndex
-from storage.record import Record
-from storage.references import ReferenceTally
-from storage.sqlite_table import SqliteIndex
+from burrowmq.storage.errors import StorageError, SyncFailed
+from burrowmq.storage.record import Record
+from burrowmq.storage.shared.index.paged_table import PagedIndex
+from burrowmq.storage.shared.index.sqlite_table import SqliteIndex
+from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 from tests.support.stored_message import FakeMessage
 

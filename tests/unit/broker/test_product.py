@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.product import RABBITMQ_VERSION, VERSION, server_properties
+from burrowmq.broker.product import RABBITMQ_VERSION, VERSION, server_properties
 
 
 def test_what_clients_branch_on() -> None:

@@ -57,7 +57,7 @@ def test_another_protocol_is_said_to_be_that() -> None:
 
 
 def test_an_output_that_cannot_be_written_is_no_traceback() -> None:
-    words = [sys.executable, "-m", "cli", "version"]
+    words = [sys.executable, "-m", "burrowmq.cli", "version"]
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert ended.returncode == 74

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli import render
-from cli.erlang_terms import printed
+from burrowmq.cli import render
+from burrowmq.cli.erlang_terms import printed
 
 
 @pytest.mark.parametrize(

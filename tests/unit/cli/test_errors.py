@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli import errors
+from burrowmq.cli import errors
 
 
 def test_shapes() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cli.client import NodeClient
-from cli.errors import CliError
-from cli.invocation import Invocation
+from burrowmq.cli.client import NodeClient
+from burrowmq.cli.errors import CliError
+from burrowmq.cli.invocation import Invocation
 
 
 def invocation(values: dict[str, str], *flags: str) -> Invocation:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.errors import CliError
-from cli.options import parse
+from burrowmq.cli.errors import CliError
+from burrowmq.cli.options import parse
 
 
 def test_options_before_and_after_the_command() -> None:

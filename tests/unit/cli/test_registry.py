@@ -6,13 +6,13 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from cli.options import VALUED
-from cli.registry import COMMANDS
+from burrowmq.cli.options import VALUED
+from burrowmq.cli.registry import COMMANDS
 
 
 def test_rows_point_at_functions() -> None:
     for name, command in COMMANDS.items():
-        assert callable(getattr(import_module(command.module), command.function)), name
+        assert callable(getattr(import_module(command.module_name), command.function)), name
         assert command.least <= command.most
         assert all(option in VALUED for option in command.options), name
 

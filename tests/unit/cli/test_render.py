@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli import render
+from burrowmq.cli import render
 
 
 def shown(formatter: str, *, headers: bool = True) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli import terms
+from burrowmq.cli import terms
 
 TABLE = {"table": [["x-ttl", "signedint", 5], ["t", "table", [["b", "bool", True]]],
                    ["l", "array", [["longstr", "x"], ["table", [["k", "void", None]]]]]]}  # fmt: skip

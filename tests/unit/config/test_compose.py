@@ -1,9 +1,9 @@
-"""config.compose: values of several keys that make one field."""
+"""burrowmq.config.compose: values of several keys that make one field."""
 
 from __future__ import annotations
 
-from config.compose import node_config
-from config.units import Endpoint
+from burrowmq.config.compose import node_config
+from burrowmq.config.units import Endpoint
 
 
 def test_listeners_are_named_once() -> None:

@@ -1,8 +1,8 @@
-"""config.errors: what an operator reads."""
+"""burrowmq.config.errors: what an operator reads."""
 
 from __future__ import annotations
 
-from config.errors import ConfigError, Problem
+from burrowmq.config.errors import ConfigError, Problem
 
 
 def test_a_problem_names_place_key_reason_and_neighbours() -> None:

@@ -1,11 +1,11 @@
-"""config.example: the example file loads, and the page names every key."""
+"""burrowmq.config.example: the example file loads, and the page names every key."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from config import example
-from config.load import load
+from burrowmq.config import example
+from burrowmq.config.load import load
 
 
 def test_the_example_uncommented_changes_nothing_but_the_listeners(tmp_path: Path) -> None:

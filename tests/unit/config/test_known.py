@@ -1,10 +1,10 @@
-"""config.known: RabbitMQ's other keys."""
+"""burrowmq.config.known: RabbitMQ's other keys."""
 
 from __future__ import annotations
 
 import pytest
 
-from config.known import has_effect, is_known
+from burrowmq.config.known import has_effect, is_known
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""config.load: golden files, precedence of the sources, all errors together."""
+"""burrowmq.config.load: golden files, precedence of the sources, all errors together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from config.errors import ConfigError
-from config.load import Invocation, load, parse_argv
-from config.units import Endpoint
+from burrowmq.config.errors import ConfigError
+from burrowmq.config.load import Invocation, load, parse_argv
+from burrowmq.config.units import Endpoint
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "config"
 CASES = sorted(path.stem for path in DATA.glob("*.conf"))

@@ -1,4 +1,4 @@
-"""config.option: a declared field has the default that its reader makes of the file's syntax, and its key as metadata."""
+"""burrowmq.config.option: a declared field has the default that its reader makes of the file's syntax, and its key as metadata."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from config import units
-from config.option import Option, option
+from burrowmq.config import units
+from burrowmq.config.option import Option, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""config.schema: one declaration for each key, defaults that its own reader accepts."""
+"""burrowmq.config.schema: one declaration for each key, defaults that its own reader accepts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from config.compose import COMPOSED
-from config.schema import PARTS, NodeConfig, plain_options
+from burrowmq.config.compose import COMPOSED
+from burrowmq.config.schema import PARTS, NodeConfig, plain_options
 
 OPTIONS = [*COMPOSED, *(option for _, _, option in plain_options())]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from config.errors import ConfigError
-from config.load import load
-from config.schema import NodeConfig
-from config.seeding import LimitsDefault, PolicyDefault, SeedingConfig, UserDefault
+from burrowmq.config.errors import ConfigError
+from burrowmq.config.load import load
+from burrowmq.config.schema import NodeConfig
+from burrowmq.config.seeding import LimitsDefault, PolicyDefault, SeedingConfig, UserDefault
 
 
 def loaded(*lines: tuple[str, str]) -> NodeConfig:

@@ -1,9 +1,9 @@
-"""config.store: what a node keeps and promises when its configuration says nothing about the store."""
+"""burrowmq.config.store: what a node keeps and promises when its configuration says nothing about the store."""
 
 from __future__ import annotations
 
-from config.schema import NodeConfig
-from config.store import AS_INSTALLED
+from burrowmq.config.schema import NodeConfig
+from burrowmq.config.store import AS_INSTALLED
 
 
 def test_a_confirm_means_fsync_and_a_queue_the_bounded_mode() -> None:

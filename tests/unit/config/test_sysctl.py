@@ -1,4 +1,4 @@
-"""config.sysctl: every line is a comment, a setting or a problem."""
+"""burrowmq.config.sysctl: every line is a comment, a setting or a problem."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config import sysctl
-from config.sysctl import Setting
+from burrowmq.config import sysctl
+from burrowmq.config.sysctl import Setting
 
 
 def test_settings_come_in_order_with_their_lines() -> None:

@@ -1,4 +1,4 @@
-"""config.tls: contexts from files, and the option that is to blame when there is none."""
+"""burrowmq.config.tls: contexts from files, and the option that is to blame when there is none."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from config.errors import ConfigError
-from config.load import load
-from config.tls import BadTls, TlsConfig, make_context, open_keys, readable_file
-from config.units import Endpoint
+from burrowmq.config.errors import ConfigError
+from burrowmq.config.load import load
+from burrowmq.config.tls import BadTls, TlsConfig, make_context, open_keys, readable_file
+from burrowmq.config.units import Endpoint
 from tests.support.certificates import Authority, Leaf, distinguished
 
 

@@ -1,10 +1,10 @@
-"""config.units: each reader's values, limits and refusals."""
+"""burrowmq.config.units: each reader's values, limits and refusals."""
 
 from __future__ import annotations
 
 import pytest
 
-from config import units
+from burrowmq.config import units
 
 
 @pytest.mark.parametrize(

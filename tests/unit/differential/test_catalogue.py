@@ -73,7 +73,7 @@ def test_names_of_the_whole_node_are_the_scenarios_own(path: object) -> None:
     found = problems((FOLDER / str(path)).read_text(encoding="utf-8"))
     if found:
         pytest.fail(
-            "\n".join([*found, "=> name it by broker.own, broker.vhost or broker.user"]),
+            "\n".join([*found, "=> name it by broker.own, broker.vhost.vhost or broker.user"]),
             pytrace=False,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from management import aio
+from burrowmq.management import aio
 
 
 def test_the_environment_is_as_before() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from management import doors
+from burrowmq.management import doors
 from tests.support.fake_node import FakeEndpoint, FakeNode
 
 

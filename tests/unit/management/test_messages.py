@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from management import messages
-from management.reply import ApiError
-from protocol import properties as basic
-from protocol.codec import join_exrk
+from burrowmq.management import messages
+from burrowmq.management.answers.reply import ApiError
+from burrowmq.protocol import properties as basic
+from burrowmq.protocol.codec import join_exrk
 
 
 def test_a_row_has_payload_and_properties() -> None:

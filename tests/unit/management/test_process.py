@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from management import process
+from burrowmq.management import process
 
 
 def test_figures_are_plausible(tmp_path: Path) -> None:

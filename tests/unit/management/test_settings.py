@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from config.schema import NodeConfig
-from management import settings
+from burrowmq.config.schema import NodeConfig
+from burrowmq.management import settings
 
 
 def test_the_real_configuration_has_these_names() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from offline.__main__ import main
+from burrowmq.offline.__main__ import main
 from tests.support import offline_store
 
 
@@ -155,7 +155,7 @@ def test_what_is_no_data_directory_is_refused_and_not_made(
 
 
 def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from broker.data_directory import DataDirectory
+    from burrowmq.broker.node.data_directory import DataDirectory
 
     offline_store.make_store(tmp_path)
     lock = DataDirectory(str(tmp_path))

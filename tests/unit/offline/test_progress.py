@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from offline.progress import Progress, size_text
+from burrowmq.offline.progress import Progress, size_text
 
 
 class Terminal(io.StringIO):

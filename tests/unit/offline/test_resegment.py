@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from offline.__main__ import main
-from offline.directory import CannotUse, open_directory
-from offline.resegment import resegment
-from storage.errors import LimitChanged
-from storage.filesystem import OsFileSystem
-from storage.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
+from burrowmq.offline.__main__ import main
+from burrowmq.offline.directory import CannotUse, open_directory
+from burrowmq.offline.resegment import resegment
+from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
+from burrowmq.storage.errors import LimitChanged
+from burrowmq.storage.files.filesystem import OsFileSystem
 from tests.support import offline_store
 
 WANTED = {FILE_SIZE_KEY: 128 * 1024, ENTRY_COUNT_KEY: 512}

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from offline.__main__ import main
-from offline.directory import CannotUse
-from offline.restore import Manifest, NotABackup, prepare, read_manifest, restore
-from storage.backup import INCOMPLETE, MANIFEST
-from storage.definition_store import SqliteDefinitionStore
-from storage.engine import Engine
-from storage.errors import StoreRefused, UnknownFormat
-from storage.filesystem import OsFileSystem
+from burrowmq.offline.__main__ import main
+from burrowmq.offline.directory import CannotUse
+from burrowmq.offline.restore import Manifest, NotABackup, prepare, read_manifest, restore
+from burrowmq.storage.directory.backup import INCOMPLETE, MANIFEST
+from burrowmq.storage.directory.definition_store import SqliteDefinitionStore
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import StoreRefused, UnknownFormat
+from burrowmq.storage.files.filesystem import OsFileSystem
 from tests.simulation.store_world import SilentObserver
 from tests.support import offline_store
 from tests.support.sim_filesystem import SimFileSystem

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from protocol import constants
+from burrowmq.protocol import constants
 
 
 def test_flags_do_not_overlap() -> None:

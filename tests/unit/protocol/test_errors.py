@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocol import errors
-from protocol.constants import ReplyCode
+from burrowmq.protocol import errors
+from burrowmq.protocol.constants import ReplyCode
 
 KINDS = [
     kind

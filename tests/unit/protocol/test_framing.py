@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from protocol import framing
+from burrowmq.protocol import framing
 
 
 def test_a_frame() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocol.codec import (
+from burrowmq.protocol.codec import (
     encode_deliver,
     encode_get_ok,
     encode_return,
@@ -12,10 +12,10 @@ from protocol.codec import (
     load_message,
     split_exrk,
 )
-from protocol.constants import HIDDEN, PERSISTENT
-from protocol.hidden import Hidden, hidden, with_hidden
-from protocol.properties import Properties, build, rewrite
-from protocol.table import Long
+from burrowmq.protocol.constants import HIDDEN, PERSISTENT
+from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
+from burrowmq.protocol.properties import Properties, build, rewrite
+from burrowmq.protocol.table import Long
 
 EXRK = join_exrk(b"ex", b"key")
 PLAIN = build(EXRK, Properties(delivery_mode=2), b"body")

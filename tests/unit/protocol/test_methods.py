@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import commands, frame
 
-from protocol import methods
-from protocol.errors import AmqpError, CommandInvalid, FrameError
-from protocol.table import FieldValue, Long
+from burrowmq.protocol import methods
+from burrowmq.protocol.errors import AmqpError, CommandInvalid, FrameError
+from burrowmq.protocol.table import FieldValue, Long
 from tests.support.amqp_frames import method
 
 
@@ -56,13 +56,6 @@ def test_the_ids_in_a_close_are_arguments() -> None:
     decoded = methods.decode_method(payload(methods.encode_method(1, close)))
     assert (decoded.class_id, decoded.method_id) == (50, 10)
     assert decoded.ids == (type(decoded).class_id, type(decoded).method_id) == (20, 40)
-
-
-def nested_lists(depth: int) -> FieldValue:
-    value: list[FieldValue] = []
-    for _ in range(depth - 1):
-        value = [value]
-    return value
 
 
 def nested_lists(depth: int) -> FieldValue:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from pamqp import commands, frame
 
-from protocol import constants, properties
-from protocol.codec import HotCodec, Message
-from protocol.errors import FrameError
-from protocol.properties import Properties
-from protocol.table import Long, Timestamp
+from burrowmq.protocol import constants, properties
+from burrowmq.protocol.codec import HotCodec, Message
+from burrowmq.protocol.errors import FrameError
+from burrowmq.protocol.properties import Properties
+from burrowmq.protocol.table import Long, Timestamp
 from tests.support.amqp_frames import content, method, publish
 
 FULL = Properties(

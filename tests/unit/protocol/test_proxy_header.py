@@ -1,4 +1,4 @@
-"""protocol.proxy_header: both versions, any chunking, and what is refused."""
+"""burrowmq.protocol.proxy_header: both versions, any chunking, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.proxy_header import (
+from burrowmq.protocol.proxy_header import (
     BLOCK_MAX,
     LINE_MAX,
     BadProxyHeader,

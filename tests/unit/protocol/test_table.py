@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pamqp import decode, encode
 
-from protocol import table
-from protocol.table import (
+from burrowmq.protocol import table
+from burrowmq.protocol.table import (
     Byte,
     DecimalValue,
     Float,

@@ -1,8 +1,8 @@
 """The loop side: batches, epochs, memory, reads; with everything applied in this thread.
 
-Covers: storage/queue_log.py, storage/batch.py, storage/staging.py, storage/writer.py, storage/queue_disk.py,
- storage/vhost_store.py, storage/store_context.py, storage/queue_rewrite.py, storage/queue_read.py, storage/reader.py,
- storage/shared_work.py
+Covers: storage/loop/queue_log.py, storage/loop/batch.py, storage/disk/staging.py, storage/disk/writer.py, storage/queue/disk.py,
+ storage/shared/vhost_store.py, storage/directory/context.py, storage/queue/rewrite.py, storage/queue/read.py, storage/disk/reader.py,
+ storage/disk/shared_work.py
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import Ack, AckMany, Append, Batch, Delete, Discard
-from storage.engine import Engine
-from storage.errors import StoreClosed
-from storage.filesystem import File, OsFileSystem
-from storage.queue_log import QueueLog
-from storage.staging import PendingQueue, stage
-from storage.store_index import NAMES as INDEXES
-from storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
-from storage.work import Work
+from burrowmq.storage.disk.jobs import Work
+from burrowmq.storage.disk.staging import PendingQueue, stage
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import StoreClosed
+from burrowmq.storage.files.filesystem import File, OsFileSystem
+from burrowmq.storage.loop.batch import Ack, AckMany, Append, Batch, Delete, Discard
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.shared.index import NAMES as INDEXES
+from burrowmq.storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage

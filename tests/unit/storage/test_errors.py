@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage import errors
+from burrowmq.storage import errors
 
 
 @pytest.mark.parametrize(

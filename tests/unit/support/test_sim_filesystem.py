@@ -1,4 +1,4 @@
-"""The simulated disk does what it says; tests/unit/storage/test_filesystem.py has the plain calls."""
+"""The simulated disk does what it says; tests/unit/storage/files/test_filesystem.py has the plain calls."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""broker.exchange.base: bindings, their identity and the hops to other exchanges."""
+"""burrowmq.broker.exchange.base: bindings, their identity and the hops to other exchanges."""
 
 from __future__ import annotations
 
-from broker.binding import Binding
-from broker.exchange import TYPES
-from broker.exchange.direct import DirectExchange
-from protocol.table import Long
+from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.direct import DirectExchange
+from burrowmq.protocol.table import Long
 from tests.support.topology import NamedDestination
 
 

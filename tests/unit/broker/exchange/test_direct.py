@@ -1,9 +1,9 @@
-"""broker.exchange.direct: equal keys, and the default exchange."""
+"""burrowmq.broker.exchange.direct: equal keys, and the default exchange."""
 
 from __future__ import annotations
 
-from broker.binding import Binding
-from broker.exchange.direct import DefaultExchange, DirectExchange
+from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.direct import DefaultExchange, DirectExchange
 from tests.support.topology import NamedDestination
 
 

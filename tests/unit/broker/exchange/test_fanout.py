@@ -1,9 +1,9 @@
-"""broker.exchange.fanout: everything bound, once each."""
+"""burrowmq.broker.exchange.fanout: everything bound, once each."""
 
 from __future__ import annotations
 
-from broker.binding import Binding
-from broker.exchange.fanout import FanoutExchange
+from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.fanout import FanoutExchange
 from tests.support.topology import NamedDestination
 
 

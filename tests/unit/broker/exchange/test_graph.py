@@ -1,4 +1,4 @@
-"""broker.exchange.graph: exchanges by name, bindings in both directions, rows."""
+"""burrowmq.broker.exchange.graph: exchanges by name, bindings in both directions, rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.binding import Edge
-from broker.exchange.graph import ExchangeDeclaration, ExchangeGraph
-from broker.resource import Rows
-from protocol.errors import NotFound, PreconditionFailed
+from burrowmq.broker.exchange.binding import Edge
+from burrowmq.broker.exchange.graph import ExchangeDeclaration, ExchangeGraph
+from burrowmq.broker.words.resource import Rows
+from burrowmq.protocol.errors import NotFound, PreconditionFailed
 from tests.support.topology import KeptEngine, NamedDestination
 
 

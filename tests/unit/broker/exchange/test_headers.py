@@ -1,4 +1,4 @@
-"""broker.exchange.headers: which values are equal, which arguments count, what is refused."""
+"""burrowmq.broker.exchange.headers: which values are equal, which arguments count, what is refused."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from broker.binding import Binding
-from broker.exchange.headers import HeadersExchange
-from protocol.errors import PreconditionFailed
-from protocol.table import DecimalValue, Long, Timestamp
+from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.headers import HeadersExchange
+from burrowmq.protocol.errors import PreconditionFailed
+from burrowmq.protocol.table import DecimalValue, Long, Timestamp
 from tests.support.topology import NamedDestination
 
 

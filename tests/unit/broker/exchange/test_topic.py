@@ -1,4 +1,4 @@
-"""broker.exchange.topic: patterns, their edges, and patterns made to hurt."""
+"""burrowmq.broker.exchange.topic: patterns, their edges, and patterns made to hurt."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from broker.binding import Binding
-from broker.exchange.topic import TopicExchange, pattern_words
+from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.topic import TopicExchange, pattern_words
 from tests.support.topology import NamedDestination, destination_names
 
 

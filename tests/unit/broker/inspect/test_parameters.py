@@ -1,10 +1,11 @@
-"""broker.inspect.parameters: rows with the HTTP API's keys."""
+"""burrowmq.broker.inspect.parameters: rows with the HTTP API's keys."""
 
 from __future__ import annotations
 
-from broker import inspect, parameters
-from broker.auth import TopicPermission
-from broker.parameter_rules import make_policy
+from burrowmq.broker import inspect
+from burrowmq.broker.definitions import parameters
+from burrowmq.broker.rules.auth import TopicPermission
+from burrowmq.broker.rules.parameter_rules import make_policy
 from tests.support.fake_node import FakeNode
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker import inspect
-from broker.policy import Policy
-from protocol.codec import join_exrk
-from protocol.properties import Properties, build
+from burrowmq.broker import inspect
+from burrowmq.broker.rules.policy import Policy
+from burrowmq.protocol.codec import join_exrk
+from burrowmq.protocol.properties import Properties, build
 from tests.support.fake_node import small_world
 from tests.support.queue_bench import QueueBench
 

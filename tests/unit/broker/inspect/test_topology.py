@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker import inspect
+from burrowmq.broker import inspect
 from tests.support.fake_node import small_world
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker import inspect
-from protocol.table import DecimalValue, Long, Timestamp
+from burrowmq.broker import inspect
+from burrowmq.protocol.table import DecimalValue, Long, Timestamp
 from tests.support.fake_node import FakeNode
 
 

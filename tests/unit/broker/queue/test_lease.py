@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.queue.lease import Lease
+from burrowmq.broker.queue.lease import Lease
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.queue_bench import QueueBench
 

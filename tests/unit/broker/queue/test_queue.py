@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.queue.outcome import ACCEPTED, PENDING, Rejected
+from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, Rejected
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from broker.queue.queue import RAM_BYTES, START_BATCH
-from broker.queue.rate import RAM_LIMIT
-from broker.queue.settings import Settings
-from broker.queue.transition import put_in_force
-from storage.queue_names import QueueNames
-from storage.types import RecoveredQueue
+from burrowmq.broker.queue.queue import RAM_BYTES, START_BATCH
+from burrowmq.broker.queue.rate import RAM_LIMIT
+from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.queue.rules.transition import put_in_force
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import RecoveredQueue
 from tests.support.memory_log import MemoryLog
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench

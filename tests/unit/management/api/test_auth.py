@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from broker.auth import User, password_fits
+from burrowmq.broker.rules.auth import User, password_fits
 from tests.support.served import Served
 
 

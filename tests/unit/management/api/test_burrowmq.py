@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from config.schema import FirstUserConfig
-from management.api.burrowmq import _settings
+from burrowmq.config.schema import FirstUserConfig
+from burrowmq.management.api.burrowmq import _settings
 from tests.support.served import Served
 
 LIST = "/api/burrowmq/list"

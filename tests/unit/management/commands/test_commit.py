@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from management.commands import node as commands_node
-from management.commands import parameters, sessions, topology, users
-from management.reply import ApiError
+from burrowmq.management.answers.reply import ApiError
+from burrowmq.management.commands import node as commands_node
+from burrowmq.management.commands import parameters, sessions, topology, users
 from tests.support.fake_node import small_world
 
 

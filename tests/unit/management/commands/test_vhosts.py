@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from management.commands import vhosts
+from burrowmq.management.commands import vhosts
 from tests.support.fake_node import small_world
 
 

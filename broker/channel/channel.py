@@ -1,0 +1,404 @@
+"""One channel of one connection: delivery tags, unacked messages, prefetch, confirms, transaction.
+
+State owned: everything that AMQP scopes to a channel. Called by `broker.channel.methods` (what the client asked), by
+queues through `queue.consumer.Outlet` (deliveries) and by the end-of-turn stages (confirms). Output goes to the
+session's buffer in the order in which it is produced; one write per connection and turn carries it.
+
+A channel may be *held*: a reply waits for the disk (a durable declaration, tx.commit, basic.get on a queue that is
+loading). Then its later input waits too, so that replies keep their order; the session keeps that input.
+
+Source: RabbitMQ's rabbit_channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
+
+from burrowmq.broker.channel.confirms import Confirms
+from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
+from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import Batch, Returned
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
+from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
+from burrowmq.broker.turn.clock import Entropy, Scheduler
+from burrowmq.broker.vhost.router import Route
+from burrowmq.broker.vhost.trace import Tapped
+from burrowmq.protocol.codec import (
+    Message,
+    body_bytes,
+    encode_deliver,
+    encode_get_ok,
+    encode_return,
+)
+from burrowmq.protocol.connection.server import ServerConnection
+from burrowmq.protocol.errors import InternalError, PreconditionFailed, ResourceError
+
+if TYPE_CHECKING:
+    from burrowmq.broker.rules.auth import User
+    from burrowmq.broker.vhost.vhost import Vhost
+    from burrowmq.protocol.methods import Method
+    from burrowmq.storage.engine import Engine
+
+
+TRANSACTION_BYTES = 256 << 20
+"""Most bytes that the publishes of one transaction may take before they are committed."""
+TRANSACTION_MESSAGE_BYTES = 256
+"""What a message counts against that limit besides its frames."""
+
+
+class ChannelSession(Protocol):
+    """What a channel needs of its connection's session."""
+
+    name: str
+    connection: ServerConnection
+    scheduler: Scheduler
+    engine: Engine
+    metrics: NodeMetrics
+    entropy: Entropy
+    user: User
+    vhost: Vhost
+    replies: ReplyTargets
+    is_congested: bool
+    consumer_max: int | None
+
+    @property
+    def auth_generation(self) -> int:
+        """Rises with every change of users and permissions."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes for this turn's write."""
+        ...
+
+    def send(self, channel: int, method: Method) -> None:
+        """Queue a method frame for this turn's write."""
+        ...
+
+    def check(self, permission: str, kind: str, name: str) -> None:
+        """Raise AccessRefused unless the user has the permission."""
+        ...
+
+    def check_topic(self, permission: str, exchange: str, routing_key: str) -> None:
+        """Raise AccessRefused unless the user may use this key with the topic exchange."""
+        ...
+
+    def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
+        """Send basic.cancel if the client announced that it understands it."""
+        ...
+
+    def release(self, channel: Channel) -> None:
+        """The channel is no longer held: handle the input that waited."""
+        ...
+
+    def when_committed(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when all that was staged so far is durable."""
+        ...
+
+
+class Transaction:
+    """What tx.commit will do: publishes already routed, and settlements in issue order.
+
+    Bounded: settlements by what is unacked, publishes by TRANSACTION_BYTES (one message of any size fits).
+    """
+
+    __slots__ = ("publishes", "settlements", "size")
+
+    def __init__(self) -> None:
+        self.publishes: list[tuple[Route, tuple[Queue, ...], Message]] = []
+        self.settlements: list[tuple[Callable[[list[Piece]], None], list[Piece]]] = []
+        self.size = 0
+
+    def add(self, route: Route, queues: tuple[Queue, ...], message: Message) -> None:
+        """Keep a publish until the commit. Raises ResourceError when the transaction has grown too large."""
+        self.size += len(message.raw) + TRANSACTION_MESSAGE_BYTES
+        if self.publishes and self.size > TRANSACTION_BYTES:
+            raise ResourceError(f"transaction exceeds {TRANSACTION_BYTES} bytes")
+        self.publishes.append((route, queues, message))
+
+
+class Channel:
+    """State of one open channel."""
+
+    def __init__(self, number: int, session: ChannelSession) -> None:
+        self.number = number
+        self.session = session
+        self.vhost = session.vhost
+        self.metrics = ChannelMetrics()
+        self.consumers: dict[str, Consumer] = {}
+        self.unacked = Unacked()
+        self.confirms: Confirms | None = None
+        self.transaction: Transaction | None = None
+        self.is_confirm_dirty = False
+        self.is_held = False
+        self.is_closed = False
+        self.last_queue_name: str | None = None
+        self.prefetch_count = 0
+        self.global_prefetch_count = 0
+        # Unlike `unacked.count`, these fall when a settlement takes effect, in a transaction at commit.
+        self.consumer_unacked_count = 0
+        self.got_unacked_count = 0
+        self.prefetched_gets = 0
+        self._last_place = 0
+        self.next_tag = 1
+        self.routes: dict[bytes, Route] = {}
+        self.routes_version = -1
+        self.reply_target: ReplyTarget | None = None
+
+    # -- replies ------------------------------------------------------------------------------------------------
+
+    def reply(self, method: Method) -> None:
+        """Send a method in order with everything else on this channel."""
+        self.session.send(self.number, method)
+
+    def reply_durable(self, method: Method) -> None:
+        """Send a method when what was staged is durable; the channel's later input waits for it."""
+        self.hold_until_committed(lambda: self.reply(method))
+
+    def hold_until_committed(self, then: Callable[[], None]) -> None:
+        """Hold the channel until everything staged so far is durable, then run `then` and go on.
+
+        Raises: InternalError when the store has failed.
+        """
+        if self.session.engine.failure is not None:
+            raise InternalError("the store has failed")
+        self.is_held = True
+        self.session.when_committed(lambda: self.resume(then))
+
+    def resume(self, then: Callable[[], None]) -> None:
+        """End a hold: run `then`, handle the input that waited."""
+        if self.is_closed:
+            return
+        self.is_held = False
+        then()
+        self.session.release(self)
+
+    # -- deliveries ---------------------------------------------------------------------------------------------
+
+    def credit(self) -> int:
+        """How many more messages may go out now, by the shared prefetch and the connection's buffer."""
+        if self.session.is_congested or self.is_closed:
+            return 0
+        if self.global_prefetch_count:
+            gets = min(self.prefetched_gets, self.got_unacked_count)
+            return self.global_prefetch_count - self.consumer_unacked_count - gets
+        return UNLIMITED
+
+    def set_aside(self, consumer: Consumer) -> None:
+        """A consumer is blocked: it takes its place behind those that wait for the shared prefetch already.
+
+        One that had no share when there was credit keeps its place, so that no queue is served for ever before others.
+        """
+        if self.global_prefetch_count and not consumer.waiting_place:
+            self._last_place += 1
+            consumer.waiting_place = self._last_place
+
+    def share_prefetch(self, count: int) -> None:
+        """Set the prefetch of the whole channel, 0 for none; what was got before it counts until it is acked."""
+        if not self.global_prefetch_count:
+            self.prefetched_gets = self.got_unacked_count
+        self.global_prefetch_count = count
+
+    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
+        """Send a batch to a consumer of this channel as one buffer."""
+        messages = batch.messages
+        count = len(messages)
+        tag = self.next_tag
+        self.next_tag = tag + count
+        consumer.waiting_place = 0
+        session = self.session
+        session.write(
+            encode_deliver(
+                self.number,
+                consumer.tag_bytes,
+                tag,
+                batch.redelivered,
+                messages,
+                session.connection.frame_max,
+            )
+        )
+        if self.vhost.tracer is not None:
+            self.vhost.tracer.delivered(consumer.queue, messages, batch.redelivered, self.tapped)
+        metrics = self.metrics
+        totals = session.metrics
+        totals.messages_delivered += count
+        if batch.redelivered:
+            metrics.redeliver += count
+        if consumer.no_ack:
+            metrics.deliver_no_ack += count
+            totals.messages_delivered_auto_ack += count
+        else:
+            metrics.deliver += count
+            totals.messages_delivered_manual_ack += count
+            self.consumer_unacked_count += count
+            self.unacked.add(Delivery(tag, consumer.queue, backlog, batch, consumer))
+
+    def deliver_got(self, queue: Queue, backlog: Backlog, batch: Batch, *, no_ack: bool) -> None:
+        """Send the message that basic.get took."""
+        message = batch.messages[0]
+        tag = self.next_tag
+        self.next_tag = tag + 1
+        queue.delivered(no_ack, backlog, batch)
+        if self.vhost.tracer is not None:
+            self.vhost.tracer.delivered(queue, batch.messages, batch.redelivered, self.tapped)
+        totals = self.session.metrics
+        totals.messages_delivered += 1
+        if batch.redelivered:
+            self.metrics.redeliver += 1
+        if no_ack:
+            self.metrics.get_no_ack += 1
+            queue.metrics.get_no_ack += 1
+            totals.messages_get_auto_ack += 1
+        else:
+            self.metrics.get += 1
+            queue.metrics.get += 1
+            totals.messages_get_manual_ack += 1
+            self.got_unacked_count += 1
+            self.unacked.add(Delivery(tag, queue, backlog, batch, None))
+        self.session.write(
+            encode_get_ok(
+                self.number,
+                tag,
+                batch.redelivered,
+                message,
+                queue.ready_count,
+                self.session.connection.frame_max,
+            )
+        )
+
+    @property
+    def tapped(self) -> Tapped:
+        """What the firehose says about where it saw something."""
+        return Tapped(self.session.name, self.number, self.session.user.name)
+
+    def return_message(self, message: Message, code: int, text: str) -> None:
+        """Send a mandatory message back."""
+        self.metrics.return_unroutable += 1
+        self.session.write(
+            encode_return(self.number, code, text, message, self.session.connection.frame_max)
+        )
+
+    def consumer_cancelled(self, consumer: Consumer) -> None:
+        """The queue went away: forget the consumer; tell the client if it asked for such notice."""
+        if self.consumers.pop(consumer.tag, None) is not None and not self.is_closed:
+            self.session.cancel_notice(self.number, consumer.tag, is_durable=consumer.queue.durable)
+
+    # -- settlements --------------------------------------------------------------------------------------------
+
+    def take_unacked(self, first_tag: int, last_tag: int, *, multiple: bool) -> list[Piece]:
+        """Outstanding deliveries named by an ack, nack or reject; raises PreconditionFailed for an unknown tag."""
+        try:
+            if multiple:
+                return self.unacked.settle_up_to(last_tag)
+            return self.unacked.settle_range(first_tag, last_tag)
+        except UnknownTag as unknown:
+            raise PreconditionFailed(f"unknown delivery tag {unknown.args[0]}") from None
+
+    def settle(self, pieces: list[Piece], *, is_ack: bool = True) -> None:
+        """Acked, or otherwise done with: the messages are gone for good."""
+        for piece in pieces:
+            count = len(piece.messages)
+            delivery = piece.delivery
+            if is_ack:
+                self.metrics.ack += count
+                delivery.queue.metrics.ack += count
+                self.session.metrics.messages_acknowledged += count
+            else:
+                self.session.metrics.messages_rejected += count
+            size = body_bytes(piece.messages)
+            delivery.queue.settle(delivery.backlog, piece.seqs, piece.messages, delivery.kind, size)
+            self._return_credit(delivery, count)
+        self._unblock_siblings()
+
+    def discard(self, pieces: list[Piece]) -> None:
+        """Rejected without requeue: dead-letter where the queue says so, then gone."""
+        for piece in pieces:
+            piece.delivery.queue.dead_letter("rejected", piece.messages)
+        self.settle(pieces, is_ack=False)
+
+    def requeue(self, pieces: list[Piece]) -> None:
+        """Back to their places in their queues."""
+        by_backlog: dict[int, tuple[Delivery, list[Returned]]] = {}
+        for piece in pieces:
+            delivery = piece.delivery
+            entries = by_backlog.setdefault(id(delivery.backlog), (delivery, []))[1]
+            expiries = piece.expiries or [0] * len(piece.messages)
+            entries.extend(
+                (seq, message, due, delivery.kind, True)
+                for seq, message, due in zip(piece.seqs, piece.messages, expiries, strict=True)
+            )
+            self._return_credit(delivery, len(piece.messages))
+        for delivery, entries in by_backlog.values():
+            delivery.queue.requeue(delivery.backlog, entries)
+        self._unblock_siblings()
+
+    def restore_unacked(self, pieces: list[Piece]) -> None:
+        """tx.rollback: recorded settlements are outstanding again."""
+        self.unacked.restore(pieces)
+
+    def _return_credit(self, delivery: Delivery, count: int) -> None:
+        consumer = delivery.consumer
+        if consumer is None:
+            self.got_unacked_count -= count
+            return
+        self.consumer_unacked_count -= count
+        consumer.unacked_count -= count
+        if consumer.is_blocked and not self.global_prefetch_count:
+            consumer.queue.consumer_unblocked(consumer)
+
+    def _unblock_siblings(self) -> None:
+        if self.global_prefetch_count:
+            self.unblock_consumers()
+
+    def unblock_consumers(self) -> None:
+        """Credit may have come back to every consumer of the channel (qos, the connection drained)."""
+        blocked = [consumer for consumer in self.consumers.values() if consumer.is_blocked]
+        if self.global_prefetch_count:
+            blocked.sort(key=attrgetter("waiting_place"))
+        for consumer in blocked:
+            consumer.queue.consumer_unblocked(consumer)
+
+    # -- confirms -----------------------------------------------------------------------------------------------
+
+    def emit_confirms(self, committed_epoch: int) -> None:
+        """End-of-turn stage 3: acks and nacks that wait for nothing any more."""
+        confirms = self.confirms
+        if confirms is None or self.is_closed:
+            return
+        if self.session.engine.failure is None:
+            frames, count = confirms.emit(self.number, committed_epoch)
+        else:
+            frames, count = confirms.refuse_all(self.number)
+        if count:
+            self.session.write(frames)
+            self.metrics.confirm += count
+            self.session.metrics.messages_confirmed += count
+
+    @property
+    def has_waiting_confirms(self) -> bool:
+        """Whether confirms are owed that wait for the disk."""
+        return not self.is_closed and self.confirms is not None and self.confirms.is_pending
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The channel ends: consumers leave, unacked messages go back (a transaction is rolled back)."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        pieces = self.unacked.settle_up_to(0)
+        if self.transaction is not None:
+            for _, taken in self.transaction.settlements:
+                pieces.extend(taken)
+            self.transaction = None
+        self.requeue(pieces)
+        for consumer in consumers:
+            consumer.queue.remove_consumer(consumer)
+        if self.reply_target is not None:
+            self.session.replies.remove(self.reply_target)
+            self.reply_target = None

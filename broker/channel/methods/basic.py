@@ -1,0 +1,260 @@
+"""basic.get, consume, cancel, qos, and the settlements: ack, nack, reject, recover.
+
+Free functions (channel, method); errors are raised, the session turns them into closes. `ack` takes a run of
+consecutive tags. basic.publish is `broker.channel.methods.publish`.
+
+Source: rabbit_channel; AMQP 0-9-1 basic class; RabbitMQ's extensions.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.reply import PSEUDO_QUEUE
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.serve.consumer import Consumer
+from burrowmq.broker.words.resource import describe
+from burrowmq.protocol import table
+from burrowmq.protocol.errors import (
+    AccessRefused,
+    MethodNotImplemented,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+)
+from burrowmq.protocol.methods import Basic
+
+SERVER_TAG_BYTES = 16
+
+
+# -- get and consume --------------------------------------------------------------------------------------------------
+
+
+def named_queue(channel: Channel, name: str) -> Queue:
+    """The queue a method names, or the channel's last declared one for the empty name."""
+    if not name:
+        if channel.last_queue_name is None:
+            raise NotFound("no previously declared queue")
+        name = channel.last_queue_name
+    channel.session.check("read", "queue", name)
+    queue = channel.vhost.queue(name)
+    channel.vhost.check_access(queue, channel.session)
+    return queue
+
+
+def get(channel: Channel, method: Any) -> None:
+    """basic.get; on a queue that is loading from disk the channel's later input waits for the reply."""
+    queue = named_queue(channel, method.queue)
+    queue.touch()
+    no_ack = method.no_ack
+    answered = False
+
+    def on_batch(backlog: Backlog | None, batch: Batch | None) -> None:
+        nonlocal answered
+        answered = True
+        if channel.is_closed:
+            if backlog is not None and batch is not None:
+                queue.put_back(backlog, batch)
+            return
+        if channel.is_held:
+            channel.resume(lambda: _got(channel, queue, backlog, batch, no_ack=no_ack))
+        else:
+            _got(channel, queue, backlog, batch, no_ack=no_ack)
+
+    queue.get(on_batch)
+    if not answered:
+        channel.is_held = True
+
+
+def _got(
+    channel: Channel, queue: Queue, backlog: Backlog | None, batch: Batch | None, *, no_ack: bool
+) -> None:
+    if backlog is None or batch is None:
+        channel.metrics.get_empty += 1
+        queue.metrics.get_empty += 1
+        channel.session.metrics.messages_get_empty += 1
+        channel.reply(Basic.GetEmpty())
+    else:
+        channel.deliver_got(queue, backlog, batch, no_ack=no_ack)
+
+
+def consume(channel: Channel, method: Any) -> None:
+    """basic.consume."""
+    limit = channel.session.consumer_max
+    if limit is not None and len(channel.consumers) >= limit:
+        raise NotAllowed(f"reached maximum ({limit}) of consumers per channel")
+    tag = method.consumer_tag or _server_tag(channel)
+    if method.queue == PSEUDO_QUEUE:
+        _consume_replies(channel, method, tag)
+        return
+    queue = named_queue(channel, method.queue)
+    if tag in channel.consumers or _is_reply_tag(channel, tag):
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    arguments = method.arguments or {}
+    priority = _consumer_priority(queue, channel.vhost.name, arguments)
+    where = describe("queue", queue.name, channel.vhost.name)
+    if queue.exclusive_consumer is not None or (
+        method.exclusive and (queue.consumer_count or queue.settings.single_active_consumer)
+    ):
+        raise AccessRefused(f"{where} in exclusive use")
+    consumer = Consumer(
+        tag,
+        queue,
+        channel,
+        no_ack=method.no_ack,
+        exclusive=method.exclusive,
+        prefetch_count=channel.prefetch_count,
+        priority=priority,
+        arguments=arguments,
+    )
+    channel.consumers[tag] = consumer
+    if not method.nowait:
+        channel.reply(Basic.ConsumeOk(consumer_tag=tag))
+    queue.add_consumer(consumer)
+
+
+def _server_tag(channel: Channel) -> str:
+    token = base64.urlsafe_b64encode(channel.session.entropy.token(SERVER_TAG_BYTES))
+    return "amq.ctag-" + token.rstrip(b"=").decode()
+
+
+def _is_reply_tag(channel: Channel, tag: str) -> bool:
+    return channel.reply_target is not None and channel.reply_target.tag == tag
+
+
+def _consume_replies(channel: Channel, method: Any, tag: str) -> None:
+    if channel.reply_target is not None:
+        raise PreconditionFailed("reply consumer already set")
+    if not method.no_ack:
+        raise PreconditionFailed("reply consumer cannot acknowledge")
+    if tag in channel.consumers:
+        raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
+    channel.reply_target = channel.session.replies.add(channel, tag)
+    if not method.nowait:
+        channel.reply(Basic.ConsumeOk(consumer_tag=tag))
+
+
+def _consumer_priority(queue: Queue, vhost_name: str, arguments: dict[str, Any]) -> int:
+    where = describe("queue", queue.name, vhost_name)
+    if "x-stream-offset" in arguments:
+        raise PreconditionFailed(
+            f"invalid arg 'x-stream-offset' for {where} of queue type rabbit_classic_queue"
+        )
+    value = arguments.get("x-priority", 0)
+    if not table.is_integer(value):
+        raise PreconditionFailed(
+            f"invalid arg 'x-priority' for {where}: \"expected integer, got {table.type_name(value)}\""
+        )
+    failover = arguments.get("x-cancel-on-ha-failover", False)
+    if not isinstance(failover, bool):
+        raise PreconditionFailed(
+            f"invalid arg 'x-cancel-on-ha-failover' for {where}:"
+            f" {{unacceptable_type,{table.type_name(failover)}}}"
+        )
+    return int(value)
+
+
+def cancel(channel: Channel, method: Any) -> None:
+    """basic.cancel; cancel-ok goes out before an auto-delete queue ends.
+
+    What the consumer could take when the cancel arrived is sent first, also when it is still being read from disk.
+    """
+    consumer = channel.consumers.get(method.consumer_tag)
+    if consumer is not None and consumer.queue.owes(consumer):
+        channel.is_held = True
+        consumer.queue.after_pump(lambda: channel.resume(lambda: _cancel(channel, method)))
+    else:
+        _cancel(channel, method)
+
+
+def _cancel(channel: Channel, method: Any) -> None:
+    tag = method.consumer_tag
+    consumer = channel.consumers.pop(tag, None)
+    if _is_reply_tag(channel, tag):
+        assert channel.reply_target is not None
+        channel.session.replies.remove(channel.reply_target)
+        channel.reply_target = None
+    if not method.nowait:
+        channel.reply(Basic.CancelOk(consumer_tag=tag))
+    if consumer is not None:
+        consumer.queue.remove_consumer(consumer)
+
+
+def qos(channel: Channel, method: Any) -> None:
+    """basic.qos: per consumer created later (global=false) or shared by the channel (global=true)."""
+    if method.prefetch_size:
+        raise MethodNotImplemented(f"prefetch_size!=0 ({method.prefetch_size})")
+    if method.global_:
+        channel.share_prefetch(method.prefetch_count)
+    else:
+        channel.prefetch_count = method.prefetch_count
+        channel.global_prefetch_count = 0
+    channel.reply(Basic.QosOk())
+    channel.unblock_consumers()
+
+
+# -- settlements ------------------------------------------------------------------------------------------------------
+
+
+def ack(channel: Channel, first_tag: int, last_tag: int, *, multiple: bool) -> None:
+    """A run of basic.ack with consecutive tags, or one with multiple.
+
+    Single acks before one that fails hold, as they do when they are looked at one by one.
+    """
+    try:
+        pieces = channel.take_unacked(first_tag, last_tag, multiple=multiple)
+    except PreconditionFailed:
+        known = 0 if multiple else channel.unacked.known_up_to(first_tag, last_tag)
+        if known >= first_tag:
+            ack(channel, first_tag, known, multiple=False)
+        raise
+    if channel.transaction is not None:
+        channel.transaction.settlements.append((channel.settle, pieces))
+    else:
+        channel.settle(pieces)
+
+
+def nack(channel: Channel, method: Any) -> None:
+    """basic.nack."""
+    _reject(channel, method.delivery_tag, multiple=method.multiple, requeue=method.requeue)
+
+
+def reject(channel: Channel, method: Any) -> None:
+    """basic.reject."""
+    _reject(channel, method.delivery_tag, multiple=False, requeue=method.requeue)
+
+
+def _reject(channel: Channel, tag: int, *, multiple: bool, requeue: bool) -> None:
+    pieces = channel.take_unacked(tag, tag, multiple=multiple)
+    act = channel.requeue if requeue else channel.discard
+    if channel.transaction is not None:
+        channel.transaction.settlements.append((act, pieces))
+    else:
+        act(pieces)
+
+
+def recover(channel: Channel, method: Any) -> None:
+    """basic.recover and recover-async: everything unacked goes back to its queue."""
+    if not method.requeue:
+        raise MethodNotImplemented("requeue=false")
+    channel.requeue(channel.unacked.settle_up_to(0))
+    if method.name == "Basic.Recover":
+        channel.reply(Basic.RecoverOk())
+
+
+Handler = Callable[[Channel, Any], None]
+HANDLERS: dict[str, Handler] = {
+    "Basic.Get": get,
+    "Basic.Consume": consume,
+    "Basic.Cancel": cancel,
+    "Basic.Qos": qos,
+    "Basic.Nack": nack,
+    "Basic.Reject": reject,
+    "Basic.Recover": recover,
+    "Basic.RecoverAsync": recover,
+}

@@ -1,0 +1,183 @@
+"""queue.*: declare, bind, unbind, purge, delete.
+
+Free functions (channel, method); errors are raised, the session turns them into closes. An empty queue name means
+the queue that this channel declared last, except in declare, where it asks the server to think of a name (and in a
+passive declare, where it is just a name that no queue has). The order of checks is RabbitMQ 3.13's.
+
+Source: rabbit_channel (handle_method for queue.*), rabbit_amqqueue.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.methods.topology import answer, check_binding, clean_name
+from burrowmq.broker.channel.reply import PSEUDO_QUEUE
+from burrowmq.broker.queue.rules.settings import (
+    QueueDeclaration,
+    dead_letter_exchange,
+    with_default_type,
+)
+from burrowmq.broker.vhost.vhost import Edge
+from burrowmq.broker.words.resource import describe, not_found
+from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
+from burrowmq.protocol.methods import Queue as Methods
+
+RESERVED_PREFIX = "amq."
+GENERATED_PREFIX = "amq.gen-"
+GENERATED_BYTES = 16
+
+
+def declare(channel: Channel, method: Any) -> None:
+    """queue.declare; passive only asks whether it exists."""
+    name = clean_name(method.queue)
+    if name.startswith(PSEUDO_QUEUE):
+        _declare_reply_queue(channel, name, nowait=method.nowait)
+    elif method.passive:
+        _declare_passive(channel, name, nowait=method.nowait)
+    else:
+        _declare_active(channel, name, method)
+
+
+def _declare_active(channel: Channel, name: str, method: Any) -> None:
+    vhost = channel.vhost
+    session = channel.session
+    staged = vhost.rows.staged
+    if name.startswith(RESERVED_PREFIX):
+        raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
+    if not name:
+        token = base64.urlsafe_b64encode(session.entropy.token(GENERATED_BYTES))
+        name = GENERATED_PREFIX + token.rstrip(b"=").decode("ascii")
+    declaration = QueueDeclaration(
+        name=name,
+        durable=method.durable and not method.exclusive,
+        auto_delete=method.auto_delete,
+        owner=session if method.exclusive else None,
+        arguments=with_default_type(method.arguments or {}, vhost.default_queue_type),
+    )
+    session.check("configure", "queue", name)
+    queue = vhost.queues.get(name)
+    if queue is not None:
+        vhost.check_equivalent_queue(queue, declaration, session)
+        if not method.nowait:
+            queue.touch()
+    else:
+        exchange = dead_letter_exchange(declaration.arguments, name, vhost.name)
+        if exchange is not None:
+            session.check("read", "queue", name)
+            session.check("write", "exchange", exchange)
+        queue = vhost.create_queue(declaration)
+        session.metrics.queues_created += 1
+    session.metrics.queues_declared += 1
+    channel.last_queue_name = name
+    reply = Methods.DeclareOk(name, queue.ready_count, queue.consumer_count)
+    answer(channel, reply, nowait=method.nowait, staged=staged, is_durable=queue.durable)
+
+
+def _declare_passive(channel: Channel, name: str, *, nowait: bool) -> None:
+    vhost = channel.vhost
+    queue = vhost.queue(name)
+    vhost.check_access(queue, channel.session)
+    channel.last_queue_name = name
+    channel.session.metrics.queues_declared += 1
+    if not nowait:
+        queue.touch()
+    reply = Methods.DeclareOk(name, queue.ready_count, queue.consumer_count)
+    answer(channel, reply, nowait=nowait, staged=vhost.rows.staged, is_durable=queue.durable)
+
+
+def _declare_reply_queue(channel: Channel, name: str, *, nowait: bool) -> None:
+    """The pseudo-queue of direct reply-to exists always, a requester's own name while it is there."""
+    vhost = channel.vhost
+    if name != PSEUDO_QUEUE:
+        find = vhost.direct_reply
+        if find is None or find(name.encode("utf-8", "surrogateescape")) is None:
+            raise not_found("queue", name, vhost.name)
+    channel.last_queue_name = name
+    answer(channel, Methods.DeclareOk(name, 0, 1), nowait=nowait, staged=vhost.rows.staged)
+
+
+def bind(channel: Channel, method: Any) -> None:
+    """queue.bind."""
+    staged = channel.vhost.rows.staged
+    edge = _edge(channel, method)
+    check_binding(channel, edge)
+    channel.vhost.bind(edge, channel.session)
+    answer(channel, Methods.BindOk(), nowait=method.nowait, staged=staged, is_durable=True)
+
+
+def unbind(channel: Channel, method: Any) -> None:
+    """queue.unbind, which has no nowait; a binding that does not exist is removed well enough."""
+    staged = channel.vhost.rows.staged
+    edge = _edge(channel, method)
+    check_binding(channel, edge)
+    channel.vhost.unbind(edge, channel.session)
+    answer(channel, Methods.UnbindOk(), nowait=False, staged=staged)
+
+
+def purge(channel: Channel, method: Any) -> None:
+    """queue.purge: drops what is ready, never what is unacked."""
+    vhost = channel.vhost
+    # RabbitMQ takes line ends out of the name everywhere but here.
+    name = _known_name(channel, method.queue)
+    channel.session.check("read", "queue", name)
+    queue = vhost.queue(name)
+    vhost.check_access(queue, channel.session)
+    count = queue.purge()
+    answer(channel, Methods.PurgeOk(count), nowait=method.nowait, staged=vhost.rows.staged)
+
+
+def delete(channel: Channel, method: Any) -> None:
+    """queue.delete; a queue that does not exist is deleted well enough."""
+    vhost = channel.vhost
+    staged = vhost.rows.staged
+    name = _known_name(channel, clean_name(method.queue))
+    channel.session.check("configure", "queue", name)
+    queue = vhost.queues.get(name)
+    count = 0
+    if queue is not None:
+        vhost.check_access(queue, channel.session)
+        if method.if_empty and queue.ready_count:
+            raise PreconditionFailed(f"{describe('queue', name, vhost.name)} not empty")
+        if method.if_unused and queue.consumer_count:
+            raise PreconditionFailed(f"{describe('queue', name, vhost.name)} in use")
+        count = vhost.delete_queue(queue)
+    answer(channel, Methods.DeleteOk(count), nowait=method.nowait, staged=staged)
+
+
+def _known_name(channel: Channel, name: str) -> str:
+    """The name given, or that of the queue declared last.
+
+    Raises: NotFound when there is neither.
+    """
+    if name:
+        return name
+    if channel.last_queue_name is None:
+        raise NotFound("no previously declared queue")
+    return channel.last_queue_name
+
+
+def _edge(channel: Channel, method: Any) -> Edge:
+    """The binding that bind and unbind speak of; an empty key goes with an empty queue name."""
+    name = _known_name(channel, clean_name(method.queue))
+    key = name if not method.queue and not method.routing_key else method.routing_key
+    return Edge(
+        source=clean_name(method.exchange),
+        kind="queue",
+        destination=name,
+        routing_key=key.encode("utf-8", "surrogateescape"),
+        arguments=method.arguments or {},
+    )
+
+
+Handler = Callable[[Channel, Any], None]
+HANDLERS: dict[str, Handler] = {
+    "Queue.Declare": declare,
+    "Queue.Bind": bind,
+    "Queue.Unbind": unbind,
+    "Queue.Purge": purge,
+    "Queue.Delete": delete,
+}

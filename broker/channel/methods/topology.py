@@ -1,0 +1,59 @@
+"""What the handlers of exchange.* and queue.* share: names as RabbitMQ takes them, bindings, replies.
+
+Owns no state. Called by `broker.channel.methods.exchange` and `broker.channel.methods.queue` only. The order of the
+checks is RabbitMQ's, because clients can tell: permissions before existence, source before destination.
+
+Source: rabbit_channel (strip_cr_lf, check_not_default_exchange, binding_action).
+"""
+
+from __future__ import annotations
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.vhost.vhost import Edge
+from burrowmq.protocol.errors import AccessRefused
+from burrowmq.protocol.methods import Method
+
+
+def clean_name(name: str) -> str:
+    """A name without carriage returns and line feeds."""
+    return name.replace("\r", "").replace("\n", "")
+
+
+def refuse_default_exchange(name: str) -> None:
+    """Refuse to declare, delete or bind the default exchange. Raises: AccessRefused."""
+    if not name:
+        raise AccessRefused("operation not permitted on the default exchange")
+
+
+def check_binding(channel: Channel, edge: Edge) -> None:
+    """The checks that precede bind and unbind alike.
+
+    Raises: AccessRefused.
+    """
+    session = channel.session
+    session.check("write", edge.kind, edge.destination)
+    refuse_default_exchange(edge.source)
+    if edge.kind == "exchange":
+        refuse_default_exchange(edge.destination)
+    session.check("read", "exchange", edge.source)
+    source = channel.vhost.exchanges.get(edge.source)
+    if source is not None and source.type == "topic":
+        routing_key = edge.routing_key.decode("utf-8", "surrogateescape")
+        session.check_topic("read", edge.source, routing_key)
+
+
+def answer(
+    channel: Channel, reply: Method, *, nowait: bool, staged: int, is_durable: bool = False
+) -> None:
+    """Send the reply of a topology method, after what it promises is on disk.
+
+    `staged` is the vhost's counter from before the change. `is_durable` says that the reply speaks of something
+    durable even if this method staged nothing: another channel's declaration of it may not be on disk yet.
+    """
+    if nowait:
+        return
+    vhost = channel.vhost
+    if vhost.rows.staged != staged or (is_durable and vhost.rows.is_unsynced()):
+        channel.reply_durable(reply)
+    else:
+        channel.reply(reply)

@@ -1,0 +1,4 @@
+"""Definitions.
+
+Restoring them at the start, importing and exporting documents, parameters, what a new virtual host gets.
+"""

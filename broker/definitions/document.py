@@ -1,0 +1,320 @@
+"""Taking over a definitions document: what RabbitMQ's export, rabbitmqadmin and `export_definitions` write.
+
+Owns no state. `import_document` makes what is not there yet, in RabbitMQ's order, each thing with the checks of its
+own module; `import_file` is for the file that the configuration names. What is there already under the same name stays
+as it is (queues, exchanges) or is replaced when it differs (users, permissions, policies, parameters), so that the
+same document again changes nothing and writes nothing.
+
+JSON has one kind of integer where AMQP has seven: a binding counts as there when its arguments read the same.
+An import is not atomic, as in RabbitMQ: what came before the entry that was refused stays.
+
+Source: rabbit_definitions, rabbit_mgmt_wm_definitions (3.13).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from burrowmq.broker.definitions import parameters
+from burrowmq.broker.definitions.restore import create_vhost, put_vhost
+from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.rules.auth import ALGORITHMS, SHA256, Permission, TopicPermission, algorithm_of
+from burrowmq.broker.rules.parameter_rules import (
+    RefusedValue,
+    ValidationFailed,
+    default_queue_type,
+    make_policy,
+    user_limits,
+    vhost_limits,
+)
+from burrowmq.broker.rules.pattern import BadPattern
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
+from burrowmq.broker.words import json_document
+from burrowmq.protocol.errors import AmqpError
+from burrowmq.protocol.table import MalformedTable, from_json
+
+if TYPE_CHECKING:
+    from burrowmq.broker.exchange.binding import Binding
+    from burrowmq.broker.rules.auth import Auth
+    from burrowmq.broker.vhost.vhost import Vhost
+    from burrowmq.broker.words.resource import StagingEngine
+    from burrowmq.protocol.table import FieldTable
+
+Entry = Mapping[str, object]
+
+
+class ImportRefused(ValueError):
+    """An entry cannot be taken over; the reason is RabbitMQ's (text or list)."""
+
+    def __init__(self, reason: str | list[str]) -> None:
+        super().__init__(reason if isinstance(reason, str) else " ".join(reason))
+        self.reason = reason
+
+
+class DefinedNode(Protocol):
+    """What a document fills."""
+
+    vhosts: dict[str, Vhost]
+    auth: Auth
+    parameters: parameters.Parameters
+
+    @property
+    def engine(self) -> StagingEngine:
+        """Where rows are staged."""
+        ...
+
+    def make_vhost(self, name: str) -> Vhost:
+        """A new vhost, wired up."""
+        ...
+
+    def vhost_made(self, vhost: Vhost) -> None:
+        """It is there and lasts: give it what new ones begin with."""
+        ...
+
+
+def import_file(node: DefinedNode, path: str) -> None:
+    """Take over the file that the configuration names.
+
+    Raises: ImportRefused, naming the file.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json_document.parse(file.read())
+        if not isinstance(document, dict):
+            raise ImportRefused("no JSON object")
+        import_document(node, document)
+    except (OSError, ValueError) as error:
+        raise ImportRefused(f"definitions in {path} cannot be imported: {error}") from error
+
+
+def import_document(node: DefinedNode, document: Entry, vhost: str | None = None) -> None:
+    """Make everything that the document has; with `vhost`, its queues, exchanges, bindings and policies there.
+
+    Raises: ImportRefused.
+    """
+    for _ in import_steps(node, document, vhost):
+        pass
+
+
+def import_steps(node: DefinedNode, document: Entry, vhost: str | None = None) -> Iterator[None]:
+    """`import_document` entry by entry, so that the caller can give way to other work between two.
+
+    Raises: ImportRefused.
+    """
+    for section, take in _SECTIONS.items():
+        if vhost is not None and section not in _OF_ONE_VHOST:
+            continue
+        for entry in _entries(document, section):
+            _take(node, take, entry if vhost is None else {**entry, "vhost": vhost})
+            yield
+
+
+def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: Entry) -> None:
+    try:
+        take(node, entry)
+    except (ValidationFailed, RefusedValue) as error:
+        raise ImportRefused(f"{error}{_place(entry)}") from error
+    except AmqpError as error:
+        raise ImportRefused(error.reply_text) from error
+    except BadPattern as error:
+        raise ImportRefused(["invalid_regexp", str(error)]) from error
+    except MalformedTable as error:
+        raise ImportRefused(f"{error}{_place(entry)}") from error
+
+
+def _entries(document: Entry, section: str) -> Iterator[Entry]:
+    found = document.get(section, [])
+    if not isinstance(found, list):
+        raise ImportRefused(f"{section} must be a list")
+    for entry in found:
+        if not isinstance(entry, dict):
+            raise ImportRefused(f"{section} must be a list of objects")
+        yield entry
+
+
+def _place(entry: Entry) -> str:
+    """Where in the document, as RabbitMQ appends it to a refusal."""
+    parts = [entry.get("vhost"), entry.get("component"), entry.get("name")]
+    return f" ({'/'.join(str(part) for part in parts if part is not None)})"
+
+
+def _text(entry: Entry, key: str, default: str | None = None) -> str:
+    value = entry.get(key, default)
+    if not isinstance(value, str):
+        raise ImportRefused(["key_missing", key])
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Tags: a list, or one text with commas as older exports have it."""
+    if isinstance(value, str):
+        return tuple(each.strip() for each in value.split(",") if each.strip())
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+
+def _arguments(entry: Entry) -> FieldTable:
+    value = from_json(entry.get("arguments") or {})
+    if not isinstance(value, dict):
+        raise ImportRefused("arguments must be an object")
+    return value
+
+
+def _vhost(node: DefinedNode, entry: Entry) -> Vhost:
+    name = _text(entry, "vhost")
+    found = node.vhosts.get(name)
+    if found is None:
+        raise ImportRefused(["no_such_vhost", name])
+    return found
+
+
+def _user_name(node: DefinedNode, entry: Entry) -> str:
+    name = _text(entry, "user")
+    if name not in node.auth.users:
+        raise ImportRefused(["no_such_user", name])
+    return name
+
+
+def _take_user(node: DefinedNode, entry: Entry) -> None:
+    name, auth = _text(entry, "name"), node.auth
+    known = auth.users.get(name)
+    tags = _texts(entry.get("tags", []))
+    if "password_hash" in entry or "password" not in entry:
+        password_hash, algorithm = _text(entry, "password_hash", ""), SHA256
+        # Exports of RabbitMQ up to 3.6.0 do not name it. A hash that is none logs nobody in, as in RabbitMQ.
+        with contextlib.suppress(ValueError):
+            algorithm = str(entry.get("hashing_algorithm") or algorithm_of(password_hash))
+        if algorithm not in ALGORITHMS:
+            raise ImportRefused(["unknown_hashing_algorithm", algorithm])
+        auth.put_user(name, password_hash, tags, algorithm)
+    else:
+        if known is None:
+            auth.set_password(name, _text(entry, "password"))
+        auth.set_tags(name, tags)
+    if "limits" in entry:
+        auth.set_limits(name, user_limits(entry["limits"]))
+
+
+def _take_vhost(node: DefinedNode, entry: Entry) -> None:
+    name = _text(entry, "name")
+    metadata = entry.get("metadata")
+    said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
+    kind = default_queue_type(said.get("default_queue_type"))
+    vhost = create_vhost(
+        name, node.vhosts, node.make_vhost, node.engine.definitions, node.vhost_made
+    )
+    description = str(said.get("description", vhost.description))
+    tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags
+    kind = kind or vhost.default_queue_type
+    if (description, tags, kind) != (vhost.description, vhost.tags, vhost.default_queue_type):
+        vhost.description, vhost.tags, vhost.default_queue_type = description, tags, kind
+        put_vhost(vhost, node.engine.definitions)
+    if entry.get("limits"):
+        parameters.set_vhost_limits(vhost, vhost_limits(entry["limits"]))
+
+
+def _take_permission(node: DefinedNode, entry: Entry) -> None:
+    vhost, user = _vhost(node, entry), _user_name(node, entry)
+    permission = Permission(
+        configure=_text(entry, "configure"), write=_text(entry, "write"), read=_text(entry, "read")
+    )
+    node.auth.set_permission(vhost.name, user, permission)
+
+
+def _take_topic_permission(node: DefinedNode, entry: Entry) -> None:
+    vhost, user = _vhost(node, entry), _user_name(node, entry)
+    permission = TopicPermission(write=_text(entry, "write"), read=_text(entry, "read"))
+    node.auth.set_topic_permission(vhost.name, user, _text(entry, "exchange"), permission)
+
+
+def _take_parameter(node: DefinedNode, entry: Entry) -> None:
+    component, name = _text(entry, "component"), _text(entry, "name")
+    parameters.set_parameter(_vhost(node, entry), component, name, entry.get("value"))
+
+
+def _take_global_parameter(node: DefinedNode, entry: Entry) -> None:
+    node.parameters.put(_text(entry, "name"), entry.get("value"))
+
+
+def _take_policy(node: DefinedNode, entry: Entry) -> None:
+    vhost = _vhost(node, entry)
+    parameters.set_policy(vhost, make_policy(_text(entry, "name"), entry))
+
+
+def _take_queue(node: DefinedNode, entry: Entry) -> None:
+    vhost, name, arguments = _vhost(node, entry), _text(entry, "name"), dict(_arguments(entry))
+    if name in vhost.queues:
+        return
+    kind = entry.get("type", "classic")
+    if kind != "classic":
+        arguments.setdefault("x-queue-type", str(kind))
+    declaration = QueueDeclaration(
+        name=name,
+        durable=bool(entry.get("durable", True)),
+        auto_delete=bool(entry.get("auto_delete", False)),
+        arguments=arguments,
+    )
+    vhost.create_queue(declaration)
+
+
+def _take_exchange(node: DefinedNode, entry: Entry) -> None:
+    vhost, name, kind = _vhost(node, entry), _text(entry, "name"), _text(entry, "type", "direct")
+    if name in vhost.exchanges:
+        return
+    if kind not in TYPES:
+        raise ImportRefused(f"unknown exchange type '{kind}'")
+    vhost.create_exchange(
+        ExchangeDeclaration(
+            name=name,
+            type=kind,
+            durable=bool(entry.get("durable", True)),
+            auto_delete=bool(entry.get("auto_delete", False)),
+            internal=bool(entry.get("internal", False)),
+            arguments=_arguments(entry),
+        )
+    )
+
+
+def _take_binding(node: DefinedNode, entry: Entry) -> None:
+    vhost = _vhost(node, entry)
+    edge = Edge(
+        _text(entry, "source"),
+        "queue" if entry.get("destination_type", "queue") == "queue" else "exchange",
+        _text(entry, "destination"),
+        _text(entry, "routing_key", "").encode("utf-8", "surrogateescape"),
+        _arguments(entry),
+    )
+    source = vhost.exchanges.get(edge.source)
+    destinations = vhost.queues if edge.kind == "queue" else vhost.exchanges
+    if source is None or edge.destination not in destinations:
+        return  # RabbitMQ passes over a binding that has lost an end
+    if edge.arguments and any(_is_same(known, edge) for known in source.bindings):
+        return
+    owner = getattr(destinations[edge.destination], "exclusive_owner", None)
+    vhost.bind(edge, owner)
+
+
+def _is_same(known: Binding, edge: Edge) -> bool:
+    return (
+        known.destination_kind == edge.kind
+        and known.destination.name == edge.destination
+        and known.routing_key == edge.routing_key
+        and known.arguments == edge.arguments
+    )
+
+
+_SECTIONS: dict[str, Callable[[DefinedNode, Entry], None]] = {
+    "users": _take_user,
+    "vhosts": _take_vhost,
+    "permissions": _take_permission,
+    "topic_permissions": _take_topic_permission,
+    "parameters": _take_parameter,
+    "global_parameters": _take_global_parameter,
+    "policies": _take_policy,
+    "queues": _take_queue,
+    "exchanges": _take_exchange,
+    "bindings": _take_binding,
+}
+_OF_ONE_VHOST = frozenset({"parameters", "policies", "queues", "exchanges", "bindings"})

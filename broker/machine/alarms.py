@@ -1,0 +1,48 @@
+"""Resource alarms: memory, disk, and a store that is full or has failed.
+
+State owned: the set of resources in alarm, and whether the store lags behind (which only slows publishers). Who sets
+them: the node's monitor and the engine's callbacks. Who reads them: sessions, at each run of publishes, by one truth
+test. While the set is not empty, connections that publish are blocked; consumers are not.
+
+Source: RabbitMQ's memory and disk alarm guides; rabbit_alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burrowmq.broker.report.observer import Observer
+
+NAMES = {"memory": "memory", "disk": "disk", "store": "disk"}
+
+
+class Alarms:
+    """The alarms in force on this node."""
+
+    def __init__(self, observer: Observer, on_change: Callable[[bool], None]) -> None:
+        self._observer = observer
+        self._on_change = on_change
+        self.active: set[str] = set()
+        self.is_lagging = False
+
+    @property
+    def reason(self) -> str:
+        """What connection.blocked says."""
+        return "low on " + " & ".join(sorted({NAMES[resource] for resource in self.active}))
+
+    def update(self, resource: str, is_on: bool, detail: str = "") -> None:
+        """Set or clear one alarm; `on_change(blocked)` is told when the first goes on or the last goes off.
+
+        `detail` is for the log.
+        """
+        if is_on == (resource in self.active):
+            return
+        was_blocked = bool(self.active)
+        if is_on:
+            self.active.add(resource)
+            self._observer.alarm_set(resource, detail)
+        else:
+            self.active.discard(resource)
+            self._observer.alarm_cleared(resource, detail)
+        if was_blocked != bool(self.active):
+            self._on_change(bool(self.active))

@@ -1,0 +1,67 @@
+"""The lock on the data directory: one node at a time.
+
+An advisory lock on the file LOCK, which the kernel releases when the process ends however it ends; the file holds the
+process id of its owner for the message that a second node gets. Taken and released by `broker.node.node`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import IO
+
+
+class DataDirectoryLocked(Exception):
+    """Another node uses the data directory."""
+
+
+class DataDirectoryUnusable(Exception):
+    """The data directory cannot be made, or nothing can be written to it."""
+
+
+class DataDirectory:
+    """A data directory and, between `lock` and `unlock`, its lock."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock: IO[str] | None = None
+
+    def lock(self) -> None:
+        """Make the directory if need be and take its lock. Raises DataDirectoryLocked, DataDirectoryUnusable."""
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            lock = open(os.path.join(self.path, "LOCK"), "a+", encoding="ascii")  # noqa: SIM115 - held until unlock
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.seek(0)
+            owner = lock.read().strip() or "unknown"
+            lock.close()
+            raise DataDirectoryLocked(
+                f"data directory {self.path} is in use by process {owner}; "
+                "stop it or choose another with --data-dir"
+            ) from error
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        self._lock = lock
+
+    def _unusable(self, error: OSError) -> DataDirectoryUnusable:
+        if isinstance(error, PermissionError):
+            way_out = f"give it to the user who runs the node (user id {os.geteuid()})"
+        elif isinstance(error, FileExistsError | NotADirectoryError):
+            way_out = "move the file in its way"
+        else:
+            way_out = "look at that disk"
+        return DataDirectoryUnusable(
+            f"data directory {self.path} cannot be used: {error.strerror}: {error.filename};"
+            f" {way_out}, or choose another with --data-dir"
+        )
+
+    def unlock(self) -> None:
+        """Let another node have it; harmless when it was not locked."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

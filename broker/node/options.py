@@ -1,0 +1,168 @@
+"""The configuration as each part of the node is given it: one function for each part's own frozen options.
+
+So no part below the node knows the configuration's shape, and a key that moves is one edit here. Owns no state; called
+by the node while it is built. Units change here where a part counts in others (milliseconds to seconds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from burrowmq.broker.definitions.restore import Seed
+from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefaults
+from burrowmq.broker.node.monitor import Intervals, ResourceLimits
+from burrowmq.broker.rules.auth import Permission
+from burrowmq.broker.session.admission import CertificateName
+from burrowmq.broker.sockets.acceptor import DoorOptions
+from burrowmq.broker.sockets.listener import SocketOptions
+from burrowmq.broker.sockets.proxy_gate import ProxyOptions
+from burrowmq.broker.vhost.vhost import VhostOptions
+from burrowmq.config.schema import FirstUserConfig, LoginConfig, NodeConfig, ResourceConfig
+from burrowmq.config.seeding import SeedingConfig
+from burrowmq.config.store import StoreConfig
+from burrowmq.config.tls import make_context
+from burrowmq.protocol.connection.server import ProtocolOptions
+from burrowmq.storage.types import StoreOptions
+
+BALLAST_BYTES = 16 * 1024 * 1024
+
+
+def store(config: StoreConfig, open_files: int) -> StoreOptions:
+    """The storage engine's; `open_files` is what the process may spare for it."""
+    return StoreOptions(
+        confirm=config.confirm,
+        segment_size_limit=config.segment_size_limit_bytes,
+        segment_entry_count=config.segment_entry_count,
+        embed_below=config.embed_below_bytes,
+        journal_entries=config.journal_entry_max,
+        cache_size=config.cache_size_bytes,
+        is_checked=config.check_crc32,
+        store_index=config.index_module,
+        backlog_limit=config.backlog_limit_bytes,
+        open_files=open_files,
+        ballast_bytes=BALLAST_BYTES,
+    )
+
+
+def protocol(config: NodeConfig, server_properties: dict[str, Any]) -> ProtocolOptions:
+    """What a connection with TLS is offered."""
+    return ProtocolOptions(
+        frame_max=config.frame_max,
+        initial_frame_max=config.initial_frame_max,
+        channel_max=config.channel_max,
+        heartbeat_s=config.heartbeat_s,
+        max_message_size=config.max_message_size_bytes,
+        mechanisms=config.login.mechanisms,
+        server_properties=server_properties,
+    )
+
+
+def without_certificates(offered: ProtocolOptions) -> ProtocolOptions:
+    """What a connection without TLS is offered: there is no certificate to log in with."""
+    mechanisms = tuple(name for name in offered.mechanisms if name != "EXTERNAL")
+    return replace(offered, mechanisms=mechanisms)
+
+
+def certificate_name(config: LoginConfig) -> CertificateName:
+    """Which part of a certificate is the user's name."""
+    return CertificateName(
+        source=config.certificate_name, san_type=config.san_type, san_index=config.san_index
+    )
+
+
+def vhost(config: NodeConfig) -> VhostOptions:
+    """What a virtual host's queues are when their declarations do not say."""
+    return VhostOptions(
+        default_queue_version=config.store.default_version,
+        default_queue_type=config.default_queue_type or "",
+    )
+
+
+def seed(first: FirstUserConfig) -> Seed:
+    """What an empty data directory begins with."""
+    return Seed(
+        vhost=first.vhost,
+        user=first.name,
+        password=first.password,
+        tags=first.tags,
+        permission=Permission(configure=first.configure, write=first.write, read=first.read),
+    )
+
+
+def vhost_defaults(config: SeedingConfig) -> VhostDefaults:
+    """What every new virtual host begins with. Raises: BadPattern, ValidationFailed."""
+    return VhostDefaults(
+        limits=[(each.pattern, each.limits) for each in config.limits],
+        policies=[
+            (
+                each.vhost_pattern,
+                each.name,
+                {"pattern": each.queue_pattern, "definition": dict(each.definition)},
+            )
+            for each in config.operator_policies
+        ],
+        users=[
+            (
+                each.vhost_pattern,
+                DefaultUser(
+                    name=each.name,
+                    password=each.password,
+                    tags=each.tags,
+                    permission=Permission(
+                        configure=each.configure, write=each.write, read=each.read
+                    ),
+                ),
+            )
+            for each in config.users
+        ],
+    )
+
+
+def doors(config: NodeConfig, sockets_max: int) -> DoorOptions:
+    """The AMQP listeners'. Raises: BadTls."""
+    tcp = config.tcp
+    return DoorOptions(
+        tcp=config.listeners,
+        tls=config.tls_listeners,
+        sockets=SocketOptions(
+            backlog=tcp.backlog,
+            sndbuf_bytes=tcp.sndbuf_bytes,
+            recbuf_bytes=tcp.recbuf_bytes,
+            keepalive=tcp.keepalive,
+        ),
+        is_nodelay=tcp.nodelay,
+        is_linger=tcp.linger_on,
+        handshake_timeout_s=config.handshake_timeout_ms / 1000,
+        tls_handshake_timeout_s=config.tls_handshake_timeout_ms / 1000,
+        context=make_context(config.tls) if config.tls_listeners else None,
+        certificate_depth=config.tls.depth,
+        sockets_max=sockets_max,
+        proxy=ProxyOptions() if config.proxy_protocol else None,
+    )
+
+
+def limits(config: NodeConfig, memory_total_bytes: int) -> ResourceLimits:
+    """Where the alarms begin, and paging for queues in `cached` mode."""
+    wanted = config.resources
+    memory_bytes, relative = wanted.memory_absolute_bytes, None
+    if memory_bytes is None:
+        relative = wanted.memory_relative
+        memory_bytes = int(memory_total_bytes * relative)
+    disk_free_bytes = wanted.disk_absolute_bytes
+    if wanted.disk_relative is not None:
+        disk_free_bytes = int(memory_total_bytes * wanted.disk_relative)
+    return ResourceLimits(
+        memory_bytes=memory_bytes,
+        disk_free_bytes=disk_free_bytes,
+        paging_ratio=wanted.paging_ratio if config.store.default_mode == "cached" else None,
+        memory_relative=relative,
+        memory_total_bytes=memory_total_bytes,
+    )
+
+
+def intervals(config: ResourceConfig) -> Intervals:
+    """How often memory and disk are looked at."""
+    return Intervals(
+        memory_s=config.memory_interval_ms / 1000, disk_s=config.disk_interval_ms / 1000
+    )

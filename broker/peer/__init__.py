@@ -1,0 +1,1 @@
+"""Who is at the other end: what a session may ask of its socket, TLS, certificates."""

@@ -1,0 +1,52 @@
+"""What a session knows of its socket: the two ends' addresses, and what it may ask of it.
+
+Declarations only. `broker.sockets.transport` implements `Wire` on asyncio; tests have one in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from burrowmq.broker.peer.tls import TlsPeer
+
+
+class Wire(Protocol):
+    """What a session needs of its socket."""
+
+    def flush(self) -> None:
+        """Write what the connection has queued."""
+        ...
+
+    def pause_reading(self, reason: str) -> None:
+        """Stop reading; reasons add up."""
+        ...
+
+    def resume_reading(self, reason: str) -> None:
+        """Withdraw one reason; reading resumes when none is left."""
+        ...
+
+    def heartbeat_due(self, now: float) -> None:
+        """A look at the clock: send a heartbeat, or drop a silent peer, if it is time."""
+        ...
+
+    def close_after(self, delay_s: float) -> None:
+        """Close the socket after `delay_s` seconds, writing what is queued first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Both ends of the socket."""
+
+    host: str
+    port: int
+    local_host: str
+    local_port: int
+    is_loopback: bool
+    tls: TlsPeer | None = None
+
+    @property
+    def name(self) -> str:
+        """RabbitMQ's connection name."""
+        return f"{self.host}:{self.port} -> {self.local_host}:{self.local_port}"

@@ -1,0 +1,404 @@
+"""The ready messages of one queue (of one priority level), in order, in RAM and on disk.
+
+Order is by sequence id, three parts one after the other, every id of a part lower than every id of the next:
+
+  requeued   what was handed out and came back, or was recovered; each with its own id
+  ram        messages never handed out, with consecutive ids
+  disk       a range of ids up to `next_seq`, known here only by number; the bodies are in the store
+
+Each part owns its state and knows neither the others nor when it is its turn. What is here moves messages between them,
+and to and from the store. A run costs the same whatever its length.
+
+The owner (`broker.queue.queue`) decides what goes where; nothing here knows consumers, limits or policies. Loads from
+disk are asked for here and arrive through `reading`; a purge or page-out in between makes the answer stale. Never keeps
+a message both in `ram` and in `disk`; a start batch's bodies behind a large one (`preloaded`) are the exception, and
+are not counted twice.
+
+Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from burrowmq.broker.queue.order.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned
+from burrowmq.broker.queue.order.disk_range import DiskRange
+from burrowmq.broker.queue.order.ram_runs import RamRuns
+from burrowmq.broker.queue.order.reading import Reading
+from burrowmq.broker.queue.order.requeued import Requeued
+from burrowmq.broker.queue.order.returned import unlogged_runs
+from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.constants import PERSISTENT
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.types import ALL, EMBEDDED_ONLY
+
+
+class Backlog:
+    """One level's ready messages. Created by its queue, used by nobody else."""
+
+    def __init__(
+        self, open_log: Callable[[], QueueLog], on_loaded: Callable[[], None], *, is_durable: bool
+    ) -> None:
+        self._open_log = open_log
+        self._persistent_flag = PERSISTENT if is_durable else 0
+        self._reading = Reading(on_loaded)
+        self._log: QueueLog | None = None
+        self.next_seq = 0
+        self.requeued = Requeued()
+        self.ram = RamRuns()
+        self.disk = DiskRange()
+        self.ram_bytes = 0
+        """Body bytes in RAM, those that came back included."""
+        self.batch_end_seq = 0
+        self.redelivered_below = 0
+        self.has_expiries = False
+
+    # -- size ---------------------------------------------------------------------------------------------------
+
+    @property
+    def ram_count(self) -> int:
+        """Ready messages whose body is in RAM."""
+        return len(self.ram.messages) + len(self.requeued.heap)
+
+    @property
+    def count(self) -> int:
+        """Ready messages."""
+        requeued = self.requeued
+        in_ram = len(self.ram.messages) + len(requeued.heap)
+        return in_ram + requeued.parked.count + self.disk.count
+
+    @property
+    def bytes(self) -> int:
+        """Body bytes of the ready messages."""
+        return self.ram_bytes + self.requeued.parked.bytes + self.disk.bytes
+
+    @property
+    def is_head_on_disk(self) -> bool:
+        """Whether there are messages and the first of them has to be read."""
+        heap, parked = self.requeued.heap, self.requeued.parked
+        if parked.count:
+            return not heap or heap[0][0] > parked.first_seq
+        return self.disk.count > 0 and not (self.ram.messages or heap)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a read is under way."""
+        return self._reading.is_under_way
+
+    @property
+    def fresh_seq(self) -> int:
+        """The id below which everything was handed out once."""
+        return self.ram.first if self.ram.messages else self.disk.first
+
+    @property
+    def is_batch_left(self) -> bool:
+        """Whether something of a start batch is still at the head, as it was loaded."""
+        heap = self.requeued.heap
+        return (heap[0][0] if heap else self.fresh_seq) < self.batch_end_seq
+
+    @property
+    def log(self) -> QueueLog:
+        """This level's part of the store, opened at first need."""
+        if self._log is None:
+            self._log = self._open_log()
+        return self._log
+
+    @property
+    def has_log(self) -> bool:
+        """Whether anything of this level was ever in the store."""
+        return self._log is not None
+
+    # -- arrivals -----------------------------------------------------------------------------------------------
+
+    def take_seqs(self, count: int) -> int:
+        """Reserve `count` ids for messages that skip the backlog (handed to a consumer at once); returns the first."""
+        first = self.next_seq
+        self.next_seq += count
+        if not self.ram.messages:
+            self.ram.first = self.next_seq
+        if not self.disk.count:
+            self.disk.first = self.next_seq
+        return first
+
+    def append(
+        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None, room: int
+    ) -> None:
+        """Add a run at the tail: the first `room` of it in RAM, the rest in the store only.
+
+        Whatever `room` says, nothing goes to RAM behind what is on disk.
+        """
+        if room <= 0 or self.disk.count:
+            self._append_disk(messages, size, kind, expiries)
+        elif room >= len(messages):
+            self._append_ram(messages, size, kind, expiries)
+        else:
+            head = messages[:room]
+            head_size = body_bytes(head)
+            cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
+            self._append_ram(head, head_size, kind, cut[0])
+            self._append_disk(messages[room:], size - head_size, kind, cut[1])
+
+    def _append_ram(
+        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
+    ) -> None:
+        assert self.disk.count == 0
+        first = self.next_seq
+        if kind & LOGGED:
+            # First, because it may fail: then nothing has changed here.
+            self.log.append(first, messages, expiries, size)
+        self.ram.append(first, messages, kind, expiries)
+        self.ram_bytes += size
+        if expiries is not None:
+            self.has_expiries = True
+        self.next_seq = self.disk.first = first + len(messages)
+
+    def _append_disk(
+        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
+    ) -> None:
+        first = self.next_seq
+        self.log.append(first, messages, expiries, size)
+        if expiries is not None:
+            self.has_expiries = True
+        self.disk.append(first, messages, size, kind)
+        self.next_seq = first + len(messages)
+
+    def give_back(self, entries: list[Returned]) -> None:
+        """Put messages that were handed out back into their places."""
+        size = 0
+        for entry in entries:
+            size += entry[1].size
+            if entry[2]:
+                self.has_expiries = True
+        self.ram_bytes += size
+        self.requeued.add(entries, size)
+
+    # -- departures ---------------------------------------------------------------------------------------------
+
+    def take(self, max_count: int, max_bytes: int) -> Batch | None:
+        """Remove up to `max_count` messages from the head, at least one; None when the head is not in RAM."""
+        requeued = self.requeued
+        if requeued.heap and requeued.heap[0][0] < requeued.parked.first_seq:
+            batch = requeued.take(max_count, max_bytes)
+        elif requeued.parked.count or not self.ram.messages:
+            return None
+        else:
+            batch = self.ram.take(max_count, max_bytes, self.redelivered_below)
+            if batch.expiries is not None and not self.ram.has_expiries:
+                self.has_expiries = self.disk.count > 0
+        self.ram_bytes -= batch.size
+        return batch
+
+    def head(self) -> tuple[Message, int] | None:
+        """(message, expiry) at the head if it is in RAM."""
+        if self.is_head_on_disk:
+            return None
+        if self.requeued.heap:
+            return self.requeued.heap[0][1:3]
+        if self.ram.messages:
+            return self.ram.messages[0], self.ram.head_expiry
+        return None
+
+    def forget(self, seqs: Sequence[int], messages: list[Message] | None, kind: Kind) -> None:
+        """Tell the store that these messages are gone for good."""
+        if kind & LOGGED and seqs:
+            if isinstance(seqs, range) and seqs.step == 1:
+                self.log.ack(seqs.start, seqs.stop - 1, messages)
+            else:
+                self.log.ack_many(list(seqs))
+
+    def purge(self) -> int:
+        """Drop every ready message; returns how many there were. O(runs + returned)."""
+        count = self.count
+        for entry in self.requeued.heap:
+            self.forget((entry[0],), [entry[1]], entry[3])
+        for first, stop, _ in self.requeued.parked:
+            self.log.ack(first, stop - 1, None)
+        for seqs, kind in self.ram.stretches():
+            self.forget(seqs, None, kind)
+        if self.disk.count:
+            self.log.ack(self.disk.first, self.next_seq - 1, None)
+        self.let_go()
+        return count
+
+    def let_go(self) -> None:
+        """Keep no message, whatever the store has: a channel's routes may hold a deleted queue for long."""
+        self._reading.void()
+        self.requeued.clear()
+        self.ram.clear()
+        self.ram.first = self.next_seq
+        self.disk.clear(self.next_seq)
+        self.ram_bytes = 0
+        self.has_expiries = False
+
+    def drop_disk(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind] | None:
+        """Drop messages of one size from the head of the disk range, unread, until a limit is reached.
+
+        Returns (count, body bytes, kind); None when the head is not on disk, or its sizes are not known.
+        """
+        if self.ram_count or self.requeued.parked.count or self.is_loading:
+            return None
+        dropped = self.disk.drop(max_count, max_bytes)
+        if dropped is None:
+            return None
+        seqs, size, kind = dropped
+        self.log.ack(seqs.start, seqs.stop - 1, None)
+        self.ram.first = seqs.stop
+        return len(seqs), size * len(seqs), kind
+
+    def expired_count(self, now_ms: int) -> int:
+        """How many messages at the head, as far as it is in RAM, have expired."""
+        if self.is_head_on_disk:
+            return 0
+        if self.requeued.heap:
+            return int(0 < self.requeued.heap[0][2] <= now_ms)
+        return self.ram.expired_count(now_ms)
+
+    def live_count(self, now_ms: int, most: int) -> int:
+        """How many messages, the head whatever it is and at most `most`, come before one that has expired."""
+        if self.requeued.heap:
+            return 1
+        return self.ram.live_count(now_ms, most)
+
+    # -- disk ---------------------------------------------------------------------------------------------------
+
+    def page_out(self) -> int:
+        """Move everything to disk; returns how many moved. What the store has is not written again."""
+        moved = len(self.disk.preloaded)
+        self.disk.preloaded.clear()
+        return moved + self.park(0, 0) + self._page_out_ram()
+
+    def park(self, max_count: int, max_bytes: int) -> int:
+        """Of what was handed out and came back keep only so much in RAM; returns how many went to disk."""
+        moving, size = self.requeued.park(max_count, max_bytes)
+        if moving:
+            self._reading.void()
+            self.ram_bytes -= size
+        for run in unlogged_runs(moving):
+            messages = [entry[1] for entry in run]
+            expiries = [entry[2] for entry in run]
+            due = expiries if any(expiries) else None
+            self.log.append(run[0][0], messages, due, body_bytes(messages))
+        return len(moving)
+
+    def _page_out_ram(self) -> int:
+        moving = len(self.ram.messages)
+        if not moving:
+            return 0
+        # A read in flight starts behind what now goes to disk: its answer would leave a gap.
+        self._reading.void()
+        for first, messages, expiries in self.ram.unlogged():
+            self.log.append(first, messages, expiries, body_bytes(messages))
+        size = body_bytes(self.ram.messages)
+        self.ram.clear()
+        self.disk.prepend(self.ram.first, moving, size)
+        self.ram_bytes -= size
+        return moving
+
+    def recover(self, log: QueueLog) -> None:
+        """Take over what the store found at start; everything is on disk until loaded."""
+        self._log = log
+        found = log.recovered
+        if found is None:
+            return
+        self.next_seq = found.next_seq
+        self.ram.first = self.disk.first = found.first_seq if found.count else found.next_seq
+        self.disk.count = found.count
+        self.disk.bytes = found.bytes
+        self.redelivered_below = found.next_deliver_seq
+
+    def load(self, max_count: int, max_bytes: int, wanted: int = ALL) -> None:
+        """Bring the head of what is on disk into RAM; the queue is pumped again when it is there.
+
+        Beyond `wanted` messages the load ends before a large one.
+        """
+        if self.is_loading:
+            return
+        parked = self.requeued.parked
+        if parked.count:
+            where = parked.first_seq, min(max_count, parked.stretch), max_bytes
+            self._reading.begin(self.log, where, wanted, self._accept_parked)
+        elif self.disk.count:
+            run = self.disk.preloaded.take_run(self.disk.first)
+            if run:
+                self._accept(run, run[-1][0] + 1)
+            else:
+                where = self.disk.first, max_count, max_bytes
+                self._reading.begin(self.log, where, wanted, self._accept)
+
+    def load_start_batch(self, max_count: int, max_bytes: int) -> None:
+        """Load the first `max_count` positions, as far as their bodies are embedded in the queue's own store."""
+        if self.is_loading or self.ram_count or not self.disk.count:
+            return
+
+        def accept(loaded: list[Loaded], next_seq: int) -> None:
+            left = max_bytes - sum([entry[1].size for entry in loaded])
+            self._accept(loaded, next_seq)
+            self.batch_end_seq = self.disk.first
+            count = max_count - len(loaded)
+            if count > 0 and left > 0 and self.disk.count:
+                where = self.disk.first, count, left
+                self._reading.begin(self.log, where, EMBEDDED_ONLY, self._accept_behind)
+
+        self._reading.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
+
+    def peek(self) -> None:
+        """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires."""
+        if self.is_loading or self.requeued.parked.count or not self.disk.count:
+            return
+
+        def accept(loaded: list[Loaded], next_seq: int) -> None:
+            self.has_expiries |= bool(loaded and loaded[0][2])
+
+        self._reading.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
+
+    def _accept_behind(self, loaded: list[Loaded], next_seq: int) -> None:
+        """The bodies of a start batch that stand behind one that was left on disk."""
+        self.disk.preloaded.fill(loaded)
+        self.disk.preloaded.drop_below(self.disk.first)
+        if loaded:
+            self.batch_end_seq = loaded[-1][0] + 1
+
+    def _accept_parked(self, loaded: list[Loaded], next_seq: int) -> None:
+        self.give_back(self.requeued.unpark(loaded, next_seq, self._kind_of))
+
+    def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
+        ram = self.ram
+        count = len(loaded)
+        is_plain = count > 0 and loaded[-1][0] - loaded[0][0] == count - 1
+        if ram.messages:
+            is_plain = is_plain and loaded[0][0] == ram.first + len(ram.messages)
+        else:
+            is_plain = is_plain and loaded[0][0] >= self.redelivered_below
+        size = sum([entry[1].size for entry in loaded])
+        if not self.has_expiries:
+            self.has_expiries = any(entry[2] for entry in loaded)
+        if is_plain:
+            self._accept_run(loaded, size)
+        elif count:
+            self._ram_to_requeued()  # what has gaps is served from there, and must not overtake it
+            self.give_back(
+                [
+                    (seq, message, expiry, self._kind_of(message), seq < self.redelivered_below)
+                    for seq, message, expiry in loaded
+                ]
+            )
+        self.disk.skip(count, size, next_seq, self.next_seq)
+        if not ram.messages:
+            ram.first = self.disk.first
+
+    def _ram_to_requeued(self) -> None:
+        size = self.ram_bytes - self.requeued.bytes
+        self.requeued.add(self.ram.entries(self.redelivered_below), size)
+        self.ram.clear()
+
+    def _accept_run(self, loaded: list[Loaded], size: int) -> None:
+        self.ram_bytes += size
+        for kind, group in groupby(loaded, lambda entry: self._kind_of(entry[1])):
+            entries = list(group)
+            expiries = [entry[2] for entry in entries] if self.has_expiries else None
+            self.ram.append(entries[0][0], [entry[1] for entry in entries], kind, expiries)
+
+    def _kind_of(self, message: Message) -> Kind:
+        """Kind of a message that is in the store."""
+        return DURABLE if message.flags & self._persistent_flag else LOGGED

@@ -1,0 +1,86 @@
+"""The end of a backlog that is on disk: a range of sequence ids, of which the bodies are in the store.
+
+State owned: where it begins, how many messages and body bytes it is believed to hold, their sizes where a length limit
+may have to drop them unread (`disk_sizes`), and the bodies of a start batch that stand further back (`preloaded`).
+Ids of the range may be missing: what was settled before a start, or what the store has lost. Called by
+`broker.queue.order.backlog`, which also tells the store.
+
+Invariant: the range begins behind everything that the backlog has in RAM or got back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burrowmq.broker.queue.order.batch import Kind
+from burrowmq.broker.queue.order.disk_sizes import DiskSizes
+from burrowmq.broker.queue.order.preloaded import Preloaded
+from burrowmq.protocol.codec import Message
+
+
+class DiskRange:
+    """That of one backlog."""
+
+    __slots__ = ("_sizes", "bytes", "count", "first", "keeps_sizes", "preloaded")
+
+    def __init__(self) -> None:
+        self.first = 0
+        """Its first id; where it is empty, the next one that a message gets."""
+        self.count = 0
+        self.bytes = 0
+        self.keeps_sizes = False
+        """Whether a range that begins from now on remembers the sizes of its messages."""
+        self._sizes: DiskSizes | None = None
+        self.preloaded = Preloaded()
+
+    def append(self, first: int, messages: Sequence[Message], size: int, kind: Kind) -> None:
+        """A run went to the tail."""
+        if not self.count:
+            self.first = first
+            self._sizes = DiskSizes() if self.keeps_sizes else None
+        if self._sizes is not None:
+            self._sizes.append(messages, kind)
+        self.count += len(messages)
+        self.bytes += size
+
+    def prepend(self, first: int, count: int, size: int) -> None:
+        """What stood in front of it went to disk too."""
+        self.first = first
+        self.count += count
+        self.bytes += size
+        self._sizes = None
+
+    def skip(self, count: int, size: int, next_seq: int, end_seq: int) -> None:
+        """Everything below `next_seq` was read: so many messages were found. The queue's next id is `end_seq`."""
+        if self._sizes is not None:
+            self._sizes.skip(count)
+        self.first = max(next_seq, self.first)
+        self.preloaded.drop_below(self.first)
+        self.count -= count
+        self.bytes -= size
+        if self.first >= end_seq or self.count < 0:
+            # What the index promised and the store could not deliver (corrupt records) is gone.
+            self.count = self.bytes = 0
+            self.first = end_seq
+
+    def drop(self, max_count: int, max_bytes: int) -> tuple[range, int, Kind] | None:
+        """Take messages of one size off the head, unread, until a limit is reached: (ids, size of each, kind).
+
+        None when the sizes are not known.
+        """
+        if not self._sizes:
+            return None
+        count, size, kind = self._sizes.take(max_count, max_bytes)
+        seqs = range(self.first, self.first + count)
+        self.first = seqs.stop
+        self.count -= count
+        self.bytes -= size * count
+        self.preloaded.drop_below(self.first)
+        return seqs, size, kind
+
+    def clear(self, next_seq: int) -> None:
+        """Forget all; the next message gets the id `next_seq`."""
+        self.first = next_seq
+        self.count = self.bytes = 0
+        self._sizes = None
+        self.preloaded.clear()

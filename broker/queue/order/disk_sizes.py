@@ -1,0 +1,61 @@
+"""How large the messages are that a backlog keeps on disk, where a length limit may have to drop them unread.
+
+Run-length coded in order: as long as sizes repeat, a million messages are one entry. Kept only for queues with a
+length limit, and only while every message of the disk range went there one after the other; a backlog that pages out
+or recovers has no `DiskSizes` and reads what it has to drop.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from burrowmq.broker.queue.order.batch import Kind
+from burrowmq.protocol.codec import Message
+
+
+class _Stretch:
+    __slots__ = ("count", "kind", "size")
+
+    def __init__(self, count: int, size: int, kind: Kind) -> None:
+        self.count = count
+        self.size = size
+        self.kind = kind
+
+
+class DiskSizes:
+    """Body sizes and kinds of one disk range, oldest first."""
+
+    def __init__(self) -> None:
+        self._stretches: deque[_Stretch] = deque()
+
+    def __len__(self) -> int:
+        return len(self._stretches)
+
+    def append(self, messages: Sequence[Message], kind: Kind) -> None:
+        """A run went to the tail."""
+        stretches = self._stretches
+        for message in messages:
+            if stretches and stretches[-1].size == message.size and stretches[-1].kind == kind:
+                stretches[-1].count += 1
+            else:
+                stretches.append(_Stretch(1, message.size, kind))
+
+    def skip(self, count: int) -> None:
+        """`count` messages left from the head."""
+        while count and self._stretches:
+            head = self._stretches[0]
+            step = min(count, head.count)
+            head.count -= step
+            count -= step
+            if not head.count:
+                self._stretches.popleft()
+
+    def take(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind]:
+        """Remove messages of one size from the head until a limit is reached: (how many, size of each, kind)."""
+        head = self._stretches[0]
+        count = min(head.count, max_count)
+        if head.size and max_bytes < head.size * count:
+            count = max(1, -(-max_bytes // head.size))
+        self.skip(count)
+        return count, head.size, head.kind

@@ -1,0 +1,97 @@
+"""Messages of a backlog that were handed out, came back, and went to disk: ranges of sequence ids.
+
+A consumer without a prefetch limit that disconnects gives back whatever it was sent; their bodies must not all be kept
+in RAM. State owned: the ranges (every id in one is ready, and in the store), how many messages and body bytes they
+are, and whether they count as redelivered. Called by `broker.queue.order.backlog`, which reads them from the store
+again when it is their turn.
+
+Invariants: ranges are in order, apart, and not empty; cost is by ranges, of which there are few unless every other
+message was settled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+NO_SEQ = 1 << 62
+LONG = 64
+"""Ids in a range from which on it is read by itself. Shorter ones are read with what others hold between them."""
+
+
+class Range(NamedTuple):
+    """The ids from `first` up to and without `stop`."""
+
+    first: int
+    stop: int
+    redelivered: bool
+
+
+class Parked:
+    """The ranges of one backlog."""
+
+    __slots__ = ("_ranges", "bytes", "count", "first_seq")
+
+    def __init__(self) -> None:
+        self._ranges: deque[Range] = deque()
+        self.count = 0
+        self.bytes = 0
+        self.first_seq = NO_SEQ
+
+    def __iter__(self) -> Iterator[Range]:
+        return iter(self._ranges)
+
+    @property
+    def stretch(self) -> int:
+        """Ids that a read from the first one on may look at: the first range, with its neighbours if it is short."""
+        first, stop, _ = self._ranges[0]
+        return stop - first if stop - first >= LONG else self._ranges[-1].stop - first
+
+    def add(self, ids: Iterable[tuple[int, bool]], size: int) -> None:
+        """Take in messages by (id, redelivered), `size` body bytes together, none of which is here."""
+        single = [Range(seq, seq + 1, redelivered) for seq, redelivered in ids]
+        merged: list[Range] = []
+        for each in sorted([*self._ranges, *single]):
+            last = merged[-1] if merged else None
+            if (
+                last is not None
+                and last.stop == each.first
+                and last.redelivered == each.redelivered
+            ):
+                merged[-1] = Range(last.first, each.stop, each.redelivered)
+            else:
+                merged.append(each)
+        self._ranges = deque(merged)
+        self.count += len(single)
+        self.bytes += size
+        self._settle()
+
+    def take(self, seqs: Iterable[int], next_seq: int) -> list[bool | None]:
+        """Take out all ids below `next_seq`; says of each of `seqs`, in order, if it is redelivered, None: not here."""
+        taken: deque[Range] = deque()
+        ranges = self._ranges
+        while ranges and ranges[0].first < next_seq:
+            head = ranges.popleft()
+            if head.stop > next_seq:
+                ranges.appendleft(Range(next_seq, head.stop, head.redelivered))
+                head = Range(head.first, next_seq, head.redelivered)
+            self.count -= head.stop - head.first
+            taken.append(head)
+        self._settle()
+        flags: list[bool | None] = []
+        for seq in seqs:
+            while taken and taken[0].stop <= seq:
+                taken.popleft()
+            is_here = bool(taken) and taken[0].first <= seq
+            flags.append(taken[0].redelivered if is_here else None)
+        return flags
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._ranges.clear()
+        self.count = self.bytes = 0
+        self._settle()
+
+    def _settle(self) -> None:
+        self.first_seq = self._ranges[0].first if self._ranges else NO_SEQ

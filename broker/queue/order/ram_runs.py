@@ -1,0 +1,147 @@
+"""The messages of a backlog that are in RAM and were never handed out: a deque with consecutive sequence ids.
+
+They are described run by run (how many messages, are they in the store, are they persistent), so that a run costs the
+same whatever its length. Where any message expires, deadlines are kept beside the messages, else none are. State
+owned: the messages, the id of the first, their stretches and deadlines. Called by `broker.queue.order.backlog`, which
+asks `messages` itself how many there are: a method of ours would cost a call per run.
+
+Invariant: the stretches' counts add up to the messages, and so do the deadlines where there are any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+from burrowmq.broker.queue.order.batch import LOGGED, Batch, Kind, Returned
+from burrowmq.protocol.codec import Message, take
+
+
+class _Stretch:
+    """Neighbours that are of one kind."""
+
+    __slots__ = ("count", "kind")
+
+    def __init__(self, count: int, kind: Kind) -> None:
+        self.count = count
+        self.kind = kind
+
+
+class RamRuns:
+    """Those of one backlog."""
+
+    __slots__ = ("_expiries", "_stretches", "first", "messages")
+
+    def __init__(self) -> None:
+        self.messages: deque[Message] = deque()
+        self.first = 0
+        """Id of the first message; where there is none, of the one that would be."""
+        self._stretches: deque[_Stretch] = deque()
+        self._expiries: deque[int] | None = None
+
+    @property
+    def has_expiries(self) -> bool:
+        """Whether deadlines are kept."""
+        return self._expiries is not None
+
+    @property
+    def head_expiry(self) -> int:
+        """Deadline of the first message, 0 for none."""
+        return self._expiries[0] if self._expiries is not None else 0
+
+    def append(
+        self, first: int, messages: list[Message], kind: Kind, expiries: list[int] | None
+    ) -> None:
+        """Add a run at the tail; its first id follows the last one here."""
+        count = len(messages)
+        if not self.messages:
+            self.first = first
+        if expiries is not None or self._expiries is not None:
+            if self._expiries is None:
+                self._expiries = deque([0] * len(self.messages))
+            self._expiries.extend(expiries if expiries is not None else [0] * count)
+        self.messages.extend(messages)
+        stretches = self._stretches
+        if stretches and stretches[-1].kind == kind:
+            stretches[-1].count += count
+        else:
+            stretches.append(_Stretch(count, kind))
+
+    def take(self, max_count: int, max_bytes: int, redelivered_below: int) -> Batch:
+        """Remove messages of one kind from the head: at least one, then until a limit is reached."""
+        stretch = self._stretches[0]
+        messages, size = take(self.messages, min(max_count, stretch.count), max_bytes)
+        count = len(messages)
+        if count == stretch.count:
+            self._stretches.popleft()
+        else:
+            stretch.count -= count
+        first = self.first
+        self.first = first + count
+        expiries = None
+        if self._expiries is not None:
+            popleft = self._expiries.popleft
+            expiries = [popleft() for _ in range(count)]
+            if not self._expiries:
+                self._expiries = None
+        return Batch(
+            range(first, first + count),
+            messages,
+            size,
+            stretch.kind,
+            first < redelivered_below,
+            expiries,
+        )
+
+    def expired_count(self, now_ms: int) -> int:
+        """How many messages from the head on have expired."""
+        count = 0
+        for due in self._expiries or ():
+            if not 0 < due <= now_ms:
+                break
+            count += 1
+        return count
+
+    def live_count(self, now_ms: int, most: int) -> int:
+        """How many messages from the head on, the head included and at most `most`, come before an expired one."""
+        expiries = self._expiries
+        if expiries is not None:
+            for place, due in enumerate(islice(expiries, 1, most), 1):
+                if 0 < due <= now_ms:
+                    return place
+        return most
+
+    def stretches(self) -> Iterator[tuple[range, Kind]]:
+        """The ids, as far as neighbours are of one kind."""
+        seq = self.first
+        for stretch in self._stretches:
+            yield range(seq, seq + stretch.count), stretch.kind
+            seq += stretch.count
+
+    def unlogged(self) -> Iterator[tuple[int, list[Message], list[int] | None]]:
+        """What the store does not have: (first id, messages, deadlines) of each stretch."""
+        for seqs, kind in self.stretches():
+            if not kind & LOGGED:
+                start, stop = seqs.start - self.first, seqs.stop - self.first
+                messages = list(islice(self.messages, start, stop))
+                expiries = self._expiries
+                due = None if expiries is None else list(islice(expiries, start, stop))
+                yield seqs.start, messages, due
+
+    def entries(self, redelivered_below: int) -> list[Returned]:
+        """All messages, each with its own id, as those have them that came back."""
+        kinds = [stretch.kind for stretch in self._stretches for _ in range(stretch.count)]
+        expiries = self._expiries or [0] * len(kinds)
+        return [
+            (seq, message, due, kind, seq < redelivered_below)
+            for seq, (message, due, kind) in enumerate(
+                zip(self.messages, expiries, kinds, strict=True), self.first
+            )
+        ]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.messages.clear()
+        self._stretches.clear()
+        self._expiries = None

@@ -1,0 +1,75 @@
+"""The messages of a backlog that were handed out and came back, in RAM or, when they are many, on disk again.
+
+In RAM they are a heap by sequence id (`returned`), since each entry has an id of its own: what was recovered with gaps
+between the ids is kept here too. `parked` has the ids of those that went to disk, which lie between the others. State
+owned: both, and the body bytes of the heap. Called by `broker.queue.order.backlog`, which writes and reads the store.
+It asks `heap` and `parked` itself how many there are: a method of ours would cost a call per run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burrowmq.broker.queue.order import returned
+from burrowmq.broker.queue.order.batch import Batch, Kind, Loaded, Returned
+from burrowmq.broker.queue.order.parked import Parked
+from burrowmq.protocol.codec import Message
+
+
+class Requeued:
+    """Those of one backlog."""
+
+    __slots__ = ("bytes", "heap", "parked")
+
+    def __init__(self) -> None:
+        self.heap: list[Returned] = []
+        self.bytes = 0
+        """Body bytes of the heap."""
+        self.parked = Parked()
+
+    def add(self, entries: list[Returned], size: int) -> None:
+        """Put messages into their places in the heap, `size` body bytes together."""
+        self.bytes += size
+        self.heap = returned.merge(self.heap, entries)
+
+    def take(self, max_count: int, max_bytes: int) -> Batch:
+        """Remove messages from the head of the heap, as far as nothing parked comes before them."""
+        batch = returned.take(self.heap, max_count, max_bytes, self.parked.first_seq)
+        self.bytes -= batch.size
+        return batch
+
+    def park(self, max_count: int, max_bytes: int) -> tuple[list[Returned], int]:
+        """Keep only so much in RAM; what goes to disk, in order, and its body bytes."""
+        entries = sorted(self.heap)
+        kept = kept_bytes = 0
+        while kept < min(max_count, len(entries)) and kept_bytes < max_bytes:
+            kept_bytes += entries[kept][1].size
+            kept += 1
+        moving = entries[kept:]
+        size = self.bytes - kept_bytes
+        if moving:
+            self.heap = entries[:kept]
+            self.bytes = kept_bytes
+            self.parked.add([(entry[0], entry[4]) for entry in moving], size)
+        return moving, size
+
+    def unpark(
+        self, loaded: list[Loaded], next_seq: int, kind_of: Callable[[Message], Kind]
+    ) -> list[Returned]:
+        """Everything parked below `next_seq` was read: what of it was found, to be put back into the heap."""
+        flags = self.parked.take([seq for seq, _, _ in loaded], next_seq)
+        entries = [
+            (seq, message, expiry, kind_of(message), redelivered)
+            for (seq, message, expiry), redelivered in zip(loaded, flags, strict=True)
+            if redelivered is not None
+        ]
+        size = sum([entry[1].size for entry in entries])
+        # What the store has lost took its bytes along.
+        self.parked.bytes = self.parked.bytes - size if self.parked.count else 0
+        return entries
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.heap = []
+        self.bytes = 0
+        self.parked.clear()

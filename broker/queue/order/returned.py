@@ -1,0 +1,67 @@
+"""The messages of a backlog that were handed out and came back: a heap by sequence id.
+
+Functions on a plain list, as in `heapq`, because the backlog asks for its length on every run. What was recovered with
+gaps between the ids is kept here too, since each entry has an id of its own. Called by `broker.queue.order.backlog`.
+
+Invariant: the list is a heap before and after each call. Ids are different, so an entry is never compared beyond its
+id.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from burrowmq.broker.queue.order.batch import LOGGED, Batch, Returned
+from burrowmq.broker.queue.order.parked import NO_SEQ
+from burrowmq.protocol.codec import Message
+
+
+def merge(heap: list[Returned], entries: list[Returned]) -> list[Returned]:
+    """The heap with `entries` in it, which may be either list; cheap when few come back, and when all do."""
+    if not heap:
+        entries.sort()
+        return entries
+    if len(entries) > len(heap):
+        heap.extend(entries)
+        heapq.heapify(heap)
+    else:
+        for entry in entries:
+            heapq.heappush(heap, entry)
+    return heap
+
+
+def unlogged_runs(entries: list[Returned]) -> Iterator[list[Returned]]:
+    """Of entries in order, those that the store does not have, as runs of consecutive ids."""
+    run: list[Returned] = []
+    for entry in entries:
+        if entry[3] & LOGGED:
+            continue
+        if run and entry[0] != run[-1][0] + 1:
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run
+
+
+def take(heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = NO_SEQ) -> Batch:
+    """Remove messages from the head as far as they are alike and their ids below `below_seq`, as the first one's is.
+
+    At least one, then until a limit is reached.
+    """
+    kind, redelivered = heap[0][3:]
+    seqs: list[int] = []
+    messages: list[Message] = []
+    expiries: list[int] = []
+    size = 0
+    while heap and len(seqs) < max_count and (size < max_bytes or not seqs):
+        head = heap[0]
+        if head[3] != kind or head[4] != redelivered or head[0] >= below_seq:
+            break
+        heapq.heappop(heap)
+        seqs.append(head[0])
+        messages.append(head[1])
+        expiries.append(head[2])
+        size += head[1].size
+    return Batch(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)

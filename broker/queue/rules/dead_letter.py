@@ -1,0 +1,197 @@
+"""What a message becomes when it is dead-lettered: x-death, x-first-death-*, x-last-death-*, cycles.
+
+Pure functions: message in, message out. Who asks: `broker.vhost.republish`, which routes the result. Never changes the
+message it is given.
+
+Source: RabbitMQ's rabbit_dead_letter and the dead-letter exchange guide; 3.13 header fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from burrowmq.protocol.codec import Message, join_exrk, split_exrk
+from burrowmq.protocol.constants import MAYBE_CC, TABLE_SIZE_MAX
+from burrowmq.protocol.errors import FrameError
+from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
+from burrowmq.protocol.properties import Properties, decode, header_size, header_size_of, rewrite
+from burrowmq.protocol.table import (
+    FieldTable,
+    FieldValue,
+    Long,
+    Timestamp,
+    encode_table,
+    encode_value,
+)
+
+SHORTSTR_MAX = 255
+GROWTH_MAX = 4096
+"""Octets by which a death can make a header longer at most, unless there are keys in a CC header."""
+EMPTY_DEATHS = len(encode_table({"x-death": []})) - len(encode_table({}))
+_FIELDS: Final[dict[str, type]] = {
+    "count": int,
+    "reason": str,
+    "queue": str,
+    "time": int,
+    "exchange": str,
+    "routing-keys": list,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """One dead-lettering: where from, why, where to."""
+
+    queue: str
+    reason: str
+    exchange: bytes
+    routing_key: bytes | None
+    time_s: int
+
+
+def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = True) -> list[bytes]:
+    """The keys that route a message: the primary one, then CC, then BCC.
+
+    A message whose MAYBE_CC is not set has no more keys, whatever its CC header says: it was dead-lettered by a key of
+    a queue's.
+    """
+    keys = [split_exrk(message.exrk)[1]]
+    if message.flags & MAYBE_CC:
+        keys += keys_in(properties.headers, "CC")
+        if with_bcc:
+            keys += keys_in(properties.headers, "BCC")
+    if with_bcc:
+        keys += _octets(hidden(message).bcc)
+    return keys
+
+
+def keys_in(table: FieldTable | None, name: str) -> list[bytes]:
+    """The routing keys that a field of a table lists."""
+    value = (table or {}).get(name)
+    return _octets(value) if isinstance(value, list) else []
+
+
+def _octets(keys: list[FieldValue]) -> list[bytes]:
+    return [key.encode("utf-8", "surrogateescape") for key in keys if isinstance(key, str)]
+
+
+def record(
+    message: Message, death: Death, header_max: int = TABLE_SIZE_MAX
+) -> tuple[Message, list[FieldTable]]:
+    """(the message as it goes to the dead-letter exchange, its x-death after this death).
+
+    Its header frame has at most `header_max` octets, or as many as it came with. What is left out for that stays with
+    the message where clients do not see it, so that cycles are found however long they are.
+    Raises: FrameError when the wire cannot carry it: the queue's own routing key is too long.
+    """
+    properties = decode(message.raw)
+    kept = hidden(message)
+    key = death.routing_key if death.routing_key is not None else split_exrk(message.exrk)[1]
+    if len(key) > SHORTSTR_MAX:
+        raise FrameError("a dead letter's routing key is too long")
+    event = _event(message, properties, death)
+    before = properties.headers or {}
+    found = before.get("x-death")
+    deaths = _merged([*(found if isinstance(found, list) else ()), *kept.deaths], event)
+    headers: FieldTable = {**before, "x-death": [*deaths]}
+    # RabbitMQ: a message that comes with an array of deaths, be it a client's, has died before.
+    is_first = not isinstance(found, list) and not kept.deaths
+    for when in ("first", "last") if is_first else ("last",):
+        headers[f"x-{when}-death-reason"] = death.reason
+        headers[f"x-{when}-death-queue"] = death.queue
+        headers[f"x-{when}-death-exchange"] = event["exchange"]
+    properties.headers = headers
+    properties.expiration = None
+    shown = len(deaths)
+    has_room = header_size(message.raw) + GROWTH_MAX <= header_max
+    if kept.deaths or message.flags & MAYBE_CC or not has_room:
+        shown = _fit(properties, before, deaths, header_max)
+    dead = rewrite(message, properties, join_exrk(death.exchange, key))
+    # With a key of the queue's own the others are gone for good, be they in a CC header that clients still see.
+    more_keys = message.flags & MAYBE_CC if death.routing_key is None else 0
+    bcc = kept.bcc if death.routing_key is None else []
+    flags = dead.flags & ~MAYBE_CC | more_keys
+    if flags != dead.flags:
+        dead = Message(dead.exrk, dead.raw, dead.size, flags, dead.channel, dead.frame_max)
+    if bcc or shown < len(deaths):
+        dead = with_hidden(dead, Hidden(bcc, deaths[shown:]))
+    return dead, deaths
+
+
+def _event(message: Message, properties: Properties, death: Death) -> FieldTable:
+    """The entry of this death, were it the first in its queue for its reason."""
+    keys: list[FieldValue] = [
+        key.decode("utf-8", "surrogateescape")
+        for key in routing_keys(message, properties, with_bcc=False)
+    ]
+    event: FieldTable = {}
+    if properties.expiration is not None:
+        event["original-expiration"] = properties.expiration
+    return event | {
+        "count": Long(1),
+        "reason": death.reason,
+        "queue": death.queue,
+        "time": Timestamp(death.time_s),
+        "exchange": split_exrk(message.exrk)[0].decode("utf-8", "surrogateescape"),
+        "routing-keys": keys,
+    }
+
+
+def _fit(
+    properties: Properties, before: FieldTable, deaths: list[FieldTable], header_max: int
+) -> int:
+    """Leave out of the headers what has no room: the oldest deaths, else all that was added; how many deaths stay."""
+    over = header_size_of(properties) - header_max
+    shown = len(deaths)
+    while over > 0 and shown:
+        shown -= 1
+        over -= len(encode_value(deaths[shown]))
+    headers: FieldTable = {**(properties.headers or {}), "x-death": [*deaths[:shown]]}
+    if not shown:
+        del headers["x-death"]
+        over -= EMPTY_DEATHS
+    if over > 0:
+        headers = {name: value for name, value in before.items() if name != "x-death"}
+    properties.headers = headers
+    return shown
+
+
+def _merged(found: list[FieldValue], event: FieldTable) -> list[FieldTable]:
+    """x-death with this event: an entry of the same (queue, reason) counts up and moves to the front."""
+    deaths = [entry for entry in found if isinstance(entry, dict) and _is_death(entry)]
+    for index, entry in enumerate(deaths):
+        if entry["queue"] == event["queue"] and entry["reason"] == event["reason"]:
+            assert isinstance(entry["count"], int)
+            counted: FieldTable = {**entry, "count": _wrapped(entry["count"] + 1)}
+            return [counted, *deaths[:index], *deaths[index + 1 :]]
+    return [event, *deaths]
+
+
+def _is_death(entry: FieldTable) -> bool:
+    """Whether an entry has all that one of ours has.
+
+    RabbitMQ 3.13 forgets others: entries of versions before 3.6, one for each death and without a count, are such.
+    """
+    return all(
+        isinstance(value := entry.get(name), kind) and not isinstance(value, bool)
+        for name, kind in _FIELDS.items()
+    )
+
+
+def _wrapped(count: int) -> Long:
+    """As RabbitMQ, which counts without bounds and writes the lowest 64 bits: a client may send any count."""
+    return Long((count + (1 << 63)) % (1 << 64) - (1 << 63))
+
+
+def is_cycle(queue_name: str, deaths: Sequence[FieldValue]) -> bool:
+    """Whether the message came through `queue_name` before without a reject since: then it is dropped there."""
+    for entry in deaths:
+        if not isinstance(entry, dict):
+            continue
+        if entry.get("reason") == "rejected":
+            return False
+        if entry.get("queue") == queue_name:
+            return True
+    return False

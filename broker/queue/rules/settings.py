@@ -1,0 +1,294 @@
+"""What a queue's x-arguments and policy come to: validation, equivalence, and the frozen `Settings`.
+
+Three questions are answered here and nowhere else: may a new queue have these arguments (`validate`), does a
+redeclaration mean the same queue (`check_equivalent`), and what is in force (`compute`). Owns no state. Called by
+`broker.vhost.vhost` on declare and policy changes; `Settings` is read by the queue.
+
+Rules: a limit given both ways is the lower of the two; for dead-lettering, overflow, mode and version the argument
+wins; priority, single active consumer and type are arguments only. Keys of other queue types are refused, unknown
+keys are accepted and kept.
+
+Source: RabbitMQ's rabbit_amqqueue:declare_args, check_arguments, assert_args_equivalence; rabbit_queue_type_util.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from burrowmq.broker.words.resource import check_same_argument, describe
+from burrowmq.protocol import table
+from burrowmq.protocol.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from burrowmq.broker.rules.policy import PolicyValue
+    from burrowmq.protocol.table import FieldTable, FieldValue
+
+    Check = Callable[[FieldValue, FieldTable], str | None]
+
+Overflow = Literal["drop-head", "reject-publish", "reject-publish-dlx"]
+QueueMode = Literal["default", "lazy"]
+
+EXPIRY_MAX_MS: Final = 315_360_000_000  # ten years
+PRIORITY_MAX: Final = 255
+OVERFLOWS: Final[tuple[Overflow, ...]] = ("drop-head", "reject-publish", "reject-publish-dlx")
+QUEUE_VERSIONS: Final = (1, 2)
+"""Of a queue's files: 1 embeds small messages in its index, 2 has a store of its own for them."""
+QUEUE_MODES: Final[tuple[QueueMode, ...]] = ("default", "lazy")
+FOREIGN_KEYS: Final = (
+    "x-max-age",
+    "x-stream-max-segment-size-bytes",
+    "x-initial-cluster-size",
+    "x-queue-leader-locator",
+    "x-max-in-memory-length",
+    "x-max-in-memory-bytes",
+    "x-delivery-limit",
+    "x-quorum-initial-group-size",
+    "x-dead-letter-strategy",
+)
+EQUIVALENCE_KEYS: Final = (
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-priority",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-queue-master-locator",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is in force for one queue; None means no limit or not set."""
+
+    message_ttl_ms: int | None = None
+    expires_ms: int | None = None
+    max_length: int | None = None
+    max_length_bytes: int | None = None
+    overflow: Overflow = "drop-head"
+    dead_letter_exchange: str | None = None
+    dead_letter_routing_key: bytes | None = None
+    max_priority: int | None = None
+    mode: QueueMode = "default"
+    version: int = 2
+    single_active_consumer: bool = False
+    consumer_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDeclaration:
+    """A queue as asked for; `owner` is the session that an exclusive queue belongs to.
+
+    `default_version` is the one that a queue from a row was declared under, None for a new one.
+    """
+
+    name: str
+    durable: bool = False
+    auto_delete: bool = False
+    owner: object | None = None
+    arguments: FieldTable = field(default_factory=dict)
+    default_version: int | None = None
+
+
+def _integer(value: FieldValue, arguments: FieldTable) -> str | None:
+    if table.is_integer(value):
+        return None
+    return f'"expected integer, got {table.type_name(value)}"'
+
+
+def _not_negative(value: FieldValue, arguments: FieldTable) -> str | None:
+    wrong = _integer(value, arguments)
+    if wrong is None and isinstance(value, int) and value < 0:
+        return f"{{value_negative,{value}}}"
+    return wrong
+
+
+def _milliseconds(value: FieldValue, arguments: FieldTable) -> str | None:
+    wrong = _not_negative(value, arguments)
+    if wrong is None and isinstance(value, int) and value > EXPIRY_MAX_MS:
+        return f"{{value_too_large,{value}}}"
+    return wrong
+
+
+def _expires(value: FieldValue, arguments: FieldTable) -> str | None:
+    if table.is_integer(value) and value == 0:
+        return "{value_zero,0}"
+    return _milliseconds(value, arguments)
+
+
+def _priority(value: FieldValue, arguments: FieldTable) -> str | None:
+    wrong = _not_negative(value, arguments)
+    if wrong is None and isinstance(value, int) and value > PRIORITY_MAX:
+        return f"{{max_value_exceeded,{value}}}"
+    return wrong
+
+
+def _dead_letter_routing_key(value: FieldValue, arguments: FieldTable) -> str | None:
+    if not isinstance(value, str):
+        return _unacceptable(value)
+    if arguments.get("x-dead-letter-exchange") is None:
+        return "routing_key_but_no_dlx_defined"
+    return None
+
+
+def _overflow(value: FieldValue, arguments: FieldTable) -> str | None:
+    if not isinstance(value, str):
+        return _unacceptable(value)
+    return None if value in OVERFLOWS else "invalid_overflow"
+
+
+def _queue_mode(value: FieldValue, arguments: FieldTable) -> str | None:
+    if not isinstance(value, str):
+        return _unacceptable(value)
+    return None if value in QUEUE_MODES else f"\"unsupported queue mode '{value}'\""
+
+
+def _queue_version(value: FieldValue, arguments: FieldTable) -> str | None:
+    wrong = _not_negative(value, arguments)
+    if wrong is None and isinstance(value, int) and value not in QUEUE_VERSIONS:
+        return f"\"unsupported queue version '{value}'\""
+    return wrong
+
+
+def _boolean(value: FieldValue, arguments: FieldTable) -> str | None:
+    return None if isinstance(value, bool) else _unacceptable(value)
+
+
+def _queue_type(value: FieldValue, arguments: FieldTable) -> str | None:
+    if not isinstance(value, str):
+        return _unacceptable(value)
+    # RabbitMQ has quorum and stream queues as well; refused rather than stored as something else.
+    return None if value == "classic" else f"\"unsupported queue type '{value}'\""
+
+
+def _unacceptable(value: FieldValue) -> str:
+    return f"{{unacceptable_type,{table.type_name(value)}}}"
+
+
+# In RabbitMQ's order: with several bad arguments the first here is the one reported.
+_CHECKS: Final[dict[str, Check]] = {
+    "x-expires": _expires,
+    "x-message-ttl": _milliseconds,
+    "x-dead-letter-routing-key": _dead_letter_routing_key,
+    "x-max-length": _not_negative,
+    "x-max-length-bytes": _not_negative,
+    "x-max-priority": _priority,
+    "x-overflow": _overflow,
+    "x-queue-mode": _queue_mode,
+    "x-queue-version": _queue_version,
+    "x-single-active-consumer": _boolean,
+    "x-queue-type": _queue_type,
+}
+
+
+def dead_letter_exchange(arguments: FieldTable, queue: str, vhost: str) -> str | None:
+    """The DLX argument of a new queue, for the permission checks that precede all other validation.
+
+    Raises: PreconditionFailed when it is no string.
+    """
+    key = "x-dead-letter-exchange"
+    if key not in arguments:
+        return None
+    value = arguments[key]
+    if not isinstance(value, str):
+        raise PreconditionFailed(
+            f"invalid type '{table.type_name(value)}' for arg '{key}'"
+            f" in {describe('queue', queue, vhost)}"
+        )
+    return value
+
+
+def validate(arguments: FieldTable, queue: str, vhost: str) -> None:
+    """Refuse arguments that a new classic queue may not have.
+
+    Raises: PreconditionFailed.
+    """
+    if not arguments:
+        return
+    where = describe("queue", queue, vhost)
+    dead_letter_exchange(arguments, queue, vhost)
+    for key, check in _CHECKS.items():
+        if key in arguments:
+            wrong = check(arguments[key], arguments)
+            if wrong is not None:
+                raise PreconditionFailed(f"invalid arg '{key}' for {where}: {wrong}")
+    for key in FOREIGN_KEYS:
+        if key in arguments:
+            raise PreconditionFailed(
+                f"invalid arg '{key}' for {where} of queue type rabbit_classic_queue"
+            )
+
+
+def check_equivalent(current: FieldTable, received: FieldTable, queue: str, vhost: str) -> None:
+    """Refuse a redeclaration whose arguments mean another queue.
+
+    Raises: PreconditionFailed.
+    """
+    where = describe("queue", queue, vhost)
+    for key in EQUIVALENCE_KEYS:
+        classic = (None, "classic")
+        if key == "x-queue-type" and current.get(key) in classic and received.get(key) in classic:
+            continue  # said or not, the type is classic
+        check_same_argument(key, current, received, where)
+
+
+def with_default_type(arguments: FieldTable, default_type: str) -> FieldTable:
+    """The arguments of a declaration in a vhost with a default queue type: the type is one of them, said or not."""
+    if not default_type or "x-queue-type" in arguments:
+        return arguments
+    return {**arguments, "x-queue-type": default_type}
+
+
+def compute(
+    arguments: FieldTable, policy: Mapping[str, PolicyValue], default_version: int = 2
+) -> Settings:
+    """What is in force, of validated arguments and the effective policy definition."""
+    overflow = _text(arguments, policy, "overflow")
+    mode = _text(arguments, policy, "queue-mode")
+    routing_key = _text(arguments, policy, "dead-letter-routing-key")
+    version = arguments.get("x-queue-version", policy.get("queue-version"))
+    priority = arguments.get("x-max-priority")
+    return Settings(
+        message_ttl_ms=_lower(arguments, policy, "message-ttl"),
+        expires_ms=_lower(arguments, policy, "expires"),
+        max_length=_lower(arguments, policy, "max-length"),
+        max_length_bytes=_lower(arguments, policy, "max-length-bytes"),
+        overflow=next((known for known in OVERFLOWS if known == overflow), "drop-head"),
+        dead_letter_exchange=_text(arguments, policy, "dead-letter-exchange"),
+        dead_letter_routing_key=(
+            None if routing_key is None else routing_key.encode("utf-8", "surrogateescape")
+        ),
+        max_priority=max(1, int(priority)) if isinstance(priority, int) else None,
+        mode=next((known for known in QUEUE_MODES if known == mode), "default"),
+        version=_version(version, default_version),
+        single_active_consumer=arguments.get("x-single-active-consumer") is True,
+        consumer_timeout_ms=_lower(arguments, policy, "consumer-timeout"),
+    )
+
+
+def _version(wanted: FieldValue | PolicyValue, default: int) -> int:
+    """The version in force; arguments and policies were validated."""
+    return int(wanted) if isinstance(wanted, int) else default
+
+
+def _lower(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -> int | None:
+    """The lower of argument and policy, as far as they are there."""
+    given = (arguments.get("x-" + key), policy.get(key))
+    limits = [
+        int(value) for value in given if isinstance(value, int) and not isinstance(value, bool)
+    ]
+    return min(limits, default=None)
+
+
+def _text(arguments: FieldTable, policy: Mapping[str, PolicyValue], key: str) -> str | None:
+    """The argument, else the policy's word."""
+    value = arguments.get("x-" + key, policy.get(key))
+    return value if isinstance(value, str) else None

@@ -1,0 +1,1 @@
+"""Who gets what is ready: consumers and whose turn it is, basic.get."""

@@ -1,0 +1,238 @@
+"""One consumer of one queue, and the order in which a queue serves its consumers.
+
+`Consumers` keeps, per priority, the consumers that can take messages in the order in which they will be served; a
+consumer that cannot (prefetch used up, connection congested) is set aside and comes back at the tail when it can,
+so that dispatch never walks over blocked consumers. The channel is seen through `Outlet` alone.
+
+Where one consumer follows another (single active, exclusive), the order of the messages is what it is used for. A
+client that closes its channel cancels its consumers first and waits for the answers, so that what they hold comes back
+a round trip later. Until then the one that left is a leaver, and who follows it on another channel is registered but
+not served. RabbitMQ 3.13 does not wait, and the order is lost.
+
+Source: rabbit_queue_consumers; consumer priorities and single active consumer guides of RabbitMQ.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.protocol.table import FieldTable
+
+if TYPE_CHECKING:
+    from burrowmq.broker.queue.queue import Queue
+
+UNLIMITED = 1 << 30
+HANDOVER_S = 5.0
+"""How long a successor waits when the channel of the one before it stays open and keeps what it holds."""
+
+
+class Outlet(Protocol):
+    """What a queue needs of the channel that its consumer lives on."""
+
+    def credit(self) -> int:
+        """How many more messages the channel's shared limit and its connection's buffer allow now."""
+        ...
+
+    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
+        """Send `batch` with the next delivery tags and, unless no_ack, remember it as unacked."""
+        ...
+
+    def set_aside(self, consumer: Consumer) -> None:
+        """The consumer is blocked; should it wait for a shared limit, this is when it began to."""
+        ...
+
+    def consumer_cancelled(self, consumer: Consumer) -> None:
+        """The queue went away: forget the consumer and tell the client if it wants to know."""
+        ...
+
+
+class Consumer:
+    """Identity, limits and unacked count of one basic.consume."""
+
+    __slots__ = (
+        "arguments",
+        "exclusive",
+        "is_active",
+        "is_blocked",
+        "no_ack",
+        "outlet",
+        "prefetch_count",
+        "priority",
+        "queue",
+        "tag",
+        "tag_bytes",
+        "unacked_count",
+        "waiting_place",
+    )
+
+    def __init__(
+        self,
+        tag: str,
+        queue: Queue,
+        outlet: Outlet,
+        *,
+        no_ack: bool = False,
+        exclusive: bool = False,
+        prefetch_count: int = 0,
+        priority: int = 0,
+        arguments: FieldTable | None = None,
+    ) -> None:
+        self.tag = tag
+        self.tag_bytes = tag.encode()
+        self.queue = queue
+        self.outlet = outlet
+        self.no_ack = no_ack
+        self.exclusive = exclusive
+        self.prefetch_count = prefetch_count
+        self.priority = priority
+        self.arguments: FieldTable = arguments or {}
+        self.unacked_count = 0
+        self.is_active = True
+        self.is_blocked = False
+        self.waiting_place = 0
+        """Among the blocked consumers of a channel with a shared limit; 0 once it has been served."""
+
+    def credit(self) -> int:
+        """How many messages may be sent to this consumer now; 0 or less when it is blocked."""
+        room = self.outlet.credit()
+        if self.no_ack or not self.prefetch_count:
+            return room
+        return min(room, self.prefetch_count - self.unacked_count)
+
+
+class Consumers:
+    """All consumers of one queue in serving order."""
+
+    def __init__(self, *, is_single_active: bool = False) -> None:
+        self._rings: dict[int, deque[Consumer]] = {}
+        self._priorities: list[int] = []
+        self._all: list[Consumer] = []
+        self._is_single_active = is_single_active
+        self._successors: list[Consumer] = []
+        self.leavers: list[Consumer] = []
+        self.active: Consumer | None = None
+        self.open_count = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(self._all)
+
+    def add(self, consumer: Consumer) -> None:
+        """Register at the tail of its priority."""
+        self._all.append(consumer)
+        if self._is_single_active:
+            if self.active is None:
+                self._activate(consumer)
+            else:
+                consumer.is_active = False
+            return
+        self._admit(consumer)
+
+    def remove(self, consumer: Consumer) -> bool:
+        """Forget it; False when it is not registered. With a single active consumer the next one is elected."""
+        if consumer not in self._all:
+            return False
+        self._all.remove(consumer)
+        if consumer in self._successors:
+            self._successors.remove(consumer)
+        if consumer.unacked_count and (consumer.exclusive or consumer is self.active):
+            self.leavers.append(consumer)
+        ring = self._rings.get(consumer.priority)
+        if ring is not None and consumer in ring:
+            ring.remove(consumer)
+            self.open_count -= 1
+        # A cancelled consumer may still settle deliveries; it must not come back into the ring by that.
+        consumer.is_blocked = False
+        if self._is_single_active and consumer is self.active:
+            self.active = None
+            self._elect()
+        return True
+
+    def hand_over(self) -> None:
+        """Let those be served whose predecessors hold nothing any more."""
+        self.leavers = [leaver for leaver in self.leavers if leaver.unacked_count]
+        successors, self._successors = self._successors, []
+        for consumer in successors:
+            self._admit(consumer)
+
+    def stop_waiting(self, leaver: Consumer) -> None:
+        """Do not wait any longer for what it holds."""
+        if leaver in self.leavers:
+            self.leavers.remove(leaver)
+            self.hand_over()
+
+    def sole(self) -> Consumer | None:
+        """The only consumer that may be served, when there is just one (it may still lack credit)."""
+        if self.open_count != 1:
+            return None
+        for ring in self._rings.values():
+            if ring:
+                return ring[0]
+        return None
+
+    def ready(self, limit: int) -> list[Consumer]:
+        """Up to `limit` consumers that can take a message now, in serving order, all of the highest such priority."""
+        for priority in self._priorities:
+            ring = self._rings[priority]
+            ready: list[Consumer] = []
+            while len(ready) < limit and len(ready) < len(ring):
+                consumer = ring[len(ready)]
+                if consumer.credit() > 0:
+                    ready.append(consumer)
+                else:
+                    del ring[len(ready)]
+                    consumer.is_blocked = True
+                    consumer.outlet.set_aside(consumer)
+                    self.open_count -= 1
+            if ready:
+                return ready
+        return []
+
+    def served(self, priority: int, count: int) -> None:
+        """Rotate: `count` messages went one by one to the head of the ring, each served consumer to the tail."""
+        ring = self._rings[priority]
+        if len(ring) > 1:
+            ring.rotate(-(count % len(ring)))
+
+    def unblock(self, consumer: Consumer) -> bool:
+        """Let a blocked consumer be served again; False when it was not blocked or may not be served."""
+        if not consumer.is_blocked or (self._is_single_active and consumer is not self.active):
+            return False
+        if consumer.credit() <= 0:
+            return False
+        self._enter(consumer)
+        return True
+
+    def _admit(self, consumer: Consumer) -> None:
+        # On a leaver's own channel one client has both in hand, and a close takes both back into their places.
+        if any(leaver.outlet is not consumer.outlet for leaver in self.leavers):
+            self._successors.append(consumer)
+        else:
+            self._enter(consumer)
+
+    def _enter(self, consumer: Consumer) -> None:
+        consumer.is_blocked = False
+        ring = self._rings.get(consumer.priority)
+        if ring is None:
+            ring = self._rings[consumer.priority] = deque()
+            self._priorities = sorted(self._rings, reverse=True)
+        ring.append(consumer)
+        self.open_count += 1
+
+    def _activate(self, consumer: Consumer) -> None:
+        self.active = consumer
+        consumer.is_active = True
+        self._admit(consumer)
+
+    def _elect(self) -> None:
+        if not self._all:
+            return
+        best = max(consumer.priority for consumer in self._all)
+        candidates = [consumer for consumer in self._all if consumer.priority == best]
+        self._activate(next((c for c in candidates if c.credit() > 0), candidates[0]))

@@ -1,0 +1,1 @@
+"""What the broker says of itself: events for the log, counters for whoever asks."""

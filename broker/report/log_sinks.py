@@ -1,0 +1,146 @@
+"""Where log lines go: standard error, a file, or both, each with its level and form; levels may change while it runs.
+
+State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file. A file that grows
+beyond its limit becomes `name.0`, that `name.1` and so on up to the count kept; a file that somebody moved away
+(logrotate) is opened again under its name. Made by `broker.__main__`; written on the loop and by the store's threads,
+one whole line at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from burrowmq.broker.report.log import make_logger
+
+
+class CannotLog(Exception):
+    """The log file cannot be opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """One place for lines; `stream` is anything that takes text."""
+
+    stream: Any
+    level: str
+    form: str = "plaintext"
+
+
+class Sinks:
+    """A logger that writes to several sinks."""
+
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks = tuple(sinks)
+        self._loggers = [make_logger(each.level, each.form, each.stream) for each in self._sinks]
+
+    def set_level(self, level: str) -> None:
+        """The least severe level that every sink takes from now on."""
+        self._loggers = [make_logger(level, each.form, each.stream) for each in self._sinks]
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """A line for who looks for something."""
+        for logger in self._loggers:
+            logger.debug(event, **fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """A line about what happens in a day."""
+        for logger in self._loggers:
+            logger.info(event, **fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """A line that somebody should read."""
+        for logger in self._loggers:
+            logger.warning(event, **fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """A line about what went wrong."""
+        for logger in self._loggers:
+            logger.error(event, **fields)
+
+    def critical(self, event: str, **fields: Any) -> None:
+        """A line about what cannot go on."""
+        for logger in self._loggers:
+            logger.critical(event, **fields)
+
+
+class LogFile:
+    """A text file that is appended to, rotated by size, and opened again when it was moved."""
+
+    def __init__(self, path: str, size_max: int = 0, count: int = 10) -> None:
+        self.path = path
+        self._size_max = size_max
+        self._count = count
+        self._lock = threading.Lock()
+        self._file = self._open()
+
+    def write(self, text: str) -> int:
+        """Append; a line that cannot be written is dropped: the broker goes on without it."""
+        with self._lock:
+            try:
+                self._follow()
+                if self._size_max and self._file.tell() + len(text) > self._size_max:
+                    self._rotate()
+                return self._file.write(text)
+            except OSError:
+                return 0
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        with self._lock:
+            try:
+                self._file.flush()
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Write no more."""
+        self._file.close()
+
+    def _open(self) -> TextIO:
+        try:
+            directory = os.path.dirname(self.path)
+            if directory:
+                os.makedirs(directory, exist_ok=True)
+            return open(self.path, "a", encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise CannotLog(f"cannot open log file {self.path}: {error.strerror}") from error
+
+    def _follow(self) -> None:
+        """Open the file again when another, or none, has its name now."""
+        try:
+            there = os.stat(self.path)
+            ours = os.fstat(self._file.fileno())
+            is_ours = (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        except FileNotFoundError:
+            is_ours = False
+        if not is_ours:
+            self._replace()
+
+    def _replace(self) -> None:
+        try:
+            fresh = self._open()
+        except CannotLog:
+            return  # what is open still takes lines
+        self._file.close()
+        self._file = fresh
+
+    def _rotate(self) -> None:
+        for number in range(self._count - 1, 0, -1):
+            older = f"{self.path}.{number - 1}"
+            if os.path.exists(older):
+                os.replace(older, f"{self.path}.{number}")
+        if self._count:
+            os.replace(self.path, f"{self.path}.0")
+        else:
+            os.unlink(self.path)
+        self._replace()
+
+
+def standard_error(level: str, form: str) -> Sink:
+    """The usual sink."""
+    return Sink(stream=sys.stderr, level=level, form=form)

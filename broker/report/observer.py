@@ -1,0 +1,83 @@
+"""Every event of the broker that is worth a log line, as a typed method.
+
+The core calls these and never logs; `broker.report.log` turns them into structlog events, tests record them. Nothing
+here is called per message. Implementations must not raise. Fixed vocabulary: this file.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Observer(Protocol):
+    """What happened, named noun_pastverb."""
+
+    def connection_accepted(self, connection: str) -> None:
+        """A socket was accepted."""
+
+    def connection_authenticated(self, connection: str, user: str, vhost: str, client: str) -> None:
+        """connection.open succeeded."""
+
+    def login_refused(self, connection: str, mechanism: str, reason: str) -> None:
+        """A login failed; the reason is for the log only."""
+
+    def connection_closed(self, connection: str, user: str, vhost: str, reason: str) -> None:
+        """A connection ended; empty reason for a clean close."""
+
+    def connection_failed(self, connection: str, reply_code: int, text: str, user: str) -> None:
+        """We close a connection because of an error; empty user when nobody has logged in."""
+
+    def channel_failed(
+        self, connection: str, channel: int, reply_code: int, text: str, method: str, user: str
+    ) -> None:
+        """We close a channel because of an error; empty method when it was none of the client's."""
+
+    def consumer_timed_out(
+        self, connection: str, channel: int, consumer: str, queue: str, tag: int, timeout_ms: int
+    ) -> None:
+        """A delivery was not acknowledged in time; its channel is closed."""
+
+    def bug_found(self, connection: str, error: BaseException) -> None:
+        """An exception that should not be: the connection gets 541."""
+
+    def alarm_set(self, resource: str, detail: str) -> None:
+        """A resource alarm went on: publishers are blocked; `detail` says how much there is of it and its limit."""
+
+    def alarm_cleared(self, resource: str, detail: str) -> None:
+        """A resource alarm went off."""
+
+    def change_made(self, user: str, method: str, path: str) -> None:
+        """Somebody changed the node through the HTTP API or with burrowctl."""
+
+    def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
+        """The start begins; with what."""
+
+    def limits_known(self, memory: str, disk_free: str, files: int, sockets: int) -> None:
+        """The limits that this node works with."""
+
+    def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
+        """A message was dropped because it came round without a reject."""
+
+    def dead_letter_impossible(self, vhost: str, queue: str, reason: str) -> None:
+        """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
+
+    def definition_unusable(self, kind: str, key: str, reason: str) -> None:
+        """A stored definition could not be used and was left alone."""
+
+    def configuration_warning(self, text: str) -> None:
+        """A key that is known to RabbitMQ and not honoured here."""
+
+    def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:
+        """The HTTP API or the metrics listen; `part` is RabbitMQ's word for it."""
+
+    def listener_started(self, address: str, protocol: str) -> None:
+        """A socket listens."""
+
+    def node_started(self, name: str, codec: str, seconds: float) -> None:
+        """Ready for clients."""
+
+    def node_stopped(self, name: str) -> None:
+        """Stopped cleanly."""
+
+    def store_failed(self, reason: str) -> None:
+        """The store gave up: publishers stay blocked."""

@@ -1,0 +1,401 @@
+"""Users and what they may do.
+
+Owns the users, their permissions per vhost (three regular expressions), the topic permissions, and a bounded memory
+of answers. Passwords are kept as RabbitMQ keeps them: base64 of four bytes of salt and SHA-256(salt + password),
+compared in constant time; an empty password never logs in. Users named in `loopback_users` log in from this machine
+only. The session asks `authenticate` once and `check` before each operation; management and definitions change
+users here. Every change is a row of the definition store and empties the memory.
+
+Never here: an opinion on whether the thing asked about exists. All permission checks precede existence checks.
+An operator's regular expression takes bounded time, whatever it is: `broker.rules.pattern`.
+
+Source: RabbitMQ's rabbit_access_control, rabbit_auth_backend_internal, rabbit_password_hashing_sha256.
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from burrowmq.broker.rules.pattern import Pattern, compile_pattern
+from burrowmq.broker.words.resource import ResourceKind, describe, row_key
+from burrowmq.protocol.errors import AccessRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from burrowmq.broker.turn.clock import Entropy
+    from burrowmq.broker.words.resource import DefinitionLog
+
+Access = Literal["configure", "write", "read"]
+TopicAccess = Literal["write", "read"]
+
+SALT_SIZE = 4
+ANSWERS_MAX = 4096
+DEFAULT_EXCHANGE_ALIAS = "amq.default"
+SHA256 = "rabbit_password_hashing_sha256"
+SHA512 = "rabbit_password_hashing_sha512"
+MD5 = "rabbit_password_hashing_md5"
+_DIGESTS: dict[str, Callable[..., Any]] = {
+    SHA256: hashlib.sha256,
+    SHA512: hashlib.sha512,
+    MD5: functools.partial(hashlib.md5, usedforsecurity=False),  # exports of RabbitMQ up to 3.5
+}
+ALGORITHMS = frozenset(_DIGESTS)
+
+
+class LoginRefused(Exception):
+    """The login failed; the text is for the log, never for the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A user; `password_hash` of "" means that no password logs in."""
+
+    name: str
+    password_hash: str = field(default="", repr=False)
+    tags: tuple[str, ...] = ()
+    hashing_algorithm: str = SHA256
+    limits: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """max-connections and max-channels; a negative one is no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What a user may do in a vhost."""
+
+    configure: str
+    write: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPermission:
+    """Which routing keys a user may use with one topic exchange."""
+
+    write: str
+    read: str
+
+
+def hash_password(password: str, salt: bytes) -> str:
+    """The hash as it is kept: base64 of the salt and the digest."""
+    return b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode("ascii")
+
+
+def password_fits(user: User, password: str) -> bool:
+    """Whether this is the user's password, in time that does not depend on where it differs."""
+    try:
+        raw = b64decode(user.password_hash, validate=True)
+    except binascii.Error:
+        return False
+    digest = _DIGESTS.get(user.hashing_algorithm, hashlib.sha256)
+    if not password or len(raw) != SALT_SIZE + digest().digest_size:
+        return False
+    salt, kept = raw[:SALT_SIZE], raw[SALT_SIZE:]
+    given = digest(salt + password.encode("utf-8", "surrogateescape")).digest()
+    return hmac.compare_digest(kept, given)
+
+
+def algorithm_of(password_hash: str) -> str:
+    """The algorithm of a hash that does not name it: each makes another length.
+
+    Raises: ValueError when the text is not base64.
+    """
+    size = len(b64decode(password_hash, validate=True)) - SALT_SIZE
+    found = (name for name, digest in _DIGESTS.items() if digest().digest_size == size)
+    return next(found, SHA256)
+
+
+class Auth:
+    """The users of a node."""
+
+    def __init__(
+        self,
+        definitions: DefinitionLog,
+        entropy: Entropy,
+        loopback_users: Collection[str] = ("guest",),
+    ) -> None:
+        self.users: dict[str, User] = {}
+        self.permissions: dict[tuple[str, str], Permission] = {}  # (vhost, user)
+        # (vhost, user) -> exchange -> permission
+        self.topic_permissions: dict[tuple[str, str], dict[str, TopicPermission]] = {}
+        self.loopback_users = frozenset(loopback_users)
+        self.generation = 0  # raised by every change: answers remembered elsewhere are stale
+        self._definitions = definitions
+        self._entropy = entropy
+        self._answers: dict[tuple[str, ...], bool] = {}
+        self._compiled: dict[str, Pattern] = {}
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def authenticate(self, name: str, password: str, *, is_loopback: bool) -> User:
+        """The user who logs in with a password.
+
+        Raises: LoginRefused.
+        """
+        user = self.users.get(name)
+        # An unknown name costs one hash as well, so that time does not tell which names exist.
+        fits = password_fits(user if user is not None else _NOBODY, password)
+        if user is None or not fits:
+            raise LoginRefused(f"user '{name}' - invalid credentials")
+        self.check_loopback(name, is_loopback=is_loopback)
+        return user
+
+    def authenticate_by_certificate(self, name: str, *, is_loopback: bool) -> User:
+        """The user whom a certificate names; the handshake has proved it, no password is asked for.
+
+        Raises: LoginRefused.
+        """
+        user = self.users.get(name)
+        if user is None:
+            raise LoginRefused(f"user '{name}' - invalid credentials")
+        self.check_loopback(name, is_loopback=is_loopback)
+        return user
+
+    def check_loopback(self, name: str, *, is_loopback: bool) -> None:
+        """Refuse a loopback user who comes from elsewhere.
+
+        Raises: LoginRefused.
+        """
+        if not is_loopback and name in self.loopback_users:
+            raise LoginRefused(f"user '{name}' can only connect via localhost")
+
+    def may_enter(self, user: User, vhost: str) -> bool:
+        """Whether the user has any permission record for the vhost, whatever it says."""
+        return (vhost, user.name) in self.permissions
+
+    def check(self, user: User, vhost: str, access: Access, kind: ResourceKind, name: str) -> None:
+        """Refuse what the user may not do; the default exchange goes by the name amq.default.
+
+        Raises: AccessRefused.
+        """
+        if kind == "exchange" and not name:
+            name = DEFAULT_EXCHANGE_ALIAS
+        if not self.may(user.name, vhost, access, name):
+            raise AccessRefused(
+                f"{access} access to {describe(kind, name, vhost)} refused for user '{user.name}'"
+            )
+
+    def may(self, user_name: str, vhost: str, access: Access, name: str) -> bool:
+        """Whether the user's permission for the vhost covers the name."""
+        permission = self.permissions.get((vhost, user_name))
+        if permission is None:
+            return False
+        pattern: str = getattr(permission, access)
+        if pattern == ".*":
+            return True
+        return self._answer((user_name, vhost, access, name), pattern, name)
+
+    def check_topic(
+        self, user: User, vhost: str, access: TopicAccess, exchange: str, routing_key: str
+    ) -> None:
+        """Refuse a routing key that a topic permission does not cover; without a record all are.
+
+        Raises: AccessRefused.
+        """
+        by_exchange = self.topic_permissions.get((vhost, user.name))
+        record = None if by_exchange is None else by_exchange.get(exchange)
+        if record is None:
+            return
+        pattern = record.write if access == "write" else record.read
+        # Escaped, so that a user cannot widen the expression with a name of their own choosing.
+        pattern = pattern.replace("{username}", re.escape(user.name))
+        pattern = pattern.replace("{vhost}", re.escape(vhost))
+        question = (user.name, vhost, access, exchange, routing_key)
+        if not self._answer(question, pattern, routing_key):
+            raise AccessRefused(
+                f"{access} access to topic '{routing_key}' in"
+                f" {describe('exchange', exchange, vhost)} refused for user '{user.name}'"
+            )
+
+    def _answer(self, question: tuple[str, ...], pattern: str, text: str) -> bool:
+        found = self._answers.get(question)
+        if found is None:
+            # RabbitMQ: the empty expression covers nothing (Python's would cover everything).
+            found = bool(pattern) and self._regex(pattern).is_in(text)
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            self._answers[question] = found
+        return found
+
+    def _regex(self, pattern: str) -> Pattern:
+        compiled = self._compiled.get(pattern)
+        if compiled is None:
+            compiled = compile_pattern(pattern)
+            if len(self._compiled) >= ANSWERS_MAX:
+                self._compiled.clear()
+            self._compiled[pattern] = compiled
+        return compiled
+
+    # -- changes ------------------------------------------------------------------------------------------------
+
+    def set_password(self, name: str, password: str) -> User:
+        """Make a user, or give one another password."""
+        return self.put_user(name, hash_password(password, self._entropy.token(SALT_SIZE)))
+
+    def put_user(
+        self,
+        name: str,
+        password_hash: str,
+        tags: tuple[str, ...] | None = None,
+        hashing_algorithm: str = SHA256,
+    ) -> User:
+        """Make or replace a user by hash; tags of None keeps those there are."""
+        known = self.users.get(name)
+        if tags is None:
+            tags = known.tags if known is not None else ()
+        user = User(
+            name=name,
+            password_hash=password_hash,
+            tags=tags,
+            hashing_algorithm=hashing_algorithm,
+            limits=known.limits if known is not None else {},
+        )
+        self._put(user)
+        return user
+
+    def set_tags(self, name: str, tags: tuple[str, ...]) -> User:
+        """Replace a user's tags. Raises KeyError for an unknown user."""
+        user = self.users[name]
+        return self.put_user(name, user.password_hash, tags, user.hashing_algorithm)
+
+    def set_limits(self, name: str, limits: Mapping[str, int]) -> User:
+        """Replace a user's limits. Raises KeyError for an unknown user."""
+        user = replace(self.users[name], limits=dict(limits))
+        self._put(user)
+        return user
+
+    def _put(self, user: User) -> None:
+        if self.users.get(user.name) != user:
+            self.restore_user(user)
+            self._write_user(user)
+
+    def delete_user(self, name: str) -> None:
+        """Remove a user with all permissions. Raises KeyError for an unknown user."""
+        del self.users[name]
+        self._definitions.delete("user", row_key(name))
+        for vhost, user_name in [key for key in self.permissions if key[1] == name]:
+            self.clear_permission(vhost, user_name)
+        for vhost, user_name in [key for key in self.topic_permissions if key[1] == name]:
+            self.clear_topic_permissions(vhost, user_name)
+        self._changed()
+
+    def set_permission(self, vhost: str, user: str, permission: Permission) -> None:
+        """Say what a user may do in a vhost.
+
+        Raises: BadPattern.
+        """
+        if self.permissions.get((vhost, user)) == permission:
+            return
+        self.restore_permission(vhost, user, permission)
+        self._definitions.put(
+            "permission",
+            row_key(vhost, user),
+            {
+                "vhost": vhost,
+                "user": user,
+                "configure": permission.configure,
+                "write": permission.write,
+                "read": permission.read,
+            },
+        )
+
+    def clear_permission(self, vhost: str, user: str) -> None:
+        """Take a user's access to a vhost; harmless when there is none."""
+        self.permissions.pop((vhost, user), None)
+        self._definitions.delete("permission", row_key(vhost, user))
+        self._changed()
+
+    def set_topic_permission(
+        self, vhost: str, user: str, exchange: str, permission: TopicPermission
+    ) -> None:
+        """Say which routing keys a user may use with an exchange.
+
+        Raises: BadPattern.
+        """
+        if self.topic_permissions.get((vhost, user), {}).get(exchange) == permission:
+            return
+        self.restore_topic_permission(vhost, user, exchange, permission)
+        self._definitions.put(
+            "topic_permission",
+            row_key(vhost, user, exchange),
+            {
+                "vhost": vhost,
+                "user": user,
+                "exchange": exchange,
+                "write": permission.write,
+                "read": permission.read,
+            },
+        )
+
+    def clear_topic_permissions(self, vhost: str, user: str, exchange: str | None = None) -> None:
+        """Remove a user's topic permissions in a vhost, all or those of one exchange."""
+        by_exchange = self.topic_permissions.get((vhost, user), {})
+        for name in [each for each in by_exchange if exchange in (None, each)]:
+            del by_exchange[name]
+            self._definitions.delete("topic_permission", row_key(vhost, user, name))
+        if not by_exchange:
+            self.topic_permissions.pop((vhost, user), None)
+        self._changed()
+
+    def delete_vhost(self, vhost: str) -> None:
+        """Remove every permission in a vhost that is gone."""
+        for _, user in [key for key in self.permissions if key[0] == vhost]:
+            self.clear_permission(vhost, user)
+        for _, user in [key for key in self.topic_permissions if key[0] == vhost]:
+            self.clear_topic_permissions(vhost, user)
+
+    # -- from rows ----------------------------------------------------------------------------------------------
+
+    def restore_user(self, user: User) -> None:
+        """Take over a user without writing a row."""
+        self.users[user.name] = user
+        self._changed()
+
+    def restore_permission(self, vhost: str, user: str, permission: Permission) -> None:
+        """Take over a permission without writing a row.
+
+        Raises: BadPattern.
+        """
+        for pattern in (permission.configure, permission.write, permission.read):
+            compile_pattern(pattern)
+        self.permissions[(vhost, user)] = permission
+        self._changed()
+
+    def restore_topic_permission(
+        self, vhost: str, user: str, exchange: str, permission: TopicPermission
+    ) -> None:
+        """Take over a topic permission without writing a row.
+
+        Raises: BadPattern.
+        """
+        compile_pattern(permission.write)
+        compile_pattern(permission.read)
+        self.topic_permissions.setdefault((vhost, user), {})[exchange] = permission
+        self._changed()
+
+    def _write_user(self, user: User) -> None:
+        self._definitions.put(
+            "user",
+            row_key(user.name),
+            {
+                "name": user.name,
+                "password_hash": user.password_hash,
+                "hashing_algorithm": user.hashing_algorithm,
+                "tags": list(user.tags),
+                "limits": dict(user.limits),
+            },
+        )
+
+    def _changed(self) -> None:
+        self._answers.clear()
+        self.generation += 1
+
+
+_NOBODY = User(name="", password_hash=hash_password("", b"\0" * SALT_SIZE))

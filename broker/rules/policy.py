@@ -1,0 +1,150 @@
+"""Policies: which one applies to a queue or exchange, and what it says.
+
+At most one policy and one operator policy apply to an entity: the matching one with the highest priority. Their
+definitions merge key by key (the lower limit, the operator's word for the rest); how the result meets the entity's
+own arguments is `broker.queue.rules.settings`' business. A policy with a key that classic queues do not know does not
+match a queue at all. `PolicySet` belongs to one vhost and owns its policies, and remembers who got which: lists of
+many queues ask for every row. What may stand in a policy is `broker.rules.parameter_rules`' business.
+
+Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from burrowmq.broker.rules.pattern import Pattern, compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from burrowmq.broker.words.resource import ResourceKind
+
+PolicyValue = str | int | float | bool
+ApplyTo = Literal["all", "queues", "exchanges", "classic_queues", "quorum_queues", "streams"]
+
+FOREIGN_TO_CLASSIC = frozenset(
+    {
+        "max-age",
+        "stream-max-segment-size-bytes",
+        "queue-leader-locator",
+        "initial-cluster-size",
+        "delivery-limit",
+        "dead-letter-strategy",
+        "max-in-memory-length",
+        "max-in-memory-bytes",
+        "target-group-size",
+    }
+)
+# Keys of which the lower value holds when both kinds of policy have them; for the others the operator's does.
+LOWER_HOLDS = frozenset(
+    {
+        "expires",
+        "message-ttl",
+        "max-length",
+        "max-length-bytes",
+        "max-in-memory-length",
+        "max-in-memory-bytes",
+        "delivery-limit",
+    }
+)
+_APPLIES: dict[str, frozenset[str]] = {
+    "queue": frozenset({"all", "queues", "classic_queues"}),
+    "exchange": frozenset({"all", "exchanges"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One policy of a vhost, ordinary or operator."""
+
+    name: str
+    pattern: str
+    definition: Mapping[str, PolicyValue]
+    apply_to: ApplyTo = "all"
+    priority: int | float = 0
+    regex: Pattern = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "regex", compile_pattern(self.pattern))
+
+    def matches(self, kind: ResourceKind, name: str) -> bool:
+        """Whether the policy is about this entity."""
+        if self.apply_to not in _APPLIES[kind]:
+            return False
+        if kind == "queue" and not FOREIGN_TO_CLASSIC.isdisjoint(self.definition):
+            return False
+        return self.regex.is_in(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectivePolicy:
+    """What applies to one entity."""
+
+    policy: str | None = None
+    operator_policy: str | None = None
+    definition: Mapping[str, PolicyValue] = field(default_factory=dict)
+
+
+NO_POLICY = EffectivePolicy()
+REMEMBERED_MAX = 65_536
+
+
+class PolicySet:
+    """The policies of one vhost."""
+
+    def __init__(self) -> None:
+        self.policies: dict[str, Policy] = {}
+        self.operator_policies: dict[str, Policy] = {}
+        self._remembered: dict[tuple[ResourceKind, str], EffectivePolicy] = {}
+
+    def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
+        """One of the two kinds by name; whoever changes it calls `changed`."""
+        return self.operator_policies if is_operator else self.policies
+
+    def changed(self) -> None:
+        """Policies came, went or changed."""
+        self._remembered.clear()
+
+    def effective(self, kind: ResourceKind, name: str) -> EffectivePolicy:
+        """What applies to an entity of that name."""
+        if not self.policies and not self.operator_policies:
+            return NO_POLICY
+        found = self._remembered.get((kind, name))
+        if found is None:
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            found = self._remembered[(kind, name)] = self._find(kind, name)
+        return found
+
+    def _find(self, kind: ResourceKind, name: str) -> EffectivePolicy:
+        policy = _strongest(self.policies.values(), kind, name)
+        operator = _strongest(self.operator_policies.values(), kind, name)
+        if policy is None and operator is None:
+            return NO_POLICY
+        return EffectivePolicy(
+            policy=policy.name if policy else None,
+            operator_policy=operator.name if operator else None,
+            definition=merge(
+                policy.definition if policy else {}, operator.definition if operator else {}
+            ),
+        )
+
+
+def merge(
+    policy: Mapping[str, PolicyValue], operator: Mapping[str, PolicyValue]
+) -> dict[str, PolicyValue]:
+    """The definition in force where both kinds of policy apply."""
+    merged = dict(policy)
+    for key, value in operator.items():
+        mine = merged.get(key)
+        if key in LOWER_HOLDS and isinstance(mine, int) and isinstance(value, int) and mine < value:
+            continue
+        merged[key] = value
+    return merged
+
+
+def _strongest(policies: Iterable[Policy], kind: ResourceKind, name: str) -> Policy | None:
+    matching = [policy for policy in policies if policy.matches(kind, name)]
+    return max(matching, key=lambda policy: policy.priority, default=None)

@@ -1,0 +1,1 @@
+"""One connection as the broker knows it: login, events to handlers, errors to closes, limits."""

@@ -1,0 +1,131 @@
+"""Delivery acknowledgement timeout: channels whose oldest delivery waits for its ack too long are closed.
+
+Nothing is written down when a message is delivered. Once a second the node looks at the channels that have unacked
+deliveries and notes how far their delivery tags have come; a tag below a note was delivered by then. So an age is never
+overestimated, and underestimated by the distance of two notes: a second, or a twentieth of the age on a channel that
+has been busy for so long that its notes were thinned out.
+
+State owned: the notes, at most MARKS_MAX a channel, none for a channel without unacked deliveries. As in RabbitMQ only
+the oldest delivery of a channel counts, those of basic.get included, and its queue's own timeout (argument or policy)
+replaces the node's. Called by the node's sweep.
+
+Source: rabbit_channel:evaluate_consumer_timeout; RabbitMQ's consumers guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.unacked import Delivery
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.turn.clock import Clock
+from burrowmq.protocol.errors import AmqpError, PreconditionFailed
+
+MARKS_MAX = 128
+
+
+class TimedSession(Protocol):
+    """What is asked of a connection."""
+
+    name: str
+
+    @property
+    def channels(self) -> Mapping[int, Channel]:
+        """Its channels by number."""
+        ...
+
+    def fail_channel(self, channel: Channel, error: AmqpError) -> None:
+        """Close one because of an error."""
+        ...
+
+
+class TagMarks:
+    """When a channel's delivery tags had come how far."""
+
+    __slots__ = ("_marks",)
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def age_s(self, now: float, oldest_tag: int, next_tag: int) -> float:
+        """Note `next_tag`, the next to be given; returns for how long at least `oldest_tag` has been out."""
+        marks = self._marks
+        settled = 0
+        while settled < len(marks) and marks[settled][1] <= oldest_tag:
+            settled += 1
+        del marks[:settled]
+        if not marks or marks[-1][1] < next_tag:
+            marks.append((now, next_tag))
+            if len(marks) > MARKS_MAX:
+                self._thin()
+        return now - self._marks[0][0]
+
+    def _thin(self) -> None:
+        """Drop notes so that those left are evenly apart; a tag whose note goes counts from the next one on."""
+        marks = self._marks
+        step_s = 2 * (marks[-1][0] - marks[0][0]) / MARKS_MAX
+        kept = [marks[-1]]
+        for mark in reversed(marks[1:-1]):
+            if kept[-1][0] - mark[0] >= step_s:
+                kept.append(mark)
+        self._marks = [marks[0], *reversed(kept)]
+
+
+class AckTimeouts:
+    """The timeouts of one node's channels; `timeout_ms` of None is no limit for queues that set none."""
+
+    def __init__(
+        self,
+        sessions: Collection[TimedSession],
+        clock: Clock,
+        observer: Observer,
+        timeout_ms: int | None,
+    ) -> None:
+        self._sessions = sessions
+        self._clock = clock
+        self._observer = observer
+        self._timeout_ms = timeout_ms
+        self._marks: dict[Channel, TagMarks] = {}
+
+    def look(self) -> None:
+        """Close the channels that are overdue. O(channels)."""
+        now = self._clock.monotonic()
+        before, self._marks = self._marks, {}
+        for session in list(self._sessions):
+            for channel in list(session.channels.values()):
+                # A held channel waits for its reply; it is looked at when it has got it.
+                if channel.unacked.count and not (channel.is_closed or channel.is_held):
+                    marks = self._marks[channel] = before.get(channel) or TagMarks()
+                    self._look_at(session, channel, marks, now)
+
+    def _look_at(
+        self, session: TimedSession, channel: Channel, marks: TagMarks, now: float
+    ) -> None:
+        oldest = next(channel.unacked.oldest_first())
+        tag = oldest.first_tag + oldest.head
+        age_s = marks.age_s(now, tag, channel.next_tag)
+        timeout_ms = self._timeout_of(oldest)
+        if timeout_ms is None or age_s * 1000 <= timeout_ms:
+            return
+        del self._marks[channel]
+        consumer_tag = "" if oldest.consumer is None else oldest.consumer.tag
+        self._observer.consumer_timed_out(
+            session.name, channel.number, consumer_tag, oldest.queue.name, tag, timeout_ms
+        )
+        session.fail_channel(
+            channel,
+            PreconditionFailed(
+                f"delivery acknowledgement on channel {channel.number} timed out."
+                f" Timeout value used: {timeout_ms} ms."
+                " This timeout value can be configured, see consumers doc guide to learn more"
+            ),
+        )
+
+    def _timeout_of(self, oldest: Delivery) -> int | None:
+        own = None if oldest.queue.is_deleted else oldest.queue.settings.consumer_timeout_ms
+        return self._timeout_ms if own is None else own

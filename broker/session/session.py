@@ -1,0 +1,499 @@
+"""One connection: login, vhost, channels, and the single place where errors become closes.
+
+A session takes the events of its `ServerConnection` in order, finds the channel and calls the handler. Handlers
+raise; `_guard` is the only `except`: it stamps the failing method's ids and closes the channel (soft errors) or the
+connection (hard ones, and everything on channel 0). Anything else that is raised is a bug: logged, answered with 541.
+
+State owned: identity, the channel table, the blocked flag and what waits behind it. Sockets are the transport's, seen
+through `Wire`; who may come in is `broker.session.admission`'s, input of held channels `broker.session.held`'s
+business.
+
+Longer than most modules because every event of a connection ends here: one place for errors needs one class.
+
+Source: RabbitMQ's rabbit_reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.methods import HANDLERS
+from burrowmq.broker.channel.methods.basic import ack
+from burrowmq.broker.channel.methods.publish import publish
+from burrowmq.broker.channel.reply import ReplyTargets
+from burrowmq.broker.machine.alarms import Alarms
+from burrowmq.broker.peer.wire import Peer, Wire
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.rules.auth import Auth, LoginRefused, User
+from burrowmq.broker.session.admission import Admission
+from burrowmq.broker.session.held import ChannelEvent, HeldInput
+from burrowmq.broker.turn.clock import Entropy, Scheduler
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.protocol.codec import AckRun, PublishRun
+from burrowmq.protocol.connection.server import ServerConnection
+from burrowmq.protocol.errors import (
+    AmqpError,
+    CommandInvalid,
+    ConnectionForced,
+    InternalError,
+    SoftError,
+)
+from burrowmq.protocol.events import (
+    ChannelClosed,
+    ChannelFailed,
+    ChannelOpened,
+    ConnectionCloseReceived,
+    Disconnect,
+    Event,
+    LoginAttempt,
+    MethodReceived,
+    OpenRequested,
+)
+from burrowmq.protocol.methods import Basic, Connection, Method, method_name
+from burrowmq.storage.engine import Engine
+
+SILENT_CLOSE_S = 3.0
+EXCLUSIVE_AT_ONCE = 200
+"""Exclusive queues that are deleted in one turn when their connection ends; more would stall everybody else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """What all sessions of a node share."""
+
+    scheduler: Scheduler
+    engine: Engine
+    metrics: NodeMetrics
+    entropy: Entropy
+    observer: Observer
+    auth: Auth
+    admission: Admission
+    alarms: Alarms
+    replies: Callable[[Vhost], ReplyTargets]
+    on_lost: Callable[[Session], None]
+    """The session's socket is gone, and with it the session."""
+    on_opened: Callable[[Session], None] = lambda _: None
+    """It has entered its virtual host; what is negotiated is negotiated."""
+    consumer_max_per_channel: int | None = None
+    write_budget_bytes: int = 1 << 20
+
+
+class Session:
+    """The broker's side of one client connection."""
+
+    def __init__(self, context: SessionContext, connection: ServerConnection, peer: Peer) -> None:
+        self.context = context
+        self.connection = connection
+        self.peer = peer
+        self.name = peer.name
+        self.scheduler = context.scheduler
+        self.engine = context.engine
+        self.metrics = context.metrics
+        self.entropy = context.entropy
+        self.consumer_max = context.consumer_max_per_channel
+        self.wire: Wire | None = None
+        self.channels: dict[int, Channel] = {}
+        self.user = User(name="")
+        self.vhost: Vhost = None  # type: ignore[assignment]  # set by connection.open, before any channel
+        self.replies: ReplyTargets = None  # type: ignore[assignment]  # set with the vhost
+        self.auth_mechanism = ""
+        self.is_open = False
+        self.is_ended = False
+        self.is_dirty = False
+        self.is_congested = False
+        self.is_blocked = False
+        self.is_publisher = False
+        self.pending_bytes = 0
+        self.connected_at_ms = context.scheduler.wall_ms()
+        self._was_answered = False
+        self._has_failed = False
+        self._is_closing = False
+        self._held = HeldInput()
+        self._unread: list[Event] = []
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            PublishRun: self._on_publish,
+            AckRun: self._on_acks,
+            MethodReceived: self._on_method,
+            ChannelOpened: self._on_channel_opened,
+            ChannelClosed: self._on_channel_closed,
+            ChannelFailed: self._on_channel_failed,
+            LoginAttempt: self._on_login,
+            OpenRequested: self._on_open,
+            ConnectionCloseReceived: self._on_close,
+            Disconnect: self._on_disconnect,
+        }
+
+    # -- input --------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Bytes from the socket. Whatever they stage or send is handled at the end of the turn."""
+        self.scheduler.touch()
+        self._take(self.connection.receive_data(data))
+        if self._was_answered:
+            # A client that did not wait for tune or open-ok may have sent more.
+            self._was_answered = False
+            self.receive(b"")
+        if self.connection.out:
+            self.scheduler.output_dirty(self)
+
+    def _take(self, events: list[Event]) -> None:
+        """Handle events in order; under an alarm the first publish and all behind it wait, as if still unread."""
+        handlers = self._handlers
+        alarms = self.context.alarms.active
+        for event in events:
+            if alarms and (self.is_blocked or event.__class__ is PublishRun):
+                self._unread.append(event)
+                if not self.is_blocked:
+                    self.block()
+                continue
+            handler = handlers.get(event.__class__)
+            if handler is not None:
+                handler(event)
+            else:
+                assert isinstance(event, AmqpError)
+                self.fail(event)
+            if self.is_ended or self._has_failed:
+                break  # what was read together with it is of no interest any more
+
+    def _on_publish(self, run: PublishRun) -> None:
+        channel = self.channels[run.channel]
+        if channel.is_held or channel.is_closed:
+            self._defer(channel, run)
+            return
+        try:
+            publish(channel, run)
+        except Exception as error:  # noqa: BLE001 - the one place; everything else propagates to it
+            self._guard(channel, error, 60, 40)
+        self.is_publisher = True
+        self.scheduler.output_dirty(
+            self
+        )  # a turn has to end: what was staged is handed over there, consumers or not
+        if self.context.alarms.is_lagging and self.wire is not None:
+            self.wire.pause_reading("backlog")
+
+    def _on_acks(self, run: AckRun) -> None:
+        channel = self.channels[run.channel]
+        if channel.is_held or channel.is_closed:
+            self._defer(channel, run)
+            return
+        try:
+            ack(channel, run.first_tag, run.last_tag, multiple=run.multiple)
+        except Exception as error:  # noqa: BLE001
+            self._guard(channel, error, 60, 80)
+
+    def _on_method(self, event: MethodReceived) -> None:
+        channel = self.channels[event.channel]
+        if channel.is_held or channel.is_closed:
+            self._defer(channel, event)
+            return
+        method = event.method
+        handler = HANDLERS.get(method.name, _unknown)
+        try:
+            handler(channel, method)
+        except Exception as error:  # noqa: BLE001
+            self._guard(channel, error, method.class_id, method.method_id)
+
+    def _guard(self, channel: Channel, error: Exception, class_id: int, method_id: int) -> None:
+        """Turn what a handler raised into the close that the peer gets."""
+        if not isinstance(error, AmqpError):
+            self.context.observer.bug_found(self.name, error)
+            error = InternalError()
+        error.class_id, error.method_id = class_id, method_id
+        if isinstance(error, SoftError):
+            self.fail_channel(channel, error)
+        else:
+            self.fail(error)
+
+    def fail_channel(self, channel: Channel, error: AmqpError) -> None:
+        """Close a channel because of an error."""
+        self.context.observer.channel_failed(
+            self.name,
+            channel.number,
+            int(error.reply_code),
+            error.reply_text,
+            method_name(error.class_id, error.method_id),
+            self.user.name,
+        )
+        self._end_channel(channel)
+        self.connection.close_channel(channel.number, error, error.class_id, error.method_id)
+        if self._is_closing:
+            self.scheduler.call_later(0, self._close_when_quiet)
+        self.scheduler.output_dirty(self)
+
+    def fail(self, error: AmqpError) -> None:
+        """Close the connection because of an error."""
+        self.context.observer.connection_failed(
+            self.name, int(error.reply_code), error.reply_text, self.user.name
+        )
+        self._end_channels()
+        self.is_ended = False  # close-ok must still be read
+        self._has_failed = True
+        self.connection.close_with(error)
+        self.scheduler.output_dirty(self)
+        self._close_after(self.connection.close_timeout_s)
+
+    # -- held channels ------------------------------------------------------------------------------------------
+
+    def _defer(self, channel: Channel, event: ChannelEvent) -> None:
+        if channel.is_closed:
+            return  # it failed earlier in what was read together; RabbitMQ drops what follows too
+        self._held.defer(channel.number, event)
+        if self._held.is_full and self.wire is not None:
+            self.wire.pause_reading("held")
+
+    def release(self, channel: Channel) -> None:
+        """The channel is no longer held: handle the input that waited, until it is held again."""
+        while not channel.is_held and not self.is_ended:
+            event = self._held.pop(channel.number)
+            if event is None:
+                break
+            if channel.is_closed and not isinstance(event, ChannelClosed):
+                continue
+            self._handlers[event.__class__](event)
+        if not self._held.is_full and self.wire is not None:
+            self.wire.resume_reading("held")
+        if self._is_closing:
+            self._close_when_quiet()
+        if self.connection.out:
+            self.scheduler.output_dirty(self)
+
+    def when_committed(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when all that was staged so far is durable."""
+        self.engine.require_sync()
+        self.scheduler.when_committed(self.engine.epoch, callback)
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes for this turn's write."""
+        self.connection.out.append(data)
+        self.pending_bytes += len(data)
+        if self.pending_bytes > self.context.write_budget_bytes:
+            self.is_congested = True
+        if not self.is_dirty:
+            self.scheduler.output_dirty(self)
+
+    def send(self, channel: int, method: Method) -> None:
+        """Queue a method frame for this turn's write."""
+        self.connection.send(channel, method)
+        if not self.is_dirty:
+            self.scheduler.output_dirty(self)
+
+    def flush(self) -> None:
+        """End-of-turn stage 4: one write."""
+        if self.wire is not None:
+            self.wire.flush()
+
+    def drained(self, *, is_paused: bool) -> None:
+        """The socket took what was written (or not, while paused): deliveries may go on."""
+        self.pending_bytes = 0
+        was_congested = self.is_congested
+        self.is_congested = is_paused
+        if was_congested and not is_paused:
+            for channel in self.channels.values():
+                channel.unblock_consumers()
+
+    def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
+        """Send basic.cancel if the client announced that it understands it.
+
+        After the delete-ok, should the client itself have deleted the queue: that reply leaves in this turn, or waits
+        for the disk.
+        """
+        if not self.connection.has_capability("consumer_cancel_notify"):
+            return
+
+        holder = self.channels[channel]
+
+        def notify() -> None:
+            # Another channel of that number, another consumer of that tag: the client knows, and it is not theirs.
+            if self.channels.get(channel) is holder and tag not in holder.consumers:
+                self.send(channel, Basic.Cancel(consumer_tag=tag, nowait=True))
+
+        if is_durable:
+            self.scheduler.call_later(0, lambda: self.when_committed(notify))
+        else:
+            self.scheduler.call_later(0, notify)
+
+    # -- login and open -----------------------------------------------------------------------------------------
+
+    def _on_login(self, event: LoginAttempt) -> None:
+        self.auth_mechanism = event.mechanism
+        try:
+            self.user = self.context.admission.log_in(event, self.peer)
+        except LoginRefused:
+            self._close_after(self.connection.refuse_login().delay_s)
+        except AmqpError:
+            self.is_ended = True
+            self._close_after(SILENT_CLOSE_S)
+        else:
+            self.connection.accept_login()
+            self._was_answered = True
+        self.scheduler.output_dirty(self)
+
+    def _on_open(self, event: OpenRequested) -> None:
+        try:
+            self.vhost = self.context.admission.enter(self.user, event.vhost)
+        except AmqpError as error:
+            error.class_id, error.method_id = 10, 40
+            self.fail(error)
+            return
+        self.replies = self.context.replies(self.vhost)
+        self.connection.accept_open()
+        self._was_answered = True
+        self.is_open = True
+        self.context.on_opened(self)
+        self.metrics.connections_opened += 1
+        properties = self.connection.client_properties
+        self.context.observer.connection_authenticated(
+            self.name, self.user.name, self.vhost.name, str(properties.get("connection_name", ""))
+        )
+
+    @property
+    def auth_generation(self) -> int:
+        """Rises with every change of users and permissions."""
+        return self.context.auth.generation
+
+    def check(self, permission: Any, kind: Any, name: str) -> None:
+        """Raise AccessRefused unless the user has the permission."""
+        self.context.auth.check(self.user, self.vhost.name, permission, kind, name)
+
+    def check_topic(self, permission: Any, exchange: str, routing_key: str) -> None:
+        """Raise AccessRefused unless the user may use this key with the topic exchange."""
+        self.context.auth.check_topic(self.user, self.vhost.name, permission, exchange, routing_key)
+
+    # -- channels -----------------------------------------------------------------------------------------------
+
+    def _on_channel_opened(self, event: ChannelOpened) -> None:
+        try:
+            self.context.admission.open_channel(self.user)
+        except AmqpError as error:
+            self.fail(error)  # with ids 0, as RabbitMQ: it is not the method that is wrong
+            return
+        self.connection.accept_channel(event.channel)
+        self.channels[event.channel] = Channel(event.channel, self)
+        self.metrics.channels_opened += 1
+
+    def _on_channel_closed(self, event: ChannelClosed) -> None:
+        channel = self.channels.get(event.channel)
+        if channel is not None and channel.is_held and event.by_client:
+            self._defer(channel, event)
+            return
+        if channel is not None:
+            self._end_channel(channel)
+            self.channels.pop(event.channel, None)
+        if event.by_client:
+            self.connection.channel_close_ok(event.channel)
+            self.scheduler.output_dirty(self)
+
+    def _on_channel_failed(self, event: ChannelFailed) -> None:
+        channel = self.channels.get(event.channel)
+        if channel is not None and channel.is_held:
+            self._defer(channel, event)
+        elif channel is not None and not channel.is_closed:
+            self._guard(channel, event.error, event.error.class_id, event.error.method_id)
+
+    def _end_channel(self, channel: Channel) -> None:
+        if not channel.is_closed:
+            channel.close()
+            self.metrics.channels_closed += 1
+
+    def _end_channels(self) -> None:
+        self.is_ended = True
+        for channel in list(self.channels.values()):
+            self._end_channel(channel)
+        self.channels.clear()
+        if self.vhost is not None:
+            self._delete_exclusive(self.vhost.exclusive_queues(self))
+
+    def _delete_exclusive(self, queues: list[Queue]) -> None:
+        """Delete the connection's own queues, the last declared first: a chunk now, the rest in later turns."""
+        for queue in queues[-EXCLUSIVE_AT_ONCE:]:
+            self.vhost.delete_queue(queue)
+        del queues[-EXCLUSIVE_AT_ONCE:]
+        self.scheduler.touch()
+        if queues:
+            self.scheduler.call_later(0, lambda: self._delete_exclusive(queues))
+
+    # -- alarms and the end -------------------------------------------------------------------------------------
+
+    def block(self) -> None:
+        """An alarm is on and this connection publishes: stop reading it."""
+        self.is_blocked = self.is_publisher = True
+        if self.wire is not None:
+            self.wire.pause_reading("alarm")
+        if self.connection.has_capability("connection.blocked"):
+            self.send(0, Connection.Blocked(reason=self.context.alarms.reason))
+
+    def unblock(self) -> None:
+        """All alarms are off: tell the client, and handle what waited."""
+        if not self.is_blocked:
+            return
+        self.is_blocked = False
+        if self.connection.has_capability("connection.blocked"):
+            self.send(0, Connection.Unblocked())
+        waiting, self._unread = self._unread, []
+        if not (self.is_ended or self._has_failed):
+            self._take(waiting)
+        if self.wire is not None:
+            self.wire.resume_reading("alarm")
+
+    def cancel_consumers(self) -> None:
+        """Tell a client that understands it that its consumers end: their queues go together with the connection."""
+        if self.connection.has_capability("consumer_cancel_notify"):
+            for channel in self.channels.values():
+                for tag in channel.consumers:
+                    self.send(channel.number, Basic.Cancel(consumer_tag=tag, nowait=True))
+
+    def force_close(self, text: str) -> None:
+        """Close from our side: an operator's command, the node stops, the vhost or user is gone."""
+        if not self.is_ended:
+            self.fail(ConnectionForced(text))
+
+    def _on_close(self, event: ConnectionCloseReceived) -> None:
+        self._is_closing = True
+        self._close_when_quiet()
+
+    def _close_when_quiet(self) -> None:
+        """Answer connection.close once no channel is held: what the client sent before it takes effect."""
+        if self.is_ended or self._has_failed:
+            return
+        if any(channel.is_held and not channel.is_closed for channel in self.channels.values()):
+            return
+        self._is_closing = False
+        self._end_channels()
+        self.connection.connection_close_ok()
+        self.scheduler.output_dirty(self)
+        self._close_after(SILENT_CLOSE_S)
+
+    def _on_disconnect(self, event: Disconnect) -> None:
+        if not self.is_ended:
+            self._end_channels()
+        if event.reason:
+            self.context.observer.connection_failed(self.name, 0, event.reason, self.user.name)
+        self._close_after(event.delay_s)
+
+    def _close_after(self, delay_s: float) -> None:
+        if self.wire is not None:
+            self.wire.close_after(delay_s)
+
+    def lost(self, reason: str) -> None:
+        """The socket is gone."""
+        self.context.on_lost(self)
+        if not self.is_ended:
+            self._end_channels()
+        if self.is_open:
+            self.is_open = False
+            self.metrics.connections_closed += 1
+            self.context.observer.connection_closed(
+                self.name, self.user.name, self.vhost.name, reason
+            )
+
+
+def _unknown(channel: Channel, method: Method) -> None:
+    """A method of AMQP that is none for servers, or that RabbitMQ does not know either."""
+    raise CommandInvalid("unimplemented method")

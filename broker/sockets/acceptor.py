@@ -1,0 +1,159 @@
+"""The AMQP doors of a node: what is bound, and what becomes of an accepted socket.
+
+State: the servers of both kinds of listener, the gates of TLS handshakes and of proxies' headers. Made and closed by
+`broker.node.node`. A socket above the limit of connections is closed at once: the store needs file descriptors too,
+and a connection less is better than a read that cannot open its file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from burrowmq.broker.peer import tls
+from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.session.session import Session
+from burrowmq.broker.sockets import listener
+from burrowmq.broker.sockets.gate import Gate
+from burrowmq.broker.sockets.proxy_gate import ProxyGate, ProxyOptions
+from burrowmq.broker.sockets.tls_gate import GateOptions, TlsGate
+from burrowmq.broker.sockets.transport import AmqpTransport
+
+HANDSHAKES_MAX = 256
+"""TLS handshakes in progress above which further sockets are closed; each may take up to its time limit."""
+
+Endpoints = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorOptions:
+    """Where to listen and how; times in seconds. `context` of None: no TLS listener."""
+
+    tcp: Endpoints
+    tls: Endpoints = ()
+    sockets: listener.SocketOptions = field(default_factory=listener.SocketOptions)
+    is_nodelay: bool = True
+    is_linger: bool = True
+    handshake_timeout_s: float = 10.0
+    tls_handshake_timeout_s: float = 5.0
+    context: ssl.SSLContext | None = None
+    certificate_depth: int = 10
+    sockets_max: int = 1 << 30
+    proxy: ProxyOptions | None = None
+    """Every connection begins with the header of a proxy."""
+
+
+class Acceptor:
+    """Listens, and makes a session of each socket."""
+
+    def __init__(
+        self,
+        options: DoorOptions,
+        open_session: Callable[[Peer], Session],
+        session_count: Callable[[], int],
+        observer: Observer,
+    ) -> None:
+        self._options = options
+        self._open_session = open_session
+        self._session_count = session_count
+        self._observer = observer
+        self.servers: list[asyncio.Server] = []
+        self._gates: list[Gate] = []
+
+    async def listen(self) -> None:
+        """Bind everything, then accept. Raises CannotListen."""
+        options = self._options
+        self._gates = [gate for gate in self._gates if gate.in_progress]  # of before a suspension
+        plain = listener.bind_all(options.tcp, options.sockets)
+        try:
+            secure = listener.bind_all(options.tls, options.sockets)
+        except listener.CannotListen:
+            for sock in plain:
+                sock.close()
+            raise
+        if options.context is not None:
+            handshakes = GateOptions(
+                context=options.context,
+                timeout_s=options.tls_handshake_timeout_s,
+                limit=HANDSHAKES_MAX,
+            )
+            gate = TlsGate(handshakes, self._make_transport, self._observer)
+            self._gates.append(gate)
+            self.servers += await listener.serve(secure, self._behind_proxy(gate), options.sockets)
+        self.servers += await listener.serve(
+            plain, self._behind_proxy(self._make_transport), options.sockets
+        )
+        for sockets, protocol in ((plain, "amqp"), (secure, "amqp/ssl")):
+            for sock in sockets:
+                self._observer.listener_started(listener.address_of(sock), protocol)
+
+    def suspend(self) -> None:
+        """Accept no more for now; what was accepted stays."""
+        for server in self.servers:
+            server.close()
+        self.servers.clear()
+
+    async def resume(self) -> None:
+        """Accept again. Raises CannotListen; harmless when it does."""
+        if not self.servers:
+            await self.listen()
+
+    def close(self) -> None:
+        """Accept no more; what was accepted stays."""
+        self.suspend()
+        for gate in self._gates:
+            gate.close()
+
+    def _behind_proxy(
+        self, make_protocol: Callable[[], asyncio.Protocol]
+    ) -> Callable[[], asyncio.Protocol]:
+        if self._options.proxy is None:
+            return make_protocol
+        gate = ProxyGate(self._options.proxy, make_protocol, self._observer)
+        self._gates.append(gate)
+        return gate
+
+    def _make_transport(self) -> AmqpTransport:
+        return AmqpTransport(
+            self._make_session,
+            self._options.handshake_timeout_s,
+            is_nodelay=self._options.is_nodelay,
+            is_linger=self._options.is_linger,
+        )
+
+    def _make_session(self, transport: asyncio.Transport) -> Session:
+        # A socket whose peer has reset it already has no names.
+        host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
+        local_host, local_port = (transport.get_extra_info("sockname") or ("unknown", 0))[:2]
+        # Whoever reaches the port may write any address into a header: it never makes a stranger local.
+        proxy_host = (transport.get_extra_info("proxy") or (host,))[0]
+        handshake = transport.get_extra_info("ssl_object")
+        refusal, secured = "", None
+        if handshake is not None:
+            try:
+                secured = tls.peer_of(handshake, self._options.certificate_depth)
+            except tls.ChainTooLong as error:
+                refusal = str(error)
+        peer = Peer(
+            host=host,
+            port=port,
+            local_host=local_host,
+            local_port=local_port,
+            is_loopback=_is_loopback(host) and _is_loopback(proxy_host),
+            tls=secured,
+        )
+        session = self._open_session(peer)
+        limit = self._options.sockets_max
+        if self._session_count() > limit:
+            refusal = f"more than {limit} sockets: raise the open file limit"
+        if refusal:
+            self._observer.connection_failed(session.name, 0, refusal, "")
+            transport.abort()
+        return session
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host == "::1"

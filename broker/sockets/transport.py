@@ -1,0 +1,241 @@
+"""One socket: bytes to and from a session, heartbeats, back-pressure both ways.
+
+State owned: the asyncio transport, its pause flags, when bytes last moved. All output of a turn leaves with one
+write. When the peer does not read, the transport's buffer passes its high-water mark, asyncio says so, and the
+session stops delivering until it has drained; when an alarm is on or the store lags, reading stops.
+
+Heartbeats are driven by `broker.sockets.heartbeats`' sweeps, not by a timer per connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Callable
+from typing import cast
+
+from burrowmq.broker.session.session import Session
+from burrowmq.protocol.constants import HEARTBEAT_FRAME
+
+WRITE_HIGH_WATER = 256 * 1024
+WRITE_HARD_LIMIT = 16 * 1024 * 1024
+"""Bytes unsent to one peer above which more output drops the connection: deliveries stop at the high-water mark, so
+only replies, returns and confirms that nobody reads can get here. One message of any size may pass it."""
+
+TURN_BYTES = 1024 * 1024
+"""Bytes read from one peer after which the turn ends, whatever its socket still holds: the disk begins to sync what has
+come while the rest is read, and other connections have their turn. The loop itself would read on up to 8 MB."""
+
+LARGE_READ = 128 * 1024
+"""Bytes of one read that say that more waits in the socket: a disk that is free ends the turn here already."""
+
+LARGE_WRITE = 64 * 1024
+"""Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and
+the disk thread would wait for the kernel to copy a megabyte."""
+
+CLOSE_GRACE_S = 5.0
+"""How long a peer may take to read the last that was written to it."""
+
+UNREAD_PAUSE = 4 * 1024 * 1024
+"""Bytes unsent to one peer above which we read no more from it: its own requests (returns of mandatory messages, gets)
+must not pile up answers. Deliveries stop far below, so a consumer's acks are always read."""
+
+_TURN = "end of turn"
+
+
+class AmqpTransport(asyncio.Protocol):
+    """asyncio's side of one connection."""
+
+    def __init__(
+        self,
+        make_session: Callable[[asyncio.Transport], Session],
+        handshake_timeout_s: float,
+        *,
+        is_nodelay: bool = True,
+        is_linger: bool = True,
+    ) -> None:
+        self._make_session = make_session
+        self._handshake_timeout_s = handshake_timeout_s
+        self._is_nodelay = is_nodelay
+        self._is_linger = is_linger
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self.session: Session = None  # type: ignore[assignment]  # set by connection_made
+        self._fd = -1  # of a socket that takes octets as they are
+        self._pauses: set[str] = set()
+        self._is_write_paused = False
+        self._handshake: asyncio.TimerHandle | None = None
+        self._closing: asyncio.TimerHandle | None = None
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.reads = 0
+        self.writes = 0
+        self._bytes_seen = 0
+        self._bytes_seen_out = 0
+        self._turn_bytes = 0
+        self._heard_at = 0.0
+        self._sent_at = 0.0
+
+    # -- asyncio ------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and transport.get_extra_info("ssl_object") is None:
+            self._fd = sock.fileno()
+        if not self._is_nodelay:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+        self.session = self._make_session(self._transport)
+        self.session.wire = self
+        loop = asyncio.get_running_loop()
+        self._handshake = loop.call_later(self._handshake_timeout_s, self._handshake_expired)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client."""
+        size = len(data)
+        self.bytes_received += size
+        self.reads += 1
+        self._turn_bytes += size
+        self.session.receive(data)
+        if self._turn_bytes >= TURN_BYTES or (
+            size >= LARGE_READ and self.session.engine.wants_batch()
+        ):
+            self.pause_reading(_TURN)
+            self.session.scheduler.output_dirty(self.session)
+
+    def eof_received(self) -> bool:
+        """The client will not send more: the connection ends."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone."""
+        self._fd = -1
+        for timer in (self._handshake, self._closing):
+            if timer is not None:
+                timer.cancel()
+        clean = self.session.connection.state in {"closing", "closed"}
+        reason = "" if clean else (str(exc) if exc else "client unexpectedly closed TCP connection")
+        self.session.wire = None
+        self.session.lost(reason)
+
+    def pause_writing(self) -> None:
+        """The peer does not read fast enough."""
+        self._is_write_paused = True
+        self.session.drained(is_paused=True)
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._is_write_paused = False
+        self.resume_reading("unread output")
+        self.session.drained(is_paused=False)
+
+    def _handshake_expired(self) -> None:
+        if not self.session.is_open:
+            self._transport.abort()
+
+    # -- Wire ---------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what the connection has queued."""
+        data = self.session.connection.take_out()
+        if data and not self._transport.is_closing():
+            self.bytes_sent += len(data)
+            self.writes += 1
+            if self._is_write_paused and not self._may_write_on():
+                return
+            self._write(data)
+        self._turn_bytes = 0
+        if self._pauses:
+            self.resume_reading(_TURN)
+        self.session.drained(is_paused=self._is_write_paused)
+
+    def _write(self, data: bytes) -> None:
+        transport = self._transport
+        if len(data) >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():
+            # What goes wrong here goes wrong again in the loop's own write, which tells us so.
+            with contextlib.suppress(OSError):
+                data = data[os.write(self._fd, data) :]
+            if not data:
+                return
+        transport.write(data)
+
+    @property
+    def bytes_unsent(self) -> int:
+        """What was written and the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    def _may_write_on(self) -> bool:
+        """The peer does not read: stop reading from it, and drop it when that does not help."""
+        unread = self._transport.get_write_buffer_size()
+        if unread > WRITE_HARD_LIMIT:
+            self.session.lost(f"{unread} bytes of output were not read")
+            self._transport.abort()
+            return False
+        if unread > UNREAD_PAUSE:
+            self.pause_reading("unread output")
+        return True
+
+    def pause_reading(self, reason: str) -> None:
+        """Stop reading; reasons add up."""
+        if not self._pauses and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._pauses.add(reason)
+
+    def resume_reading(self, reason: str) -> None:
+        """Withdraw one reason; reading resumes when none is left."""
+        if reason in self._pauses:
+            self._pauses.discard(reason)
+            if not self._pauses and not self._transport.is_closing():
+                self._transport.resume_reading()
+
+    def close_after(self, delay_s: float) -> None:
+        """Close the socket after `delay_s` seconds, or as soon as the peer has answered our close."""
+        if self._closing is not None:
+            self._closing.cancel()
+        loop = asyncio.get_running_loop()
+        self._closing = loop.call_later(delay_s, self.close)
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self.flush()
+        self._transport.close()
+        if self._closing is not None:
+            self._closing.cancel()
+        # Closing waits for the peer to read what is left: a peer that does not would keep the socket for good.
+        loop = asyncio.get_running_loop()
+        self._closing = loop.call_later(CLOSE_GRACE_S, self._transport.abort)
+
+    def abort(self) -> None:
+        """Close at once; RabbitMQ does so with a reset unless `linger.on` is off."""
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None and self._is_linger:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+    # -- heartbeats ---------------------------------------------------------------------------------------------
+
+    def heartbeat_due(self, now: float) -> None:
+        """Send a heartbeat after half an interval of silence, drop a peer silent for two.
+
+        An octet counts from the look that finds it, so that a peer is never called silent too soon.
+        """
+        session = self.session
+        interval = session.connection.heartbeat_s
+        if not interval or not session.is_open:
+            return
+        if now - self._sent_at >= interval / 2:
+            if self.bytes_sent == self._bytes_seen_out:
+                self._transport.write(HEARTBEAT_FRAME)
+                self.bytes_sent += len(HEARTBEAT_FRAME)
+            self._bytes_seen_out = self.bytes_sent
+            self._sent_at = now
+        if self._pauses or self.bytes_received != self._bytes_seen:
+            self._bytes_seen = self.bytes_received
+            self._heard_at = now
+        elif now - self._heard_at >= 2 * interval:
+            session.lost(f"missed heartbeats from client, timeout: {interval}s")
+            self._transport.abort()

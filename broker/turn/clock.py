@@ -1,0 +1,106 @@
+"""Seams to time, chance and the event loop.
+
+The core (session, channel, queue, exchange) is synchronous and clockless: whatever it needs of the outside world
+comes through these protocols, given at construction. `broker.turn.turn` implements them on asyncio; tests and the
+simulation implement them on a fake clock. Nothing here holds state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time as the broker sees it."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch; message expiry is stored in it, so clock jumps matter."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; intervals and rates are measured in it."""
+        ...
+
+
+class Timer(Protocol):
+    """A pending call; `cancel` after it ran is harmless."""
+
+    def cancel(self) -> None:
+        """Forget the call."""
+        ...
+
+
+class Pumpable(Protocol):
+    """Something that has deliveries to make at the end of the turn."""
+
+    is_dirty: bool
+
+    def pump(self) -> None:
+        """Deliver what consumers can take now."""
+        ...
+
+
+class Flushable(Protocol):
+    """Something that has bytes to write at the end of the turn."""
+
+    is_dirty: bool
+
+    def flush(self) -> None:
+        """Write everything collected in this turn with one call."""
+        ...
+
+
+class Confirming(Protocol):
+    """Something that owes publisher confirms."""
+
+    is_confirm_dirty: bool
+
+    @property
+    def has_waiting_confirms(self) -> bool:
+        """Whether confirms are owed that wait for the disk."""
+        ...
+
+    def emit_confirms(self, committed_epoch: int) -> None:
+        """Send every confirm that no longer waits for the disk."""
+        ...
+
+
+class Scheduler(Clock, Protocol):
+    """Timers, and the ordered stages at the end of a loop turn.
+
+    Stages, in this order: pump dirty queues; hand the batch to the disk thread; confirms; one write per dirty
+    connection. Marking twice in a turn is harmless; marking costs one attribute test when already marked.
+    """
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` on the loop after `delay_s` seconds."""
+        ...
+
+    def touch(self) -> None:
+        """Something was staged or is to be sent: see that the turn has an end."""
+        ...
+
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+        """Run `callback` when the store's batch `epoch` is durable; at once when it is already."""
+        ...
+
+    def queue_dirty(self, queue: Pumpable) -> None:
+        """Pump `queue` at the end of this turn."""
+        ...
+
+    def confirms_dirty(self, channel: Confirming) -> None:
+        """Let `channel` emit confirms at the end of this turn."""
+        ...
+
+    def output_dirty(self, output: Flushable) -> None:
+        """Flush `output` at the end of this turn."""
+        ...
+
+
+class Entropy(Protocol):
+    """Unpredictable bytes, for server-made names."""
+
+    def token(self, size: int) -> bytes:
+        """Return `size` random bytes."""
+        ...

@@ -1,0 +1,189 @@
+"""The event loop as the core sees it: time, timers, and the ordered stages at the end of a turn.
+
+`Turn` implements `clock.Scheduler` on asyncio. Everything marked dirty while sockets were read is handled in one
+callback, in fixed order:
+
+  1 pump dirty queues      deliveries go into the connections' buffers
+  2 hand over the batch    what was staged goes to the disk thread (one batch in flight, the next collects)
+  3 confirms               acks and nacks that wait for nothing any more
+  4 flush outputs          one write per dirty connection
+
+Then `turn_ended` is told (`broker.turn.pacing`: a pause, when messages come fast and few at a time).
+What one queue, channel or connection raises is reported and costs nobody else its turn.
+Work that a stage makes for an earlier one (a dead letter, a consumer unblocked by a flush) is done in the next turn.
+State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit.
+
+Source: the beforeSleep stages of Redis and Valkey.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+
+from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
+
+LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+
+
+class SystemEntropy:
+    """Entropy of the operating system."""
+
+    def token(self, size: int) -> bytes:
+        """Return `size` random bytes."""
+        return os.urandom(size)
+
+
+class Turn:
+    """Scheduler on a running asyncio loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        hand_over: Callable[[], None],
+        turn_ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._loop = loop
+        self._hand_over = hand_over
+        self._turn_ended = turn_ended
+        self._queues: list[Pumpable] = []
+        self._channels: list[Confirming] = []
+        self._outputs: list[Flushable] = []
+        self._waiting_channels: list[Confirming] = []
+        self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
+        self._is_scheduled = False
+        self.committed_epoch = 0
+        self.turns = 0
+        self.lag_counts = [0] * (len(LAG_BUCKETS_S) + 1)
+        self.lag_max_s = 0.0
+
+    # -- time ---------------------------------------------------------------------------------------------------
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` after `delay_s` seconds."""
+        return self._loop.call_later(delay_s, callback)
+
+    # -- marks --------------------------------------------------------------------------------------------------
+
+    def queue_dirty(self, queue: Pumpable) -> None:
+        """Pump `queue` at the end of this turn."""
+        if not queue.is_dirty:
+            queue.is_dirty = True
+            self._queues.append(queue)
+            self._schedule()
+
+    def confirms_dirty(self, channel: Confirming) -> None:
+        """Let `channel` emit confirms at the end of this turn."""
+        if not channel.is_confirm_dirty:
+            channel.is_confirm_dirty = True
+            self._channels.append(channel)
+            self._schedule()
+
+    def output_dirty(self, output: Flushable) -> None:
+        """Flush `output` at the end of this turn."""
+        if not output.is_dirty:
+            output.is_dirty = True
+            self._outputs.append(output)
+            self._schedule()
+
+    def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
+        """Run `callback` when the batch `epoch` is durable."""
+        if epoch <= self.committed_epoch:
+            callback()
+            return
+        self._waiters.append((epoch, callback))
+        self._schedule()
+
+    def touch(self) -> None:
+        """Something was staged in the store outside a publish: see that it is handed over."""
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._end_of_turn)
+
+    # -- stages -------------------------------------------------------------------------------------------------
+
+    def _end_of_turn(self) -> None:
+        self._is_scheduled = False
+        self.turns += 1
+        queues, self._queues = self._queues, []
+        for queue in queues:
+            queue.is_dirty = False
+            try:
+                queue.pump()
+            except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
+                self._report(error)
+        self._hand_over()
+        channels, self._channels = self._channels, []
+        for channel in channels:
+            channel.is_confirm_dirty = False
+            try:
+                channel.emit_confirms(self.committed_epoch)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._report(error)
+                continue
+            if channel.has_waiting_confirms:
+                channel.is_confirm_dirty = True
+                self._waiting_channels.append(channel)
+        outputs, self._outputs = self._outputs, []
+        for output in outputs:
+            output.is_dirty = False
+            try:
+                output.flush()
+            except Exception as error:  # noqa: BLE001 - as above
+                self._report(error)
+        self._turn_ended()
+
+    def _report(self, error: Exception) -> None:
+        self._loop.call_exception_handler({"message": "a turn's step failed", "exception": error})
+
+    def on_committed(self, epoch: int) -> None:
+        """The engine's news: everything staged in epochs up to `epoch` is durable."""
+        self.committed_epoch = epoch
+        if self._waiting_channels:
+            self._channels.extend(self._waiting_channels)
+            self._waiting_channels = []
+            self._schedule()
+        while self._waiters and self._waiters[0][0] <= epoch:
+            callback = self._waiters.popleft()[1]
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - the others have waited for the same commit
+                self._report(error)
+
+    def on_failed(self) -> None:
+        """The engine's news: there will be no commit any more. Channels refuse what waits; replies are not sent."""
+        self._waiters.clear()
+        self._channels.extend(self._waiting_channels)
+        self._waiting_channels = []
+        self._schedule()
+
+    # -- lag ----------------------------------------------------------------------------------------------------
+
+    def watch_lag(self, interval_s: float = 0.05) -> None:
+        """Measure how late timers run: the longest stall that anything caused, in buckets."""
+        due = time.monotonic() + interval_s
+
+        def sample() -> None:
+            lag = max(0.0, time.monotonic() - due)
+            self.lag_max_s = max(self.lag_max_s, lag)
+            bucket = next(
+                (i for i, edge in enumerate(LAG_BUCKETS_S) if lag <= edge), len(LAG_BUCKETS_S)
+            )
+            self.lag_counts[bucket] += 1
+            self.watch_lag(interval_s)
+
+        self._loop.call_later(interval_s, sample)

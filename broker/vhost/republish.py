@@ -1,0 +1,128 @@
+"""Dead letters on their way: from the queue that gave a message up to where its dead-letter exchange leads.
+
+One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
+drops the message, and that is counted. Publishing is internal, unconfirmed and one-way. A queue that the message came
+through before without a reject since is taken out of its targets.
+A header that has no room for another death goes without the oldest ones, in the end without any: the message goes on.
+It is dropped, and that is logged, when its queue's own routing key is longer than the wire can carry, and when it finds
+a bug, on its way or in a queue that it reaches: it must cost neither those behind it, nor other queues, nor the
+connection or the timer that happened to be at work. What is dropped so counts as dropped, and nothing counts before it
+was tried.
+
+State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
+nothing, gives up messages in its turn: these go after those that are on their way, one after the other and not one
+inside the other, so that a chain of queues may be as long as an operator likes.
+
+Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from burrowmq.broker.exchange.base import Exchange
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.dead_letter import Death, is_cycle, record, routing_keys
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.turn.clock import Clock
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.protocol.codec import Message
+from burrowmq.protocol.constants import TABLE_SIZE_MAX
+from burrowmq.protocol.errors import FrameError
+from burrowmq.protocol.properties import decode
+
+
+class Republisher:
+    """Dead-letters for one vhost."""
+
+    def __init__(
+        self,
+        vhost: Vhost,
+        clock: Clock,
+        metrics: NodeMetrics,
+        observer: Observer,
+        frame_max: int = 0,
+    ) -> None:
+        # No table is longer, whatever frames may be.
+        self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
+        self._vhost = vhost
+        self._clock = clock
+        self._metrics = metrics
+        self._observer = observer
+        self._waiting: deque[tuple[Queue, str, Sequence[Message]]] = deque()
+        self._is_publishing = False
+
+    def __call__(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
+        """Dead-letter `messages` of `source`; the caller removes the originals."""
+        if self._is_publishing:
+            self._waiting.append((source, reason, list(messages)))
+            return
+        self._is_publishing = True
+        try:
+            self._publish(source, reason, messages)
+            while self._waiting:
+                self._publish(*self._waiting.popleft())
+        finally:
+            self._is_publishing = False
+
+    def _publish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
+        name = source.settings.dead_letter_exchange
+        exchange = self._vhost.exchanges.get(name) if name is not None else None
+        if name is None or exchange is None:
+            self._metrics.count_dropped(reason, len(messages))
+            return
+        death = Death(
+            queue=source.name,
+            reason=reason,
+            exchange=name.encode("utf-8", "surrogateescape"),
+            routing_key=source.settings.dead_letter_routing_key,
+            time_s=self._clock.wall_ms() // 1000,
+        )
+        lost = 0
+        for message in messages:
+            try:
+                lost += not self._send(source, exchange, message, death)
+            except FrameError as error:
+                # Its queue must not choke on it: dropped, as a message that its exchange routes nowhere is.
+                self._observer.dead_letter_impossible(self._vhost.name, source.name, str(error))
+                lost += 1
+            except Exception as error:  # noqa: BLE001 - one message must not cost those behind it
+                self._bug_found(source, error)
+                lost += 1
+        self._metrics.count_dead_lettered(reason, len(messages) - lost)
+        self._metrics.count_dropped(reason, lost)
+
+    def _send(self, source: Queue, exchange: Exchange, message: Message, death: Death) -> bool:
+        """Publish one dead letter; False when a bug kept it out of every queue that it was to reach."""
+        dead, deaths = record(message, death, self._header_max)
+        queues = self._targets(exchange, message, dead, death)
+        exchange.publish_in += 1
+        failed = 0
+        for queue in queues:
+            if death.reason != "rejected" and is_cycle(queue.name, deaths):
+                self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
+                continue
+            try:
+                queue.publish([dead], dead.flags, dead.size)
+            except Exception as error:  # noqa: BLE001 - one queue must not cost the others
+                self._bug_found(source, error)
+                failed += 1
+            else:
+                exchange.publish_out += 1
+        return not failed or failed < len(queues)
+
+    def _bug_found(self, source: Queue, error: Exception) -> None:
+        self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{source.name}'", error)
+
+    def _targets(
+        self, exchange: Exchange, message: Message, dead: Message, death: Death
+    ) -> Sequence[Queue]:
+        keys: tuple[bytes, ...]
+        if death.routing_key is not None:
+            keys = (death.routing_key,)
+        else:
+            keys = tuple(routing_keys(message, decode(message.raw)))
+        headers = decode(dead.raw).headers or {}
+        return self._vhost.route(exchange, keys, lambda: headers)

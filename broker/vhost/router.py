@@ -1,0 +1,95 @@
+"""Routing: which queues a message goes to.
+
+A route is a walk over the graph of exchanges: each exchange matches its own bindings, destinations that are
+exchanges are walked in turn, each at most once, and an exchange whose own bindings give nothing hands over to its
+alternate exchange. The result is a tuple of queues, each once, in the order in which they were found. The caller
+remembers it by exchange and routing key (`Route`), unless a headers exchange can be reached: then each message is
+routed by itself. Owns no state; called by `broker.vhost.vhost` and, message by message, by publishing and
+dead-lettering.
+
+Source: RabbitMQ's rabbit_exchange:route.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from burrowmq.broker.exchange.base import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from burrowmq.broker.exchange.binding import Destination
+    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.protocol.table import FieldTable
+
+
+class ExchangeNames(Protocol):
+    """Where alternate exchanges are looked up: a vhost."""
+
+    @property
+    def exchanges(self) -> Mapping[str, Exchange]:
+        """The exchanges by name."""
+        ...
+
+
+class Route:
+    """Where everything published with one exchange and routing key goes.
+
+    `queues` is None when that depends on each message's headers. It may hold a direct-reply target, as given by the
+    vhost's `direct_reply`; such a route is never remembered.
+    """
+
+    __slots__ = ("exchange", "queues")
+
+    def __init__(self, exchange: Exchange, queues: tuple[Queue, ...] | None) -> None:
+        self.exchange = exchange
+        self.queues = queues
+
+
+def route(
+    names: ExchangeNames,
+    exchange: Exchange,
+    routing_keys: tuple[bytes, ...],
+    headers: Callable[[], FieldTable] | None,
+) -> tuple[Queue, ...]:
+    """The queues that a message published to `exchange` reaches, each once; O(edges walked)."""
+    queues: dict[Destination, None] = {}
+    seen = {exchange}
+    waiting = [exchange]
+    while waiting:
+        current = waiting.pop()
+        found: dict[Destination, None] = {}
+        for routing_key in routing_keys:
+            found.update(dict.fromkeys(current.match(routing_key, headers)))
+            if current.ignores_keys:
+                break
+        if not found and current.alternate is not None:
+            alternate = names.exchanges.get(current.alternate)
+            if alternate is not None:
+                found[alternate] = None
+        for destination in found:
+            if not isinstance(destination, Exchange):
+                queues[destination] = None
+            elif destination not in seen:
+                seen.add(destination)
+                waiting.append(destination)
+    return cast("tuple[Queue, ...]", tuple(queues))
+
+
+def cacheable(names: ExchangeNames, exchange: Exchange) -> bool:
+    """Whether routes from `exchange` depend on the routing key only: no headers exchange can be reached."""
+    seen = {exchange}
+    waiting = [exchange]
+    while waiting:
+        current = waiting.pop()
+        if current.needs_headers:
+            return False
+        following: list[object] = [binding.destination for binding in current.hops.values()]
+        if current.alternate is not None:
+            following.append(names.exchanges.get(current.alternate))
+        for destination in following:
+            if isinstance(destination, Exchange) and destination not in seen:
+                seen.add(destination)
+                waiting.append(destination)
+    return True

@@ -1,0 +1,413 @@
+"""A virtual host: the names of exchanges and queues, the bindings between them, and the routes that follow.
+
+Owns the queues, the policies, the cache of routes, and the graph of exchanges and bindings. Everything that changes
+the topology goes through here: the channel's method handlers, deletion by auto-delete, expiry or the end of a
+connection, policies, definitions import and the restoring of rows at start.
+Errors are AmqpErrors with RabbitMQ's texts. Permissions are not checked here, with one exception of order: between a
+caller's look at an existing queue and the making of a new one, so `declare_queue` comes in two halves.
+
+A durable thing (and a binding between two of them) is one row of the definition store, staged in the epoch that is
+being collected; `rows` tells a handler whether its reply has to wait for the disk.
+
+Invariants: any change of topology or policy clears the route cache and raises `generation`, so a route remembered
+elsewhere is good while `generation` stays the same; the cache holds at most ROUTE_CACHE_MAX routes and is cleared when
+full. A queue or exchange that is in no dictionary has no binding either.
+
+Longer than most modules because names, bindings and the cache change together: routes are `router`'s, the graph is
+`exchange.graph`'s.
+
+Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vhost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from burrowmq.broker.exchange import TYPES
+from burrowmq.broker.exchange.binding import Edge
+from burrowmq.broker.exchange.direct import DefaultExchange
+from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
+from burrowmq.broker.queue.rules import settings as queue_settings
+from burrowmq.broker.queue.rules import transition
+from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
+from burrowmq.broker.vhost import router
+from burrowmq.broker.vhost.router import Route
+from burrowmq.broker.vhost.trace import Tracer
+from burrowmq.broker.words.resource import (
+    Rows,
+    StagingEngine,
+    check_same_fields,
+    describe,
+    not_found,
+    pack_arguments,
+    row_key,
+)
+from burrowmq.protocol.codec import split_exrk
+from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from burrowmq.broker.exchange.base import Exchange
+    from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
+    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.turn.clock import Entropy
+    from burrowmq.protocol.table import FieldTable
+
+# What callers need to speak with a vhost comes from here, wherever it is defined.
+__all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
+
+ROUTE_CACHE_MAX = 4096
+REPLY_PREFIX = b"amq.rabbitmq.reply-to."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VhostOptions:
+    """What the node decides for a vhost."""
+
+    default_queue_version: int = 2
+    default_queue_type: str = ""
+
+
+class Vhost:
+    """One virtual host."""
+
+    def __init__(
+        self,
+        name: str,
+        engine: StagingEngine,
+        queue_factory: Callable[[Vhost, QueueDeclaration, Settings], Queue],
+        entropy: Entropy,
+        options: VhostOptions | None = None,
+    ) -> None:
+        self.name = name
+        self.engine = engine
+        self.entropy = entropy
+        self.options = options or VhostOptions()
+        self.description = ""
+        self.tags: list[str] = []
+        self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
+        self.queues: dict[str, Queue] = {}
+        self.policies = PolicySet()
+        self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
+        self.route_cache: dict[bytes, Route] = {}
+        self.generation = 0
+        self.rows = Rows(engine)
+        self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
+        self.exchanges = self.graph.exchanges
+        # Given by whoever keeps the reply consumers: the target that such a key names, or None.
+        self.direct_reply: Callable[[bytes], Destination | None] | None = None
+        self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
+        self._queue_factory = queue_factory
+        self._owned: dict[object, dict[Queue, None]] = {}
+        # Of queues that were declared under another default: a changed one is for new queues only.
+        self._default_versions: dict[str, int] = {}
+        self.graph.install(DefaultExchange(self._lookup))
+        for exchange_name, kind, internal in PREDECLARED:
+            self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
+
+    def __repr__(self) -> str:
+        return f"Vhost({self.name!r})"
+
+    # -- routes -------------------------------------------------------------------------------------------------
+
+    def resolve(self, exrk: bytes) -> Route:
+        """Where a client's publish with this exchange and routing key (as on the wire) goes.
+
+        Raises: NotFound, AccessRefused (internal exchange).
+        """
+        found = self.route_cache.get(exrk)
+        if found is not None:
+            return found
+        exchange_name, routing_key = split_exrk(exrk)
+        exchange = self.exchange(exchange_name.decode("utf-8", "surrogateescape"))
+        if exchange.internal:
+            raise AccessRefused(
+                f"cannot publish to internal {describe('exchange', exchange.name, self.name)}"
+            )
+        if not router.cacheable(self, exchange):
+            return self._remember(exrk, Route(exchange, None))
+        found = Route(exchange, router.route(self, exchange, (routing_key,), None))
+        if not exchange_name and routing_key.startswith(REPLY_PREFIX):
+            return found
+        return self._remember(exrk, found)
+
+    def route(
+        self,
+        exchange: Exchange,
+        routing_keys: tuple[bytes, ...],
+        headers: Callable[[], FieldTable] | None,
+    ) -> tuple[Queue, ...]:
+        """Route one message by itself: several keys (CC, BCC), a headers exchange, or a dead letter."""
+        return router.route(self, exchange, routing_keys, headers)
+
+    def _remember(self, exrk: bytes, found: Route) -> Route:
+        if len(self.route_cache) >= ROUTE_CACHE_MAX:
+            self.route_cache.clear()
+        self.route_cache[exrk] = found
+        return found
+
+    def _lookup(self, routing_key: bytes) -> Destination | None:
+        """The default exchange's view: a queue by name, or a direct-reply target."""
+        if routing_key.startswith(REPLY_PREFIX):
+            return None if self.direct_reply is None else self.direct_reply(routing_key)
+        return self.queues.get(routing_key.decode("utf-8", "surrogateescape"))
+
+    def _changed(self) -> None:
+        self.route_cache.clear()
+        self.generation += 1
+
+    # -- exchanges ----------------------------------------------------------------------------------------------
+
+    def exchange(self, name: str) -> Exchange:
+        """The exchange of that name.
+
+        Raises: NotFound.
+        """
+        return self.graph.exchange(name)
+
+    def check_equivalent_exchange(
+        self, exchange: Exchange, declaration: ExchangeDeclaration
+    ) -> None:
+        """Refuse a redeclaration that means another exchange.
+
+        Raises: PreconditionFailed.
+        """
+        self.graph.check_equivalent(exchange, declaration)
+
+    def create_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
+        """Make an exchange that does not exist; its arguments were checked by the caller."""
+        return self.graph.create(declaration)
+
+    def declare_exchange(self, declaration: ExchangeDeclaration) -> Exchange:
+        """Make an exchange or check that the existing one is the same; for callers without permission checks.
+
+        Raises: PreconditionFailed.
+        """
+        exchange = self.exchanges.get(declaration.name)
+        if exchange is None:
+            return self.create_exchange(declaration)
+        self.check_equivalent_exchange(exchange, declaration)
+        return exchange
+
+    def delete_exchange(self, exchange: Exchange, *, if_unused: bool = False) -> None:
+        """Delete an exchange with its bindings; auto-delete exchanges that lead to it may follow.
+
+        Raises: PreconditionFailed when in use.
+        """
+        self.graph.delete(exchange, if_unused=if_unused)
+
+    def _apply_exchange_policy(self, exchange: Exchange) -> None:
+        effective = self.policies.effective("exchange", exchange.name)
+        exchange.policy_name = effective.policy
+        alternate = exchange.arguments.get(
+            "alternate-exchange", effective.definition.get("alternate-exchange")
+        )
+        exchange.alternate = alternate if isinstance(alternate, str) else None
+
+    # -- queues -------------------------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """The queue of that name.
+
+        Raises: NotFound.
+        """
+        queue = self.queues.get(name)
+        if queue is None:
+            raise not_found("queue", name, self.name)
+        return queue
+
+    def check_access(self, queue: Queue, session: object) -> None:
+        """Refuse a queue that is exclusive to another connection.
+
+        Raises: ResourceLocked.
+        """
+        if queue.exclusive_owner is not None and queue.exclusive_owner is not session:
+            raise self._locked(queue.name)
+
+    def check_equivalent_queue(
+        self, queue: Queue, declaration: QueueDeclaration, session: object
+    ) -> None:
+        """Refuse a redeclaration that means another queue; `session` asks.
+
+        Raises: ResourceLocked, PreconditionFailed.
+        """
+        self.check_access(queue, session)
+        if (queue.exclusive_owner is None) != (declaration.owner is None):
+            raise self._locked(queue.name)
+        where = describe("queue", queue.name, self.name)
+        check_same_fields(
+            where,
+            ("durable", declaration.durable and declaration.owner is None, queue.durable),
+            ("auto_delete", declaration.auto_delete, queue.auto_delete),
+        )
+        queue_settings.check_equivalent(
+            queue.arguments, declaration.arguments, queue.name, self.name
+        )
+
+    def create_queue(self, declaration: QueueDeclaration) -> Queue:
+        """Make a queue that does not exist.
+
+        Raises: PreconditionFailed for bad arguments, or when the vhost has its fill.
+        """
+        name = declaration.name
+        queue_settings.validate(declaration.arguments, name, self.name)
+        limit = self.limits.get("max-queues", -1)
+        if 0 <= limit <= len(self.queues):
+            raise PreconditionFailed(
+                f"cannot declare queue '{name}':"
+                f" queue limit in vhost '{self.name}' ({limit}) is reached"
+            )
+        queue = self.restore_queue(declaration)
+        if queue.durable:
+            self.rows.put(
+                "queue",
+                row_key(self.name, name),
+                {
+                    "vhost": self.name,
+                    "name": name,
+                    "auto_delete": queue.auto_delete,
+                    "arguments": pack_arguments(declaration.arguments),
+                    "version": self.options.default_queue_version,
+                },
+            )
+        return queue
+
+    def restore_queue(self, declaration: QueueDeclaration) -> Queue:
+        """Make a queue without writing a row: it came from one, or is not durable."""
+        assert declaration.name not in self.queues, "checked by the caller"
+        version = declaration.default_version
+        if version is not None and version != self.options.default_queue_version:
+            self._default_versions[declaration.name] = version
+        settings = self.effective_settings(declaration.name, declaration.arguments)
+        queue = self._queue_factory(self, declaration, settings)
+        self.queues[declaration.name] = queue
+        if declaration.owner is not None:
+            self._owned.setdefault(declaration.owner, {})[queue] = None
+        self._changed()
+        return queue
+
+    def declare_queue(self, declaration: QueueDeclaration, session: object = None) -> Queue:
+        """Make a queue or check that the existing one is the same; for callers without permission checks.
+
+        Raises: ResourceLocked, PreconditionFailed.
+        """
+        queue = self.queues.get(declaration.name)
+        if queue is None:
+            return self.create_queue(declaration)
+        self.check_equivalent_queue(queue, declaration, session)
+        return queue
+
+    def delete_queue(self, queue: Queue) -> int:
+        """Delete a queue and its bindings, then end it; returns how many ready messages went with it.
+
+        Harmless for a queue that is gone already: expiry, auto-delete and the client may all ask.
+        """
+        if self.queues.get(queue.name) is not queue:
+            return 0
+        ready_count = queue.ready_count
+        del self.queues[queue.name]
+        self._default_versions.pop(queue.name, None)
+        self._disown(queue)
+        if queue.durable:
+            self.rows.delete("queue", row_key(self.name, queue.name))
+        unused = self.graph.remove_bindings_to("queue", queue.name)
+        self._changed()
+        for exchange in unused:
+            self.graph.delete(exchange)
+        queue.delete()
+        return ready_count
+
+    def exclusive_queues(self, session: object) -> list[Queue]:
+        """The queues that belong to a connection: to be deleted when it ends."""
+        return list(self._owned.get(session, ()))
+
+    def _disown(self, queue: Queue) -> None:
+        owned = self._owned.get(queue.exclusive_owner)
+        if owned is not None:
+            owned.pop(queue, None)
+            if not owned:
+                del self._owned[queue.exclusive_owner]
+
+    def effective_policy(self, queue_name: str) -> EffectivePolicy:
+        """The policy in force for a queue."""
+        return self.policies.effective("queue", queue_name)
+
+    def effective_settings(self, queue_name: str, arguments: FieldTable) -> Settings:
+        """What is in force for a queue: its arguments met with its policy."""
+        return queue_settings.compute(
+            arguments,
+            self.effective_policy(queue_name).definition,
+            self._default_versions.get(queue_name, self.options.default_queue_version),
+        )
+
+    def policies_changed(self) -> None:
+        """Put changed policies in force, on those entities for which something changed."""
+        self.policies.changed()
+        for exchange in self.exchanges.values():
+            if exchange.name:
+                self._apply_exchange_policy(exchange)
+        for queue in list(self.queues.values()):
+            settings = self.effective_settings(queue.name, queue.arguments)
+            if not self._says_mode(queue):
+                # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
+                settings = replace(settings, mode=queue.settings.mode)
+            transition.put_in_force(queue, settings)
+        self._changed()
+
+    def _says_mode(self, queue: Queue) -> bool:
+        return (
+            "x-queue-mode" in queue.arguments
+            or "queue-mode" in self.effective_policy(queue.name).definition
+        )
+
+    def _locked(self, queue_name: str) -> ResourceLocked:
+        return ResourceLocked(
+            f"cannot obtain exclusive access to locked {describe('queue', queue_name, self.name)}."
+            " It could be originally declared on another connection or the exclusive property"
+            " value does not match that of the original declaration."
+        )
+
+    # -- bindings -----------------------------------------------------------------------------------------------
+
+    def bind(self, edge: Edge, session: object = None) -> None:
+        """Add a binding; the same one again is a no-op.
+
+        Raises: NotFound (source before destination), PreconditionFailed, ResourceLocked.
+        """
+        source = self.graph.exchange(edge.source)
+        destination = self._destination(edge)
+        if destination is None:
+            raise not_found(edge.kind, edge.destination, self.name)
+        source.validate(edge.arguments)
+        if edge.kind == "queue":
+            self.check_access(self.queues[edge.destination], session)
+        self.graph.bind(edge, destination)
+
+    def restore_binding(self, edge: Edge) -> bool:
+        """Add a binding without writing a row; False when an end of it is missing."""
+        destination = self._destination(edge)
+        return destination is not None and self.graph.restore_binding(edge, destination)
+
+    def unbind(self, edge: Edge, session: object = None) -> None:
+        """Remove a binding; harmless when there is none like it.
+
+        Raises: ResourceLocked.
+        """
+        binding = self.graph.find(edge)
+        if binding is None:
+            return
+        if edge.kind == "queue":
+            self.check_access(self.queues[edge.destination], session)
+        self.graph.unbind(binding)
+
+    def bindings_to(self, kind: DestinationKind, name: str) -> Iterator[Binding]:
+        """The bindings that lead to a queue or exchange."""
+        return self.graph.bindings_to(kind, name)
+
+    def _destination(self, edge: Edge) -> Destination | None:
+        if edge.kind == "queue":
+            return self.queues.get(edge.destination)
+        return self.exchanges.get(edge.destination)

@@ -1,0 +1,1 @@
+"""Words shared by all: names of resources in error texts, Erlang terms."""

@@ -1,0 +1,184 @@
+"""What things are called: in texts that clients read, and as rows of the definition store.
+
+RabbitMQ writes `queue 'NAME' in vhost 'VHOST'` in every text; it is formatted here and nowhere else. A durable
+thing is one row (kind, key, value): the key is a JSON array, so that no name can be mistaken for two, and AMQP
+arguments keep their exact types as the base64 text of the encoded table. Called by auth, vhost, exchange.graph,
+definitions and the method handlers. `Rows` is a vhost's pen: the only state here is how many rows it staged, and when.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from burrowmq.protocol.errors import NotFound, PreconditionFailed
+from burrowmq.protocol.table import DecimalValue, decode_table, encode_table, equivalent, type_name
+from burrowmq.storage.types import JsonValue
+
+if TYPE_CHECKING:
+    from burrowmq.protocol.table import FieldTable, FieldValue
+
+ResourceKind = Literal["queue", "exchange"]
+RowKind = Literal[
+    "vhost",
+    "user",
+    "permission",
+    "topic_permission",
+    "exchange",
+    "queue",
+    "binding",
+    "parameter",
+    "policy",
+]
+Row: TypeAlias = dict[str, JsonValue]
+
+
+class DefinitionLog(Protocol):
+    """Where durable definitions are staged; they are committed with the current epoch."""
+
+    def put(self, kind: str, key: str, value: Row) -> None:
+        """Write or replace a row."""
+        ...
+
+    def delete(self, kind: str, key: str) -> None:
+        """Remove a row; harmless when there is none."""
+        ...
+
+
+class StagingEngine(Protocol):
+    """The part of the storage engine that a vhost uses."""
+
+    @property
+    def epoch(self) -> int:
+        """The batch being collected."""
+        ...
+
+    @property
+    def definitions(self) -> DefinitionLog:
+        """Where durable definitions are staged."""
+        ...
+
+
+class Rows:
+    """Writes a vhost's rows, and remembers what a reply has to know: was something staged, is it on disk."""
+
+    def __init__(self, engine: StagingEngine) -> None:
+        self.engine = engine
+        self.staged = 0
+        self.durable_epoch = -1
+
+    def put(self, kind: RowKind, key: str, value: Row) -> None:
+        """Write or replace a row."""
+        self.engine.definitions.put(kind, key, value)
+        self._count()
+
+    def delete(self, kind: RowKind, key: str) -> None:
+        """Remove a row; harmless when there is none."""
+        self.engine.definitions.delete(kind, key)
+        self._count()
+
+    def is_unsynced(self) -> bool:
+        """Whether some row may not be on disk yet: it is in the batch being collected or the one in flight."""
+        return self.durable_epoch >= self.engine.epoch - 1
+
+    def _count(self) -> None:
+        self.staged += 1
+        self.durable_epoch = self.engine.epoch
+
+
+def describe(kind: ResourceKind, name: str, vhost: str) -> str:
+    """A resource as RabbitMQ's texts name it."""
+    return f"{kind} '{name}' in vhost '{vhost}'"
+
+
+def not_found(kind: ResourceKind, name: str, vhost: str) -> NotFound:
+    """The error about a missing queue or exchange."""
+    return NotFound(f"no {describe(kind, name, vhost)}")
+
+
+def row_key(*parts: str) -> str:
+    """An unambiguous key of a definition row."""
+    return json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+
+
+def pack_arguments(arguments: FieldTable) -> str:
+    """Arguments as text that keeps every AMQP type."""
+    return b64encode(encode_table(arguments)).decode("ascii") if arguments else ""
+
+
+def unpack_arguments(text: str) -> FieldTable:
+    """The arguments that `pack_arguments` made the text from."""
+    return decode_table(b64decode(text)) if text else {}
+
+
+def erlang_term(value: FieldValue) -> str:
+    """A value as RabbitMQ's texts print it with ~p."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "undefined"
+    if isinstance(value, (str, bytes)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if not text:
+            return "<<>>"
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'<<"{escaped}">>'
+    if isinstance(value, DecimalValue):
+        return f"{{{value.scale},{value.value}}}"
+    if isinstance(value, list):
+        items = (f"{{{type_name(item)},{erlang_term(item)}}}" for item in value)
+        return f"[{','.join(items)}]"
+    if isinstance(value, dict):
+        fields = (
+            f"{{{erlang_term(key)},{type_name(item)},{erlang_term(item)}}}"
+            for key, item in value.items()
+        )
+        return f"[{','.join(fields)}]"
+    return str(value)
+
+
+def check_same_fields(where: str, *fields: tuple[str, bool | str, bool | str]) -> None:
+    """Refuse a redeclaration of which a (name, received, current) differs.
+
+    Raises: PreconditionFailed, with RabbitMQ's text.
+    """
+    for name, received, current in fields:
+        if received != current:
+            raise PreconditionFailed(
+                f"inequivalent arg '{name}' for {where}:"
+                f" received {_told(received)} but current is {_told(current)}"
+            )
+
+
+def check_same_argument(key: str, current: FieldTable, received: FieldTable, where: str) -> None:
+    """Refuse a redeclaration in which one argument means something else.
+
+    Raises: PreconditionFailed, with RabbitMQ's text: types are told only where one side has nothing.
+    """
+    if key in current and key in received:
+        if not equivalent(current[key], received[key]):
+            raise PreconditionFailed(
+                f"inequivalent arg '{key}' for {where}:"
+                f" received {_told(received[key])} but current is {_told(current[key])}"
+            )
+    elif key in current or key in received:
+        raise PreconditionFailed(
+            f"inequivalent arg '{key}' for {where}:"
+            f" received {_told_typed(received, key)} but current is {_told_typed(current, key)}"
+        )
+
+
+def _told(value: FieldValue) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else erlang_term(value)
+    return f"'{value.decode('utf-8', 'replace') if isinstance(value, bytes) else text}'"
+
+
+def _told_typed(arguments: FieldTable, key: str) -> str:
+    if key not in arguments:
+        return "none"
+    value = arguments[key]
+    told = "'undefined'" if value is None else _told(value)
+    return f"the value {told} of type '{type_name(value)}'"

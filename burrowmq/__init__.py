@@ -1,0 +1,11 @@
+"""BurrowMQ: an AMQP 0-9-1 broker that behaves as RabbitMQ 3.13 does with classic queues.
+
+Everything of the server is imported below this name, so that an installation never stands in the way of somebody's own
+`config` or `storage`. In a checkout the folders stand at the top and are linked here (ADR 16).
+
+Owns no state, and imports nothing: `burrowctl` starts in the time that it takes to load this line and itself.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The commands of `burrowctl`, one module for each group; `cli.registry` has the table."""

@@ -1,0 +1,183 @@
+"""Health checks: rabbitmq-diagnostics' ping, check_* and alarms.
+
+Owns no state. Exit status 0 when the check passes, 69 when it fails; container health checks look at nothing else.
+JSON replies carry `result` and the node's name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burrowmq.cli import terms
+from burrowmq.cli.client import Refused, segment
+from burrowmq.cli.commands.node import alarm_lines
+from burrowmq.cli.errors import OK, UNAVAILABLE, CliError, bad_argument
+from burrowmq.cli.invocation import Invocation
+
+CONNECT_TIMEOUT_S = 5.0
+
+
+def _passed(invocation: Invocation, text: str, **details: Any) -> int:
+    if invocation.is_machine_readable:
+        invocation.say(
+            terms.compact({"result": "ok", "node": invocation.node.node_name, **details})
+        )
+    elif "silent" not in invocation.flags:
+        invocation.say(text)
+    return OK
+
+
+def _failed(invocation: Invocation, text: str, **details: Any) -> int:
+    if invocation.is_machine_readable:
+        row = {"result": "error", "node": invocation.node.node_name, "message": text, **details}
+        invocation.say(terms.compact(row))
+        return UNAVAILABLE
+    raise CliError(UNAVAILABLE, f"Error:\n{text}")
+
+
+def ping(invocation: Invocation) -> int:
+    """Ping."""
+    milliseconds = int((invocation.node.timeout_s or 60) * 1000)
+    name = invocation.node.node_name
+    invocation.banner(
+        f"Will ping {name}. This only checks if the OS process is running and answers on its control socket."
+        f" Timeout: {milliseconds} ms."
+    )
+    return _passed(invocation, "Ping succeeded")
+
+
+def check_running(invocation: Invocation) -> int:
+    """check_running, is_running."""
+    name = invocation.node.node_name
+    if invocation.name == "is_running":
+        invocation.banner(f"Asking node {name} for its status ...")
+    else:
+        invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
+    return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
+
+
+def _alarms(invocation: Invocation) -> list[str]:
+    try:
+        invocation.node.get("/api/health/checks/local-alarms")
+    except Refused:
+        # The refusal's reason has no list; the status has.
+        return alarm_lines(invocation.node.get("/api/burrowmq/status")["alarms"])
+    return []
+
+
+def check_local_alarms(invocation: Invocation) -> int:
+    """check_local_alarms."""
+    name = invocation.node.node_name
+    invocation.banner(f"Asking node {name} to report any local resource alarms ...")
+    found = _alarms(invocation)
+    if found:
+        return _failed(invocation, "\n".join(found))
+    return _passed(invocation, f"Node {name} reported no local alarms")
+
+
+def check_alarms(invocation: Invocation) -> int:
+    """check_alarms."""
+    name = invocation.node.node_name
+    invocation.banner(f"Asking node {name} to report any known resource alarms ...")
+    found = _alarms(invocation)
+    if found:
+        return _failed(invocation, "\n".join(found))
+    return _passed(invocation, f"Node {name} reported no alarms, local or clusterwide")
+
+
+def alarms(invocation: Invocation) -> int:
+    """alarms: prints, never fails."""
+    name = invocation.node.node_name
+    invocation.banner(f"Asking node {name} to report any known resource alarms ...")
+    found = _alarms(invocation)
+    return _passed(
+        invocation, "\n".join(found) or f"Node {name} reported no alarms, local or clusterwide"
+    )
+
+
+def check_port_connectivity(invocation: Invocation) -> int:
+    """check_port_connectivity: a TCP connection to every listener."""
+    import socket
+
+    document = invocation.node.get("/api/burrowmq/status")
+    name, open_ports, closed = document["node"], [], []
+    invocation.banner(f"Testing TCP connections to all active listeners on node {name} ...")
+    for row in document["listeners"]:
+        host = invocation.values.get("address") or _reachable(row["interface"])
+        try:
+            socket.create_connection((host, row["port"]), timeout=CONNECT_TIMEOUT_S).close()
+        except OSError:
+            closed.append(str(row["port"]))
+        else:
+            open_ports.append(str(row["port"]))
+    if closed:
+        return _failed(
+            invocation,
+            f"Connection to ports of the following listeners on node {name} failed: {', '.join(closed)}",
+        )
+    ports = ", ".join(dict.fromkeys(open_ports))
+    return _passed(invocation, f"Successfully connected to ports {ports} on node {name}.")
+
+
+def _reachable(interface: str) -> str:
+    """The address to try for an interface; a listener on all of them is tried on this machine."""
+    address = interface.strip("[]")
+    return {"::": "localhost", "0.0.0.0": "127.0.0.1", "": "localhost"}.get(address, address)  # noqa: S104
+
+
+def check_port_listener(invocation: Invocation) -> int:
+    """check_port_listener PORT."""
+    port = invocation.args[0]
+    if not port.isdigit():
+        raise bad_argument("Bad argument: port must be a positive integer")
+    document = invocation.node.get("/api/burrowmq/status")
+    name, ports = document["node"], [str(row["port"]) for row in document["listeners"]]
+    invocation.banner(f"Asking node {name} if there's an active listener on port {port} ...")
+    if port in ports:
+        return _passed(invocation, f"A listener for port {port} is running on node {name}.")
+    found = ", ".join(dict.fromkeys(ports))
+    return _failed(
+        invocation,
+        f"No listener for port {port} is active on node {name}. Found listeners that use the following ports: {found}",
+    )
+
+
+def check_protocol_listener(invocation: Invocation) -> int:
+    """check_protocol_listener PROTOCOL."""
+    protocol = invocation.args[0]
+    document = invocation.node.get("/api/burrowmq/status")
+    name, protocols = document["node"], [row["protocol"] for row in document["listeners"]]
+    invocation.banner(
+        f"Asking node {name} if there's an active listener for protocol {protocol} ..."
+    )
+    wanted = {"amqp091": "amqp", "amqp0-9-1": "amqp"}.get(protocol, protocol)
+    if wanted in protocols:
+        return _passed(invocation, f"A listener for protocol {protocol} is running on node {name}.")
+    found = ", ".join(dict.fromkeys(protocols))
+    return _failed(
+        invocation,
+        f"No listener for protocol {protocol} is active on node {name}."
+        f" Found listeners for the following protocols: {found}",
+    )
+
+
+def check_virtual_hosts(invocation: Invocation) -> int:
+    """check_virtual_hosts."""
+    name = invocation.node.node_name
+    invocation.banner(f"Checking if all vhosts are running on node {name} ...")
+    try:
+        invocation.node.get(f"/api/health/checks/{segment('virtual-hosts')}")
+    except Refused as refused:
+        return _failed(invocation, refused.reason)
+    return _passed(invocation, f"Node {name} reported all vhosts as running")
+
+
+def check_critical(invocation: Invocation) -> int:
+    """check_if_node_is_*_critical."""
+    name = invocation.node.node_name
+    what = "quorum of any quorum queues" if "quorum" in invocation.name else "mirrors of any queues"
+    invocation.banner(f"Checking if node {name} is critical for {what} ...")
+    text = (
+        f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
+    )
+    return _passed(invocation, text)

@@ -1,0 +1,128 @@
+"""Usage texts, the list of commands, suggestions, and the tool's version.
+
+Owns no state. Imported only when somebody asks or mistypes.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from importlib import import_module
+
+from burrowmq.cli.errors import OK, USAGE, CliError
+from burrowmq.cli.invocation import Invocation
+from burrowmq.cli.registry import COMMANDS, Kind
+
+BOLD, NORMAL = "\x1b[1m", "\x1b[0m"
+OPTIONS = "[--node <node>] [--longnames] [--quiet]"
+RABBITMQ_VERSION = "3.13.7"
+GENERAL_OPTIONS = """\
+   -h, --help               displays this help
+   -p, --vhost <vhost>      the virtual host, of commands that work in one (default: /)
+   -q, --quiet              no banner
+   -s, --silent             no banner and no head line
+   --no-table-headers       no head line
+   --formatter <formatter>  table, pretty_table, json, json_stream, csv or erlang
+   -t, --timeout <seconds>  how long to wait for the node (default: 60)
+   --data-dir <dir>         the node's data directory, whose control.sock is asked (default: ./data)
+   --url <url>              the node's HTTP API instead: http://user:password@host:15672
+   -n, --node <node>        accepted, chooses no node"""
+NOT_HERE = "Does not apply"
+
+
+def command_usage(program: str, name: str) -> str:
+    """The `Usage` block of one command."""
+    command = COMMANDS[name]
+    line = " ".join(part for part in (program, OPTIONS, name, command.usage) if part)
+    return f"{BOLD}Usage{NORMAL}\n\n{line}"
+
+
+def command_help(program: str, name: str) -> str:
+    """All that there is to know about one command."""
+    command = COMMANDS[name]
+    kind = getattr(import_module(command.module_name), command.function.upper(), None)
+    columns = ""
+    if isinstance(kind, Kind):
+        names = ", ".join(sorted(kind.columns.split()))
+        columns = (
+            f"{BOLD}Arguments{NORMAL}\n\n<column>\n\tmust be one of {names};\n"
+            f"\twithout any: {', '.join(kind.default.split())}\n\n"
+        )
+    return (
+        f"\n{command_usage(program, name)}\n\n{command.summary}.\n\n"
+        f"{columns}{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}"
+    )
+
+
+def argument_error(invocation: Invocation, reason: str) -> CliError:
+    """Arguments that a command finds wrong in number by itself."""
+    shown = " ".join([invocation.name, *invocation.args])
+    usage = command_usage(invocation.program, invocation.name)
+    return CliError(
+        USAGE, f"Error (argument validation): {reason}\nArguments given:\n\t{shown}\n\n{usage}"
+    )
+
+
+def overview(program: str) -> str:
+    """Every command with a line about it."""
+    here = {
+        name: command
+        for name, command in sorted(COMMANDS.items())
+        if not command.summary.startswith(NOT_HERE)
+    }
+    width = max(len(name) for name in here)
+    rows = "\n".join(f"   {name:<{width}}  {command.summary}" for name, command in here.items())
+    others = textwrap.fill(", ".join(sorted(COMMANDS.keys() - here.keys())), 96)
+    return (
+        f"{BOLD}Usage{NORMAL}\n\n"
+        f"{program} {OPTIONS} [--data-dir <dir> | --url <url>] [--timeout <seconds>] <command> [<command options>]\n\n"
+        f"{BOLD}Available commands{NORMAL}\n\n{rows}\n\n"
+        f"{BOLD}Known, and answered with why they do not apply here{NORMAL}\n\n"
+        f"{textwrap.indent(others, '   ')}\n\n"
+        f"{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}\n\n"
+        f"Use '{program} help <command>' to learn more about a specific command"
+    )
+
+
+def unknown_command(program: str, name: str) -> CliError:
+    """The error for a word that is no command, with the nearest one if there is one."""
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.7)
+    text = f"\nCommand '{name}' not found. \n"
+    if near:
+        return CliError(USAGE, f"{text}Did you mean '{near[0]}'? \n")
+    return CliError(USAGE, f"{text}\n{overview(program)}")
+
+
+def tool_version() -> str:
+    """RabbitMQ's version that this tool speaks for; scripts compare it with the server's."""
+    return RABBITMQ_VERSION
+
+
+def help_command(invocation: Invocation) -> int:
+    """Help [command]."""
+    if "list-commands" in invocation.flags:
+        return autocomplete(invocation)
+    if not invocation.args:
+        invocation.say(overview(invocation.program))
+        return OK
+    name = invocation.args[0]
+    if name not in COMMANDS:
+        raise unknown_command(invocation.program, name)
+    invocation.say(command_help(invocation.program, name))
+    return OK
+
+
+def version(invocation: Invocation) -> int:
+    """Version."""
+    invocation.say(tool_version())
+    return OK
+
+
+def autocomplete(invocation: Invocation) -> int:
+    """Autocomplete [prefix]."""
+    prefix = invocation.args[0] if invocation.args else ""
+    for name in sorted(COMMANDS):
+        if name.startswith(prefix):
+            invocation.say(name)
+    return OK

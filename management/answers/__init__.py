@@ -1,0 +1,1 @@
+"""What answers are made of: pages of rows, refusals, JSON, who may see what."""

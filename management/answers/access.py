@@ -1,0 +1,98 @@
+"""Who calls the API and what they may do.
+
+Owns no state. On TCP a caller is a user with Basic credentials; on the control socket it is the node's own operating
+system user (or root), checked by the kernel's peer credentials, with every right and no password. Permission failures
+are 401 as in RabbitMQ. Source: rabbit_mgmt_util:is_authorized and the user tags of the management plugin.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import os
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from burrowmq.management.aio import web
+
+CREDENTIALS = struct.Struct("3i")
+
+# What each tag grants; administrator grants everything.
+GRANTS = {
+    "management": frozenset({"management"}),
+    "policymaker": frozenset({"management", "policymaker"}),
+    "monitoring": frozenset({"management", "monitoring"}),
+    "administrator": frozenset({"management", "policymaker", "monitoring", "administrator"}),
+}
+REFUSALS = {
+    "management": "Not management user",
+    "policymaker": "User not authorised to access object",
+    "monitoring": "Not monitor user",
+    "administrator": "Not administrator user",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The user behind a request."""
+
+    name: str
+    tags: tuple[str, ...]
+    is_trusted: bool = False
+
+    def may(self, level: str) -> bool:
+        """Whether the caller's tags reach a level."""
+        return self.is_trusted or any(level in GRANTS.get(tag, ()) for tag in self.tags)
+
+    def may_see(self, node: Any, vhost: str) -> bool:
+        """Whether a vhost is open to the caller: monitoring sees all, others need a permission in it."""
+        return self.may("monitoring") or (vhost, self.name) in node.auth.permissions
+
+
+TRUSTED = Caller("burrowctl", ("administrator",), is_trusted=True)
+
+
+def peer_is_owner(request: web.Request) -> bool:
+    """Whether the process at the other end of the control socket runs as our user or as root."""
+    transport = request.transport
+    peer = None if transport is None else transport.get_extra_info("socket")
+    if peer is None:
+        return False
+    raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    uid = CREDENTIALS.unpack(raw)[1]
+    return uid in (0, os.geteuid())
+
+
+def peer_is_loopback(request: web.Request) -> bool:
+    """Whether the request came from this machine; guest is for those only."""
+    try:
+        return ipaddress.ip_address((request.remote or "").split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+class UnreadableLogin(Exception):
+    """An Authorization header that says nothing: 400 with an empty body."""
+
+
+def basic_credentials(request: web.Request) -> tuple[str, str] | None:
+    """User and password of the Authorization header; None when there is none.
+
+    Raises: UnreadableLogin.
+    """
+    header = request.headers.get("Authorization")
+    if header is None:
+        return None
+    scheme, _, token = header.partition(" ")
+    try:
+        user, colon, password = (
+            base64.b64decode(token, validate=True).decode("utf-8").partition(":")
+        )
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise UnreadableLogin from error
+    if scheme.lower() != "basic" or not colon:
+        raise UnreadableLogin
+    return user, password

@@ -1,0 +1,146 @@
+"""The query parameters of list endpoints: vhost filter, name filter, sort, page, columns.
+
+Owns no state; called by every list handler with rows of `broker.inspect`. Errors are RabbitMQ's. A reply without
+`page` is a bare array, with it the object that the UI and scripts page through. Source: rabbit_mgmt_util:reply_list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
+from burrowmq.management.aio import web
+from burrowmq.management.answers.reply import ApiError, Call, collect, reply, reply_rows
+
+PAGE_SIZE = 100
+PAGE_SIZE_LIMIT = 500
+# A regular expression from a query runs on the event loop, for so long at a time and altogether.
+PATTERN_LIMIT = 200
+TURN_S = 0.005
+FILTER_S = 5.0
+
+Row = dict[str, Any]
+
+
+async def reply_list(
+    call: Call, rows: Iterable[Row], sort: Sequence[str] = ("vhost", "name")
+) -> web.Response:
+    """Filter, sort, page and project rows as the query asks."""
+    found = await collect(rows)
+    visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
+    if "page" in call.request.query:
+        return reply(await _page(call, visible, sort))
+    if call.query("sort"):
+        visible = _sorted(call, visible, sort)
+    columns = call.query("columns")
+    result = [project(row, columns) for row in visible] if columns else visible
+    return await reply_rows(result)
+
+
+def project(row: Row, columns: str) -> Row:
+    """Only the columns asked for; `a.b` reaches into an object. A column that is not there is left out."""
+    found: Row = {}
+    for column in columns.split(","):
+        value, path = _dig(row, column), column.split(".")
+        if value is _ABSENT:
+            continue
+        target = found
+        for step in path[:-1]:
+            target = target.setdefault(step, {})
+        target[path[-1]] = value
+    return found
+
+
+_ABSENT = object()
+
+
+def _dig(row: Any, column: str) -> Any:
+    value = row
+    for step in column.split("."):
+        if not isinstance(value, dict) or step not in value:
+            return _ABSENT
+        value = value[step]
+    return value
+
+
+def _may_see(call: Call, vhost: str) -> bool:
+    return vhost == "" or call.caller.may_see(call.node, vhost)
+
+
+def _sorted(call: Call, rows: list[Row], default: Sequence[str]) -> list[Row]:
+    column = call.query("sort")
+    keys = [column] if column else list(default)
+
+    def rank(row: Row) -> list[tuple[int, Any]]:
+        return [_rank(_dig(row, key)) for key in keys]
+
+    return sorted(rows, key=rank, reverse=call.flag("sort_reverse"))
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Numbers before text; what is absent first, so that mixed columns compare."""
+    if value is _ABSENT or value is None:
+        return (0, 0)
+    if isinstance(value, bool | int | float):
+        return (1, value)
+    return (2, str(value))
+
+
+def _number(call: Call, name: str, default: int) -> int:
+    text = call.query(name, str(default))
+    if not text.removeprefix("-").isdigit():
+        raise ApiError(400, "bad_request", "Pagination parameters are invalid")
+    return int(text)
+
+
+async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
+    page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
+    if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
+        raise ApiError(
+            400,
+            "invalid_pagination_parameters",
+            f"Invalid pagination parameters: page number {page},"
+            f" page size {call.query('page_size', 'undefined')}",
+        )
+    filtered = _sorted(call, await _named(call, rows), sort)
+    pages = max(1, -(-len(filtered) // size))
+    if page > pages:
+        reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
+        raise ApiError(400, "page_out_of_range", reason)
+    items, columns = filtered[(page - 1) * size : page * size], call.query("columns")
+    return {
+        "filtered_count": len(filtered),
+        "item_count": len(items),
+        "items": [project(row, columns) for row in items] if columns else items,
+        "page": page,
+        "page_count": pages,
+        "page_size": size,
+        "total_count": len(rows),
+    }
+
+
+async def _named(call: Call, rows: list[Row]) -> list[Row]:
+    """Rows whose name the query asks for, giving way to other work while a slow expression is compared."""
+    name = call.query("name")
+    if not name:
+        return rows
+    if not call.flag("use_regex"):
+        return [row for row in rows if name.lower() in str(row.get("name", "")).lower()]
+    try:
+        pattern = compile_pattern(name[:PATTERN_LIMIT])
+    except BadPattern as error:
+        raise ApiError(400, "bad_request", f"invalid regular expression: {error}") from error
+    found: list[Row] = []
+    began = turn = time.monotonic()
+    for row in rows:
+        if pattern.is_in(str(row.get("name", ""))):
+            found.append(row)
+        if time.monotonic() - turn > TURN_S:
+            await asyncio.sleep(0)
+            turn = time.monotonic()
+            if turn - began > FILTER_S:
+                raise ApiError(400, "bad_request", "the regular expression takes too long")
+    return found

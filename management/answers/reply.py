@@ -1,0 +1,213 @@
+"""What an API handler is given and what it answers with.
+
+Owns no state. `Call` is one request together with the node and the caller's rights; `ApiError` is every refusal, with
+RabbitMQ's JSON bodies; `collect` makes long lists without holding the event loop. Source: rabbit_mgmt_util (3.13).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from burrowmq.broker.words import json_document
+from burrowmq.management.aio import web
+from burrowmq.management.answers.access import Caller
+from burrowmq.management.answers.rates import Rates
+
+T = TypeVar("T")
+
+# Rows made before other work gets its turn; a row costs a few microseconds.
+ROWS_PER_TURN = 200
+# Replies with fewer rows than this are turned into text at once, longer ones in a thread.
+ROWS_INLINE = 500
+ERLANG_COLUMNS = 78
+
+
+class ApiError(Exception):
+    """A refusal: status, RabbitMQ's error word and the reason (text or a list)."""
+
+    def __init__(self, status: int, error: str, reason: Any) -> None:
+        super().__init__(f"{status} {error}: {reason}")
+        self.status = status
+        self.error = error
+        self.reason = reason
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body."""
+        return {"error": self.error, "reason": self.reason}
+
+
+class LoginRequired(Exception):
+    """No credentials came: 401 with an empty body, so that a browser asks for them."""
+
+
+def not_found() -> ApiError:
+    """The 404 that every missing object gets."""
+    return ApiError(404, "Object Not Found", "Not Found")
+
+
+def bad_request(reason: Any) -> ApiError:
+    """A 400 with a reason."""
+    return ApiError(400, "bad_request", reason)
+
+
+def unauthorised(reason: str) -> ApiError:
+    """Permission failures are 401, as in RabbitMQ."""
+    return ApiError(401, "not_authorised", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request."""
+
+    request: web.Request
+    node: Any
+    caller: Caller
+    rates: Rates
+
+    def path(self, name: str) -> str:
+        """A decoded path segment."""
+        return self.request.match_info[name]
+
+    def query(self, name: str, default: str = "") -> str:
+        """A query parameter."""
+        return self.request.query.get(name, default)
+
+    def flag(self, name: str) -> bool:
+        """A query parameter that is true or false."""
+        return self.query(name) == "true"
+
+    def vhost(self) -> str:
+        """The vhost of the path, which must exist and be open to the caller."""
+        name = self.path("vhost")
+        if name not in self.node.vhosts:
+            raise not_found()
+        if not self.caller.may_see(self.node, name):
+            raise unauthorised("User not authorised to access virtual host")
+        return name
+
+    def target_vhost(self) -> str:
+        """The vhost of the path that something is to be made in: RabbitMQ has another text when it is missing."""
+        if self.path("vhost") not in self.node.vhosts:
+            raise ApiError(404, "not_found", "vhost_not_found")
+        return self.vhost()
+
+    def vhost_or_all(self) -> str | None:
+        """The vhost of the path, or None for a path without one."""
+        return self.vhost() if "vhost" in self.request.match_info else None
+
+    def check_node(self) -> None:
+        """The node of the path must be this one. Raises: ApiError 404."""
+        if self.path("node") != self.node.name:
+            raise not_found()
+
+    async def body(self, *, is_empty_ok: bool = True) -> dict[str, Any]:
+        """The JSON object of the body; an empty body is an empty object where that is allowed."""
+        raw = await self.request.read()
+        if is_empty_ok and not raw.strip():
+            return {}
+        try:
+            value = json_document.parse(raw)
+        except ValueError as error:
+            raise ApiError(400, "bad_request", "not_json") from error
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise ApiError(400, "bad_request", "not_json")
+        return value
+
+
+class Route(NamedTuple):
+    """One row of the API's table; `level` is the least user tag that may call it."""
+
+    method: str
+    path: str
+    handler: Any
+    level: str = "management"
+
+
+async def collect(rows: Iterable[T]) -> list[T]:
+    """The rows as a list, giving way to other work every few."""
+    found: list[T] = []
+    for row in rows:
+        found.append(row)
+        if len(found) % ROWS_PER_TURN == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+def reply(value: Any, status: int = 200) -> web.Response:
+    """A JSON reply."""
+    return _json_response(dump(value), status)
+
+
+async def reply_rows(rows: list[Any], around: dict[str, Any] | None = None) -> web.Response:
+    """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced).
+
+    A long one is turned into text in a thread and row by row: the encoder does not let go of the interpreter
+    within one call.
+    """
+    if len(rows) < ROWS_INLINE:
+        return _json_response(_dump_rows(rows, around), 200)
+    return _json_response(await asyncio.to_thread(_dump_rows, rows, around), 200)
+
+
+def _dump_rows(rows: list[Any], around: dict[str, Any] | None) -> bytes:
+    array = b"[" + b",".join([dump(row) for row in rows]) + b"]"
+    if around is None:
+        return array
+    head, _, tail = dump(around).rpartition(b"null")
+    return head + array + tail
+
+
+def no_content() -> web.Response:
+    """Done, nothing to say."""
+    return web.Response(status=204)
+
+
+def created() -> web.Response:
+    """Made something new."""
+    return web.Response(status=201)
+
+
+def dump(value: Any) -> bytes:
+    """Compact JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _json_response(body: bytes, status: int) -> web.Response:
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
+    """A boolean of a body; "true" and "false" count, rabbitmqadmin sends those."""
+    value = body.get(name, default)
+    if value is True or value == "true":
+        return True
+    if value is False or value == "false":
+        return False
+    raise bad_request(["not_boolean", value])
+
+
+def number_of(body: dict[str, Any], name: str) -> int:
+    """An integer of a body; digits in a string count."""
+    value = body.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lstrip("-").isdigit():
+        return int(value)
+    raise bad_request(["not_int", name])
+
+
+def require_keys(body: dict[str, Any], *names: str) -> None:
+    """All missing keys at once, in RabbitMQ's words."""
+    missing = [name for name in names if name not in body]
+    if missing:
+        told = [f"{{key_missing,{name}}}" for name in missing]
+        flat = f"[{','.join(told)}]"
+        # Erlang's printer puts each on a line of its own when they do not fit on one.
+        broken = ",\n ".join(told)
+        raise bad_request(flat if len(flat) <= ERLANG_COLUMNS else f"[{broken}]")

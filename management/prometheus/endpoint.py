@@ -1,0 +1,78 @@
+"""The metrics pages: /metrics (sums), /metrics/per-object, /metrics/detailed?family=.
+
+State: whose turn it is. Pages are made one after the other, those with a series an object apart from the sums: scrapes
+that overlap because each takes longer than their interval would make all of them, and the node, slower and slower. Who
+has gone away while waiting gets no page made. prometheus_client and the families are imported at the first scrape,
+away from the loop: a node that nobody scrapes starts sooner and stays smaller. No login, as in RabbitMQ. Source: the
+rabbitmq_prometheus plugin (3.13).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+from burrowmq.management import settings
+from burrowmq.management.aio import web
+
+CONTENT_TYPE = "text/plain; version=0.0.4"
+NODE: web.AppKey[Any] = web.AppKey("node")
+SUMS: web.AppKey[asyncio.Lock] = web.AppKey("sums", asyncio.Lock)
+OBJECTS: web.AppKey[asyncio.Lock] = web.AppKey("objects", asyncio.Lock)
+
+# The module management.prometheus.exposition and the node -> what a page shows.
+Families = Callable[[Any, Any], Awaitable[list[Any]]]
+
+
+def create_app(node: Any) -> web.Application:
+    """The application that listens on the metrics port."""
+    app = web.Application()
+    app[NODE] = node
+    app[SUMS], app[OBJECTS] = asyncio.Lock(), asyncio.Lock()
+    path = settings.metrics_path(node.config)
+    app.router.add_get(
+        path, _per_object if settings.metrics_per_object(node.config) else _aggregated
+    )
+    app.router.add_get(f"{path}/per-object", _per_object)
+    app.router.add_get(f"{path}/detailed", _detailed)
+    return app
+
+
+async def _aggregated(request: web.Request) -> web.Response:
+    return await _page(
+        request, request.app[SUMS], lambda exposition, node: exposition.aggregated(node)
+    )
+
+
+async def _per_object(request: web.Request) -> web.Response:
+    return await _page(
+        request, request.app[OBJECTS], lambda exposition, node: exposition.per_object(node)
+    )
+
+
+async def _detailed(request: web.Request) -> web.Response:
+    wanted = set(request.query.getall("family", []))
+    vhosts = set(request.query.getall("vhost", [])) or None
+    return await _page(
+        request,
+        request.app[OBJECTS],
+        lambda exposition, node: exposition.detailed(node, wanted, vhosts),
+    )
+
+
+async def _page(request: web.Request, turn: asyncio.Lock, families: Families) -> web.Response:
+    accepted = request.headers.get("Accept", "*/*")
+    if "openmetrics" in accepted and "text/plain" not in accepted and "*/*" not in accepted:
+        return web.Response(status=406)
+    exposition = await asyncio.to_thread(import_module, "burrowmq.management.prometheus.exposition")
+    async with turn:
+        if request.transport is None or request.transport.is_closing():
+            return web.Response(status=503)  # nobody reads it
+        found = await families(exposition, request.app[NODE])
+        body = await asyncio.to_thread(exposition.text, found)
+    response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
+    return response

@@ -1,0 +1,66 @@
+"""The chooser of the hot codec: compiled when it is there, interpreted when not or when asked.
+
+Owns no state. Imported by everything that needs a run or a message, so that the whole process uses one
+implementation; ``NAME`` says which (start-up log, status, test header). ``BURROWMQ_PURE=1`` forces the
+interpreted one. Both give equal events and octets: tests/property/protocol holds them to it.
+
+Source: docs/adr on the two codecs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING or os.environ.get("BURROWMQ_PURE", "") not in ("", "0"):
+    from burrowmq.protocol.codec import _codec_py as _chosen
+else:
+    try:
+        from burrowmq.protocol.codec import _codec_c as _chosen
+    except ImportError:
+        from burrowmq.protocol.codec import _codec_py as _chosen
+
+NAME: str = _chosen.NAME
+"""``compiled`` or ``interpreted``."""
+
+CodecEvent: TypeAlias = "_chosen.PublishRun | _chosen.AckRun | _chosen.Frame | _chosen.BadFrame"
+
+Message = _chosen.Message
+PublishRun = _chosen.PublishRun
+AckRun = _chosen.AckRun
+Frame = _chosen.Frame
+BadFrame = _chosen.BadFrame
+HotCodec = _chosen.HotCodec
+load_message = _chosen.load_message
+take = _chosen.take
+body_bytes = _chosen.body_bytes
+encode_deliver = _chosen.encode_deliver
+encode_get_ok = _chosen.encode_get_ok
+encode_return = _chosen.encode_return
+encode_ack = _chosen.encode_ack
+encode_nack = _chosen.encode_nack
+split_exrk = _chosen.split_exrk
+join_exrk = _chosen.join_exrk
+header_flags = _chosen.header_flags
+
+__all__ = [
+    "NAME",
+    "AckRun",
+    "BadFrame",
+    "CodecEvent",
+    "Frame",
+    "HotCodec",
+    "Message",
+    "PublishRun",
+    "body_bytes",
+    "encode_ack",
+    "encode_deliver",
+    "encode_get_ok",
+    "encode_nack",
+    "encode_return",
+    "header_flags",
+    "join_exrk",
+    "load_message",
+    "split_exrk",
+    "take",
+]

@@ -1,0 +1,4 @@
+"""A connection as the protocol knows it.
+
+Its states, its channels' states, the handshake, content that arrives in frames.
+"""

@@ -1,0 +1,311 @@
+"""Backups of a store that goes on working: the cut, and the copying behind it.
+
+The cut is taken on the disk thread between two batches, under the writer's lock: every file gets a second name in a
+staging directory of the data directory, and what is in memory about files that change in place is noted (lengths, live
+entries). That takes microseconds a file and nothing waits for it but the next batch. The copying happens on a thread of
+its own, from the staged names, which no compaction, rewrite or deletion touches:
+
+- files that never change again (sealed segments, full stores) get a name in the backup, a copy on another file system;
+- files that still grow are copied up to the length that they had at the cut;
+- index files are written anew: their entries as they are, and acks that say what was live at the cut, so that neither
+  acknowledgements nor messages that came later count (version 1 appends both to its journal, whose length is noted);
+- definitions were copied by SQLite at the cut.
+
+The result is a data directory as a killed node leaves it, with `BACKUP.json` (docs/formats/backup.md) written last.
+Until then it holds `INCOMPLETE`. State: a `BackupJob`, changed by one thread at a time and read by the loop.
+
+Invariants: nothing in the data directory changes but the staging directory, which a start removes; no file of a
+finished backup is ever written again by the node; a failure costs the backup only.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext
+from burrowmq.storage.directory.terms import STORE_FILE, replace_file
+from burrowmq.storage.errors import StorageError, error_text
+from burrowmq.storage.files.cache import parent_of
+from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.files.tree import FileTree, pieces, write_pieces
+from burrowmq.storage.names import NAME_FILE
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.header import HEADER_SIZE
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.v2.index import entries_at, pack_block
+from burrowmq.storage.record import ENTRY_SIZE
+from burrowmq.storage.types import BackupJob, JsonValue
+
+FORMAT: Final = 1
+MANIFEST: Final = "BACKUP.json"
+INCOMPLETE: Final = "INCOMPLETE"
+STAGING: Final = ".backup"
+DEFINITIONS: Final = "definitions.db"
+
+# Between two slices of copying, so that a backup takes a share of the disk and never all of it.
+_SLICE_BYTES: Final = 8 << 20
+_PAUSE_S: Final = 0.005
+
+# Waits that long; True: the store is being closed.
+Pause = Callable[[float], bool]
+
+
+class BackupRefused(StorageError):
+    """The backup cannot be made there, or not now."""
+
+
+class _SegmentCut(NamedTuple):
+    """What an index file says of its segment at the cut."""
+
+    entry_count: int
+    epoch: int
+    store_end: int
+    used: int
+    live: int
+
+
+class _Item(NamedTuple):
+    """One file: where it goes, how many of its bytes count, and how it gets there."""
+
+    path: str  # relative to both directories
+    size: int
+    is_final: bool
+    segment: _SegmentCut | None = None
+
+
+@dataclass(slots=True)
+class Cut:
+    """The files as they were at one moment; item n has the name n in the staging directory."""
+
+    staging: str
+    items: list[_Item]
+    limits: dict[str, int]
+    identity: bytes
+
+
+def take_cut(context: StoreContext, queues: Iterable[QueueDisk], job: BackupJob) -> Cut:
+    """Hold on to everything as it is now. Raises StorageError, and has left nothing then."""
+    filesystem, data_dir = context.filesystem, context.data_dir
+    staging = f"{data_dir}/{STAGING}"
+    items: list[_Item] = []
+    try:
+        filesystem.rmtree(staging)
+        filesystem.mkdir(staging)
+        for path, item in _files(context, queues, job):
+            filesystem.link(path, f"{staging}/{len(items)}")
+            items.append(item)
+        context.definitions.copy_to(f"{staging}/{len(items)}")
+        size = filesystem.file_size(f"{staging}/{len(items)}")
+        items.append(_Item(DEFINITIONS, size, is_final=False))
+    except (OSError, StorageError) as error:
+        discard_staging(filesystem, data_dir)
+        reason = error_text(error, staging) if isinstance(error, OSError) else str(error)
+        raise StorageError(f"the cut could not be taken: {reason}") from error
+    job.file_count = len(items)
+    job.byte_count = sum(item.size for item in items)
+    job.state = "running"
+    return Cut(staging, items, dict(context.recorded.limits), context.recorded.identity)
+
+
+def discard_staging(filesystem: FileSystem, data_dir: str) -> None:
+    """Remove what a cut holds on to; a failure is left to the next start."""
+    try:
+        filesystem.rmtree(f"{data_dir}/{STAGING}")
+    except OSError:
+        return
+
+
+def _files(
+    context: StoreContext, queues: Iterable[QueueDisk], job: BackupJob
+) -> Iterator[tuple[str, _Item]]:
+    """Give each file's path and what becomes of it."""
+    filesystem = context.filesystem
+    prefix = len(context.data_dir) + 1
+
+    def whole(path: str) -> tuple[str, _Item]:
+        return path, _Item(path[prefix:], filesystem.file_size(path), is_final=True)
+
+    yield whole(f"{context.data_dir}/{STORE_FILE}")
+    for vhost in context.vhosts():
+        yield whole(f"{vhost.directory}/{VHOST_NAME_FILE}")
+        for path, size, is_final in vhost.persistent.cut():
+            yield path, _Item(path[prefix:], size, is_final)
+    for queue in queues:
+        if not queue.durable or not queue.index.numbers:
+            continue
+        job.queue_count += 1
+        if queue.is_made:
+            yield whole(f"{queue.directory}/{NAME_FILE}")
+        for number in queue.index.numbers:
+            segment = queue.index.segments[number]
+            job.message_count += segment.live
+            files = _segment_files if segment.version == 2 else _segment_files_v1
+            for path, item in files(queue, segment):
+                yield path, item._replace(path=path[prefix:])
+        if queue.v1 is not None:
+            path, size = queue.v1.cut(queue.segments_v1(), queue.durable)
+            if size:
+                yield path, _Item(path[prefix:], size, is_final=False)
+
+
+def _segment_files(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
+    entry_count = queue.index.entry_count
+    live = segment.live_mask()
+    path = queue.index.path(segment.number)
+    size = entries_at(entry_count) + segment.used * ENTRY_SIZE
+    state = _SegmentCut(entry_count, segment.epoch, segment.store_end, segment.used, live)
+    yield path, _Item(path, size, is_final=False, segment=state)
+    if segment.store_end:
+        # Only a place that was never written can bring another body: a message paged out late.
+        is_full = (live | segment.acked()) == (1 << entry_count) - 1
+        store = queue.store.path(segment.number, segment.generation)
+        is_final = is_full and segment.number != queue.index.numbers[-1]
+        yield store, _Item(store, segment.store_end, is_final)
+
+
+def _segment_files_v1(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
+    """A version 1 segment's file only grows; what it does not say yet is in the journal."""
+    if segment.store_end:
+        path = queue.files_v1().files.path(segment.number)
+        yield path, _Item(path, segment.store_end, is_final=False)
+
+
+# -- the copying -------------------------------------------------------------------------------------------------
+
+
+def make_backup(filesystem: FileSystem, cut: Cut, job: BackupJob, pause: Pause) -> None:
+    """Build the backup from a cut. Raises StorageError; the directory stays marked as incomplete then."""
+    try:
+        refuse_directory(filesystem, job.directory, parent_of(cut.staging))
+        _prepare(filesystem, job.directory)
+        _Copying(filesystem, cut, job, pause).run()
+    except OSError as error:
+        raise StorageError(error_text(error, job.directory)) from error
+    finally:
+        discard_staging(filesystem, parent_of(cut.staging))
+
+
+def refuse_directory(filesystem: FileSystem, directory: str, data_dir: str) -> None:
+    """Refuse a directory that a backup must not go to. Raises BackupRefused, OSError."""
+    if not directory.startswith("/"):
+        raise BackupRefused(f"'{directory}' is not an absolute path")
+    inside = os.path.realpath(directory) + "/"
+    if inside.startswith(os.path.realpath(data_dir) + "/"):
+        raise BackupRefused(f"{directory} is inside the data directory")
+    if not filesystem.exists(directory):
+        return
+    try:
+        names = filesystem.listdir(directory)
+    except NotADirectoryError as error:
+        raise BackupRefused(f"{directory} is not a directory") from error
+    if MANIFEST in names and INCOMPLETE not in names:
+        raise BackupRefused(f"{directory} holds a backup already")
+    if names and INCOMPLETE not in names:
+        raise BackupRefused(f"{directory} is not empty")
+
+
+def _prepare(filesystem: FileSystem, directory: str) -> None:
+    """Make the directory, empty but for the mark that it is incomplete. Raises OSError."""
+    filesystem.mkdir(directory)
+    for name in filesystem.listdir(directory):  # what an earlier attempt left
+        path = f"{directory}/{name}"
+        if name == INCOMPLETE:
+            continue
+        filesystem.rmtree(path)
+        if filesystem.exists(path):
+            filesystem.unlink(path)
+    if not filesystem.exists(f"{directory}/{INCOMPLETE}"):
+        filesystem.create(f"{directory}/{INCOMPLETE}").close()
+    for changed in (directory, parent_of(directory) or "/"):
+        filesystem.fsync_dir(changed)
+
+
+class _Copying:
+    """The way from a cut to a backup."""
+
+    def __init__(self, filesystem: FileSystem, cut: Cut, job: BackupJob, pause: Pause) -> None:
+        self._filesystem = filesystem
+        self._cut = cut
+        self._job = job
+        self._pause = pause
+        self._tree = FileTree(filesystem, job.directory)
+        self._since_pause = 0
+
+    def run(self) -> None:
+        job = self._job
+        rows: list[JsonValue] = []
+        for number, item in enumerate(self._cut.items):
+            check = self._bring(f"{self._cut.staging}/{number}", item)
+            self._filesystem.unlink(f"{self._cut.staging}/{number}")
+            rows.append([item.path, item.size, check])
+            job.files_done += 1
+        self._tree.sync(self._tree.directories)
+        manifest: dict[str, JsonValue] = {
+            "format": FORMAT,
+            **job.labels,
+            "identity": self._cut.identity.hex(),
+            **self._cut.limits,
+            "queues": job.queue_count,
+            "messages": job.message_count,
+            "bytes": job.byte_count,
+            "files": rows,
+        }
+        text = json.dumps(manifest, indent=1).encode()
+        replace_file(self._filesystem, f"{job.directory}/{MANIFEST}", text)
+        self._filesystem.unlink(f"{job.directory}/{INCOMPLETE}")
+        self._filesystem.fsync_dir(job.directory)
+
+    def _bring(self, staged: str, item: _Item) -> int | None:
+        """Bring one file; gives its CRC-32 unless it was only given a name."""
+        target = f"{self._job.directory}/{item.path}"
+        self._tree.make_directory(parent_of(target))
+        if item.is_final:
+            try:
+                self._filesystem.link(staged, target)
+            except OSError as error:
+                if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
+                    raise
+            else:
+                self._job.linked_bytes += item.size
+                self._take(self._filesystem.open(target), item.size)
+                return None
+        source, file = self._filesystem.open(staged), self._filesystem.create(target)
+        bodies = _index_pieces(source, item) if item.segment else pieces(source, item.size)
+        size, check = write_pieces(file, bodies, self._rest)
+        if size != item.size:
+            raise StorageError(f"{item.path} has {size} bytes instead of {item.size}")
+        self._take(file, item.size)
+        return check
+
+    def _take(self, file: File, size: int) -> None:
+        self._job.bytes_done += size
+        self._rest(0)
+        self._tree.take(file)
+
+    def _rest(self, size: int) -> None:
+        """Let others at the disk now and then; stop when the store is being closed."""
+        self._since_pause += size
+        wait_s = 0.0
+        if self._since_pause >= _SLICE_BYTES:
+            self._since_pause, wait_s = 0, _PAUSE_S
+        if self._pause(wait_s):
+            raise StorageError("the node is stopping")
+
+
+def _index_pieces(source: File, item: _Item) -> Iterator[bytes]:
+    """Give an index file with the acks of the cut: what was not live then is acked."""
+    cut = item.segment
+    assert cut is not None
+    acked = (1 << cut.entry_count) - 1 & ~cut.live
+    epoch = cut.epoch + 1
+    # The store's bytes are synced before the backup is finished: the first start need not look at them.
+    block = pack_block(epoch, cut.store_end, acked, cut.entry_count)
+    blocks = [bytes(len(block)), bytes(len(block))]
+    blocks[epoch & 1] = block
+    yield source.pread(HEADER_SIZE, 0) + b"".join(blocks)
+    yield source.pread(cut.used * ENTRY_SIZE, entries_at(cut.entry_count))

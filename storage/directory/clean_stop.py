@@ -1,0 +1,225 @@
+"""What a clean stop leaves for the next start: the terms, written here and taken here.
+
+They hold, of each durable queue, its counts and a row for every segment of its index, and of each vhost's persistent
+store a snapshot of its tables, so that a start looks at no message. A stop writes them last, when everything that they
+speak of is durable.
+
+State: none. `save` is called by the disk thread when it ends, `restore` by recovery. Invariant: without terms nothing
+is lost but time; terms that do not agree with the files count as none.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.directory.terms import TERMS_FILE, dump_json, load_json, write_terms
+from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.names import NAME_FILE, QueueNames
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.scan import QueueScan
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.upkeep import settle
+from burrowmq.storage.queue.v2 import index as queue_index
+from burrowmq.storage.queue.v2 import store as queue_store
+from burrowmq.storage.types import JsonValue, RecoveredQueue, RecoveryReport
+
+# Of a segment's row in the terms; the bit sets follow where there are any.
+_FIXED_FIELDS = 13
+
+
+def save(
+    context: StoreContext,
+    queues: list[tuple[QueueDisk, int, int]],
+) -> None:
+    """Stop cleanly: (queue, next_seq, next_deliver_seq) of every open one; all acks are in the files.
+
+    Recovered queues that nobody opened are kept as they are. Raises StorageError; the stop is then not clean.
+    """
+    rows: list[JsonValue] = []
+    unclaimed = [
+        (queue, found.next_seq, found.next_deliver_seq)
+        for queue, found in context.recovered.values()
+    ]
+    _empty_journals(context, [queue for queue, _, _ in [*queues, *unclaimed]])
+    for queue, next_seq, next_deliver_seq in [*queues, *unclaimed]:
+        if context.cache.is_crowded:
+            context.sync()
+        if queue.durable and not queue.is_made and queue.index.numbers:
+            queue.make()  # the file that names it was damaged
+        if queue.durable and queue.is_made:
+            rows.append(_queue_row(context, queue, next_seq, next_deliver_seq))
+        elif not queue.durable:
+            _drop_all(context, queue)
+    for store in context.vhosts():
+        store.persistent.close()
+        store.transient.close()
+    context.sync()
+    vhosts = context.vhosts()
+    # The key "version_1" says that the rows of segments have their version.
+    text: JsonValue = {"version_1": [], "vhosts": [[one.vhost] for one in vhosts], "queues": rows}
+    parts = [dump_json(text)]
+    parts += [store.persistent.snapshot_terms() for store in vhosts]
+    if not context.is_miscounted:  # without terms the next start counts the references
+        try:
+            write_terms(context.filesystem, context.data_dir, parts)
+        except OSError as error:
+            raise write_error(f"{context.data_dir}/{TERMS_FILE}", error) from error
+    for store in vhosts:
+        store.persistent.close_index()
+        store.transient.close_index()
+
+
+def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
+    """Move what is only in journals to the segment files, until no journal is left."""
+    waiting = [queue for queue in queues if queue.durable and not queue.is_settled]
+    while waiting:
+        for queue in waiting:
+            queue.settle_now()
+        context.sync()
+        for queue in waiting:
+            queue.after_sync()
+        waiting = [queue for queue in waiting if not queue.is_settled]
+
+
+def _queue_row(
+    context: StoreContext, queue: QueueDisk, next_seq: int, next_deliver_seq: int
+) -> list[JsonValue]:
+    """Look at a queue's index once more: transient messages end here, the rest is counted."""
+    found = RecoveredQueue(queue.names)
+    dropped: list[int] = []
+    scan = QueueScan(queue, found)
+    for number in list(queue.index.numbers):
+        scan.count_live(queue.index.segments[number], dropped)
+    if dropped:
+        context.vhost(queue.vhost).drop_refs(dropped)
+    settle(queue, is_idle=True)
+    numbers = queue.index.numbers
+    if numbers:
+        tail = queue.index.segments[numbers[-1]]
+        next_seq = max(next_seq, numbers[-1] * queue.index.entry_count + tail.used)
+    segments: list[JsonValue] = [_segment_row(queue.index.segments[number]) for number in numbers]
+    return [
+        queue.names.vhost,
+        queue.names.name,
+        found.first_seq,
+        next_seq,
+        next_deliver_seq,
+        found.count,
+        found.bytes,
+        found.persistent_count,
+        found.persistent_bytes,
+        segments,
+        # After the one that would be next: what went past the journals is of its time, and durable by then.
+        queue.v1.journal.next_number + 1 if queue.v1 is not None else 0,
+        queue.names.level,
+    ]
+
+
+def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
+    """A queue that is not durable ends with the node; so do its references, once: `save` may be called again."""
+    handles = queue.all_handles()
+    queue.forget()
+    if handles:
+        context.vhost(queue.vhost).drop_refs(handles)
+
+
+def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -> bool:
+    """Take the terms of a clean stop; False when a shared store or a queue's directory does not agree with them."""
+    terms = cast("dict[str, list[list[object]]]", load_json(parts[0]))
+    if "version_1" not in terms:
+        return False  # of a release that knew version 2 only: looked at as after a crash
+    unnamed = _look_for_files(context, terms["queues"])
+    if unnamed is None:
+        return False
+    for (vhost,), snapshot in zip(terms["vhosts"], parts[1:], strict=True):
+        store = context.begin_vhost(str(vhost))
+        if not store.persistent.open_clean(snapshot):
+            return False
+        context.adopt_vhost(store)
+    for row in terms["queues"]:
+        names = _names_in(row)
+        counts = cast("tuple[int, int, int, int, int, int, int]", row[2:9])
+        found = RecoveredQueue(names, *counts)
+        queue = context.new_queue(names, durable=True)
+        queue.is_made = queue.directory not in unnamed
+        for fields in cast("list[list[int | str]]", row[9]):
+            queue.index.adopt(_segment_from(fields))
+        if row[10]:
+            journal = queue.files_v1().journal
+            journal.next_number = journal.durable = cast("int", row[10])
+        context.keep_recovered(queue, found)
+        report.queues[names] = found
+    return True
+
+
+def _names_in(row: list[object]) -> QueueNames:
+    """Give whose a queue's row is."""
+    return QueueNames(str(row[0]), str(row[1]), cast("int", row[11]))
+
+
+def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str] | None:
+    """Give the queues' directories that lack only the file with the name; None when a segment's file is missing.
+
+    Those are reported. They are looked for here because a write to one would end the store.
+    """
+    unnamed: set[str] = set()
+    is_whole = True
+    for row in rows:
+        directory = context.queue_dir(_names_in(row), durable=True)
+        try:
+            present = set(context.filesystem.listdir(directory))
+        except FileNotFoundError:
+            present = set()
+        if NAME_FILE not in present:
+            unnamed.add(directory)
+        for fields in cast("list[list[int]]", row[9]):
+            for name in _file_names(fields):
+                if name not in present:
+                    reason = "missing since the clean stop"
+                    context.observer.record_lost(f"{directory}/{name}", fields[0], reason)
+                    is_whole = False
+    return unnamed if is_whole else None
+
+
+def _file_names(fields: list[int]) -> list[str]:
+    """Give the names of the files that a segment's row speaks of."""
+    number, generation, store_end, version = fields[0], fields[1], fields[3], fields[11]
+    if version == 1:
+        return [f"{number}.idx"] if store_end else []
+    stores = [queue_store.file_name(number, generation)] if store_end else []
+    return [queue_index.file_name(number), *stores]
+
+
+def _segment_row(segment: Segment) -> list[JsonValue]:
+    bits: list[JsonValue] = []
+    if segment.live_bits is not None:
+        bits = [f"{segment.live_bits:x}", f"{segment.acked_bits:x}"]
+    return [
+        segment.number,
+        segment.generation,
+        segment.epoch,
+        segment.store_end,
+        segment.synced_end,
+        segment.used,
+        segment.shared,
+        segment.live,
+        segment.start,
+        segment.low,
+        segment.high,
+        segment.version,
+        f"{segment.written:x}",
+        *bits,
+    ]
+
+
+def _segment_from(row: list[int | str]) -> Segment:
+    fields = [int(value) for value in row[:12]]
+    segment = Segment(fields[0], fields[11])
+    segment.generation, segment.epoch, segment.store_end, segment.synced_end = fields[1:5]
+    segment.used, segment.shared, segment.live = fields[5:8]
+    segment.start, segment.low, segment.high = fields[8:11]
+    segment.written = int(str(row[12]), 16)
+    if len(row) > _FIXED_FIELDS:
+        segment.live_bits, segment.acked_bits = int(str(row[13]), 16), int(str(row[14]), 16)
+    return segment

@@ -1,0 +1,264 @@
+"""What belongs to one data directory: its layout, its identity, and the vhosts and queues in it.
+
+    STORE.json                     identity and the recorded limits
+    CLEAN  terms                   only between a clean stop and the next start
+    definitions.db                 durable definitions
+    quarantine/                    copies of bad bytes
+    vhosts/<hash>/.vhost_name      whose
+      msg_store_persistent/  msg_store_transient/    shared stores
+      queues/<hash>[-<level>]/     durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
+      transient/<hash>/            other queues; removed at every start, like the transient store
+
+State: the file cache, the vhosts' stores, recovered queues that nobody opened yet. Called by recovery, then by the
+writer on the disk thread. Invariant: a directory's name is durable before anything in it is reported durable; a deleted
+durable queue's directory is durably gone before one of the same name can be made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from burrowmq.storage.directory.definition_store import DefinitionStore
+from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
+from burrowmq.storage.errors import SyncFailed, error_text
+from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.names import QueueNames, vhost_directory
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.v1.journal import JournalLimits
+from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
+from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS, VhostStore
+from burrowmq.storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
+
+VHOST_NAME_FILE = ".vhost_name"
+
+
+# A shared store writes one file and reads from another.
+_FILES_MIN = 2
+# What is shown of the shared stores, summed over vhosts; docs/storage.md says what bounds them.
+_SHARED_COUNTERS = (
+    "files",
+    "total_bytes",
+    "live_bytes",
+    "live_messages",
+    "appended_bytes",
+    "copied_bytes",
+    "compactions",
+    "compaction_debt_bytes",
+    "read_errors",
+    "unreadable_records",
+    "open_files",
+)
+
+
+def queue_files(open_files: int) -> int:
+    """Give how many of the open files the queues' indexes and stores may have."""
+    return max(open_files - open_files // 3, 1)
+
+
+@dataclass(slots=True)
+class StoreContext:
+    """One data directory that is in use."""
+
+    data_dir: str
+    filesystem: FileSystem
+    options: StoreOptions
+    observer: StoreObserver
+    load_message: LoadMessage
+    recorded: RecordedStore
+    definitions: DefinitionStore
+    cache: FileCache
+    # By directory, because the file that names a queue may be damaged.
+    recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
+    journals: JournalLimits = field(default_factory=JournalLimits)
+    # References were not given back, because an index could not be read: the next start has to count them.
+    is_miscounted: bool = False
+    _vhosts: dict[str, VhostStore] = field(default_factory=dict)
+
+    # -- vhosts ---------------------------------------------------------------------------------------------------
+
+    def vhost_dir(self, vhost: str) -> str:
+        """Give a vhost's directory."""
+        return f"{self.data_dir}/vhosts/{vhost_directory(vhost)}"
+
+    def vhosts(self) -> list[VhostStore]:
+        """The vhosts that have a store."""
+        return list(self._vhosts.values())
+
+    def vhost(self, vhost: str) -> VhostStore:
+        """Give a vhost's stores, made if need be. Raises WriteFailed or SyncFailed."""
+        store = self._vhosts.get(vhost)
+        if store is None:
+            self._make_vhost_dir(vhost)
+            store = self.build_vhost(vhost)
+            store.persistent.open_empty(self.recorded.first_segment)
+            self.adopt_vhost(store)
+        return store
+
+    def has_vhost(self, vhost: str) -> bool:
+        """Tell whether a vhost's stores are in use."""
+        return vhost in self._vhosts
+
+    def build_vhost(self, vhost: str) -> VhostStore:
+        """Give a vhost's stores, the persistent one not opened yet."""
+        directory = self.vhost_dir(vhost)
+        persistent = self._message_store(f"{directory}/msg_store_persistent", is_durable=True)
+        transient = self._message_store(f"{directory}/msg_store_transient", is_durable=False)
+        transient.open_empty(TRANSIENT_SEGMENTS)
+        return VhostStore(vhost, directory, persistent, transient)
+
+    def begin_vhost(self, vhost: str) -> VhostStore:
+        """Wipe what is transient of a vhost that was there before, and build its stores."""
+        self.filesystem.rmtree(f"{self.vhost_dir(vhost)}/transient")
+        return self.build_vhost(vhost)
+
+    def adopt_vhost(self, store: VhostStore) -> None:
+        """Take a vhost's stores in."""
+        self._vhosts[store.vhost] = store
+        self._share_files()
+
+    def _share_files(self) -> None:
+        """Let the shared stores have a third of the open files, the queues' files have the rest (`queue_files`)."""
+        share = self.options.open_files // 3 // max(2 * len(self._vhosts), 1)
+        for store in self._vhosts.values():
+            for one in (store.persistent, store.transient):
+                one.set_open_files(max(share, _FILES_MIN))
+
+    def _message_store(self, directory: str, *, is_durable: bool) -> MessageStore:
+        return MessageStore(
+            self.filesystem,
+            MessageStoreOptions(
+                directory=directory,
+                quarantine_directory=f"{self.data_dir}/quarantine",
+                identity=self.recorded.identity,
+                segment_size_limit=self.options.segment_size_limit,
+                is_durable=is_durable,
+                index=self.options.store_index,
+            ),
+        )
+
+    def _make_vhost_dir(self, vhost: str) -> None:
+        directory = self.vhost_dir(vhost)
+        path = f"{directory}/{VHOST_NAME_FILE}"
+        try:
+            self.filesystem.mkdir(f"{directory}/queues")
+            if self.filesystem.exists(path):
+                self.filesystem.unlink(path)
+            file = self.filesystem.create(path)
+            file.pwrite(vhost.encode(), 0)
+            file.fdatasync()
+            for changed in (directory, f"{self.data_dir}/vhosts", self.data_dir):
+                self.filesystem.fsync_dir(changed)
+        except OSError as error:
+            raise write_error(path, error) from error
+
+    def delete_vhost(self, vhost: str) -> None:
+        """Remove everything of a vhost."""
+        store = self._vhosts.pop(vhost, None)
+        if store is not None:
+            next_segment = store.persistent.next_segment_no
+            self.recorded.first_segment = max(self.recorded.first_segment, next_segment)
+            store.persistent.give_up()
+            store.transient.give_up()
+            self._share_files()
+        directory = self.vhost_dir(vhost)
+        for path in [path for path in self.recovered if path.startswith(f"{directory}/")]:
+            del self.recovered[path]
+        self.remove_tree(directory)
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    def queue_dir(self, names: QueueNames, durable: bool) -> str:
+        """Give a queue's directory."""
+        kind = "queues" if durable else "transient"
+        return f"{self.vhost_dir(names.vhost)}/{kind}/{names.directory}"
+
+    def new_queue(self, names: QueueNames, durable: bool) -> QueueDisk:
+        """Give the disk side of a queue that has nothing on disk yet."""
+        self.vhost(names.vhost)
+        return self.queue_at(names, self.queue_dir(names, durable), durable=durable)
+
+    def queue_at(self, names: QueueNames, directory: str, *, durable: bool = True) -> QueueDisk:
+        """Give the disk side of a queue in a directory."""
+        return QueueDisk(
+            names,
+            directory,
+            self.cache,
+            self.recorded.identity,
+            self.options.segment_entry_count,
+            durable,
+            self.journals,
+        )
+
+    def keep_recovered(self, queue: QueueDisk, found: RecoveredQueue) -> None:
+        """Keep a recovered queue until somebody opens it."""
+        self.recovered[queue.directory] = (queue, found)
+
+    def take_recovered(self, names: QueueNames) -> tuple[QueueDisk, RecoveredQueue] | None:
+        """Give a recovered queue to whoever opens it."""
+        entry = self.recovered.pop(self.queue_dir(names, durable=True), None)
+        if entry is not None:
+            entry[0].names = names
+        return entry
+
+    def has_recovered(self, names: QueueNames) -> bool:
+        """Tell whether a queue was recovered that nobody opened yet."""
+        return self.queue_dir(names, durable=True) in self.recovered
+
+    def take_unclaimed(self) -> list[QueueDisk]:
+        """Give the recovered queues that nobody opened."""
+        unclaimed = [queue for queue, _ in self.recovered.values()]
+        self.recovered.clear()
+        return unclaimed
+
+    def reserve_segments(self) -> None:
+        """See to it that no shared store reaches a segment number that is not reserved. Raises WriteFailed."""
+        highest = max((store.persistent.next_segment_no for store in self.vhosts()), default=0)
+        if highest + SEGMENT_MARGIN >= self.recorded.ceiling:
+            self.recorded.first_segment = max(self.recorded.first_segment, highest)
+            reserve_segments(self.filesystem, self.recorded)
+
+    def remove_queue(self, queue: QueueDisk) -> None:
+        """Remove a queue's directory. Raises WriteFailed or SyncFailed."""
+        self.remove_tree(queue.directory, is_synced=queue.durable)
+        queue.forget()
+
+    def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
+        """Remove a directory, durably. Raises WriteFailed or SyncFailed."""
+        self.cache.forget_tree(directory)
+        parent = directory.rpartition("/")[0]
+        try:
+            self.filesystem.rmtree(directory)
+        except OSError as error:
+            raise write_error(directory, error) from error
+        if not is_synced or not self.filesystem.exists(parent):
+            return
+        try:
+            self.filesystem.fsync_dir(parent)
+        except OSError as error:
+            raise SyncFailed(error_text(error, parent)) from error
+
+    # -- the whole ------------------------------------------------------------------------------------------------
+
+    def shared_stats(self) -> dict[str, int]:
+        """Counters and sizes of the shared stores, summed over vhosts. Also called on the loop."""
+        shared = dict.fromkeys(_SHARED_COUNTERS, 0)
+        for vhost in self.vhosts():
+            for store in (vhost.persistent, vhost.transient):
+                found = store.stats()
+                for name in shared:
+                    shared[name] += found[name]
+        return shared
+
+    def sync(self) -> None:
+        """Sync the queues' files, at a start or stop: nothing can be written elsewhere then. Raises SyncFailed."""
+        failed = self.cache.sync()
+        if failed:
+            raise SyncFailed(", ".join(failed.values()))
+
+    def is_dirty(self) -> bool:
+        """Tell whether anything written is not durable yet."""
+        return bool(
+            self.cache.dirty_count
+            or any(store.persistent.unsynced_bytes for store in self._vhosts.values())
+        )

@@ -1,0 +1,136 @@
+"""Durable definitions: vhosts, users, exchanges, durable queues, bindings, policies, parameters.
+
+One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON) rows: the broker owns
+the meaning of a row. State: the connection. Called by the disk thread only (and by recovery before it starts):
+`commit` is the first step of every group commit that carries definitions, so a reply that waits for its batch leaves
+after the row is durable. Tests and the power-cut simulation put a twin behind the same `DefinitionStore` seam, because
+SQLite does its own file work and cannot run on a simulated disk.
+
+Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import suppress
+from typing import Protocol, cast
+
+from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, WriteFailed, error_text
+from burrowmq.storage.types import JsonValue
+
+FORMAT = 1
+"""SQLite's `user_version` of what this release writes: the table, and what its rows say. 0 is a new file, or one of
+before the number was written."""
+
+# (kind, key, value); a value of None deletes the row.
+DefinitionChange = tuple[str, str, JsonValue]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS definition (
+    kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (kind, key)
+) WITHOUT ROWID
+"""
+
+
+class DefinitionStore(Protocol):
+    """Where definitions are kept: all changes of a batch become durable together."""
+
+    def load(self) -> list[DefinitionChange]:
+        """All rows, by kind and key."""
+
+    def commit(self, changes: list[DefinitionChange]) -> None:
+        """Make the changes durable, in order. Raises DiskFull or StorageError; then nothing has changed."""
+
+    def copy_to(self, path: str) -> None:
+        """Write a copy of what is committed into a new file. Raises DiskFull or StorageError."""
+
+    def close(self) -> None:
+        """Close it; committing afterwards is an error."""
+
+
+class SqliteDefinitionStore:
+    """`DefinitionStore` on SQLite."""
+
+    def __init__(self, path: str) -> None:
+        """Open or make the database. Raises StoreRefused when it is damaged or of a newer format, StorageError."""
+        self._path = path
+        # The disk thread takes over after recovery; it is still one thread at a time.
+        # It holds password hashes: SQLite gives its companions the same mode.
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640))
+        except OSError as error:
+            error.add_note("open")
+            raise WriteFailed(error_text(error, path)) from error
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        try:
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._check_format()
+            self._connection.execute(_SCHEMA)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self._unreadable(error) from error
+
+    def _check_format(self) -> None:
+        (found,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if found > FORMAT:
+            self._connection.close()
+            raise StoreRefused(
+                f"{self._path} has format {found}, this release reads up to {FORMAT}: it was written by a newer one;"
+                " start that release, or put a backup of this one's time back"
+            )
+        with suppress(sqlite3.OperationalError):  # a full disk: the next start writes it
+            if found < FORMAT:
+                self._connection.execute(f"PRAGMA user_version={FORMAT}")
+
+    def _unreadable(self, error: Exception) -> StorageError:
+        """An operational error says nothing about the file; any other means that it is damaged."""
+        if isinstance(error, sqlite3.OperationalError):
+            return StorageError(f"{self._path}: it cannot be opened: {error}")
+        return StoreRefused(
+            f"{self._path} is damaged: {error}; put it back from a backup, or from a copy that `sqlite3` can .recover"
+        )
+
+    def load(self) -> list[DefinitionChange]:
+        """All rows, by kind and key. Raises StoreRefused when the database is damaged."""
+        try:
+            rows = self._connection.execute(
+                "SELECT kind, key, value FROM definition ORDER BY kind, key"
+            )
+            return [(kind, key, cast(JsonValue, json.loads(value))) for kind, key, value in rows]
+        except (sqlite3.Error, ValueError) as error:
+            raise self._unreadable(error) from error
+
+    def commit(self, changes: list[DefinitionChange]) -> None:
+        """Make the changes durable, in order."""
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            for kind, key, value in changes:
+                if value is None:
+                    execute("DELETE FROM definition WHERE kind=? AND key=?", (kind, key))
+                else:
+                    text = json.dumps(value, separators=(",", ":"))
+                    execute("INSERT OR REPLACE INTO definition VALUES (?,?,?)", (kind, key, text))
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+                raise DiskFull(f"{self._path}: commit failed: {error}") from error
+            raise StorageError(f"{self._path}: commit failed: {error}") from error
+
+    def copy_to(self, path: str) -> None:
+        """Write a compact copy of what is committed: one file, no journal beside it."""
+        try:
+            self._connection.execute("VACUUM INTO ?", (path,))
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+                raise DiskFull(f"definitions: {error}") from error
+            raise StorageError(f"definitions were not copied: {error}") from error
+
+    def close(self) -> None:
+        """Checkpoint and close."""
+        self._connection.close()

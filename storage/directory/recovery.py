@@ -1,0 +1,275 @@
+"""Opening a data directory, after a clean stop or any other.
+
+After a clean stop the terms say everything and no message is looked at (`clean_stop`). Otherwise the queue indexes are
+the truth: each is walked once, one segment in memory at a time; the references they hold are tallied and given to the
+shared stores; what has no body any more is taken out of the indexes again.
+
+State: none. Called by the engine before the disk thread starts.
+
+Invariants: the mark of a clean stop is durably gone before anything is written; transient messages never survive; after
+an unclean start no old file is appended to: queues go on in a new index segment, shared stores in a new segment whose
+number was never used. Source: storage of a queue in docs/formats; rabbit_classic_queue_index_v2 recover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from burrowmq.storage.directory import clean_stop
+from burrowmq.storage.directory.backup import discard_staging
+from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext, queue_files
+from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
+from burrowmq.storage.directory.swap import finish_swap
+from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
+from burrowmq.storage.directory.terms import recorded_store, reserve_segments, take_terms
+from burrowmq.storage.errors import DiskFull, StoreRefused
+from burrowmq.storage.files.cache import FileCache, as_storage_errors
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.files.space import give_up_ballast
+from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
+from burrowmq.storage.queue.scan import QueueScan, drop_handles, scan_queue
+from burrowmq.storage.queue.v1.journal import JournalLimits
+from burrowmq.storage.shared.recovery import StoreRecovery
+from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.types import (
+    LoadMessage,
+    RecoveredQueue,
+    RecoveryReport,
+    StoreObserver,
+    StoreOptions,
+)
+
+DEFINITIONS_FILE = "definitions.db"
+DefinitionsAt = Callable[[str], DefinitionStore]
+
+
+class RowSource(NamedTuple):
+    """Where definitions are (None: `definitions.db`), and who can say which queues have levels (None: nobody)."""
+
+    definitions_at: DefinitionsAt | None
+    highest_levels: HighestLevels | None
+
+
+def open_store(
+    data_dir: str,
+    filesystem: FileSystem,
+    options: StoreOptions,
+    observer: StoreObserver,
+    load_message: LoadMessage,
+    source: RowSource,
+) -> tuple[StoreContext, RecoveryReport]:
+    """Open what is in a data directory.
+
+    Raises StoreRefused, and has then written nothing; StorageError when a file cannot be read or written: what cannot
+    be read is never taken for damaged or missing, so the next start finds all that this one should have found.
+    """
+    rest = (data_dir, filesystem, options, observer, load_message, source)
+    try:
+        with as_storage_errors():
+            return _open_store(*rest)
+    except DiskFull:
+        if not give_up_ballast(filesystem, data_dir):
+            raise
+    with as_storage_errors():
+        return _open_store(
+            *rest
+        )  # whatever the first attempt has done, a start may be cut off anywhere
+
+
+def _has_vhosts(filesystem: FileSystem, data_dir: str) -> bool:
+    directory = f"{data_dir}/vhosts"
+    return filesystem.exists(directory) and bool(filesystem.listdir(directory))
+
+
+def _open_store(
+    data_dir: str,
+    filesystem: FileSystem,
+    options: StoreOptions,
+    observer: StoreObserver,
+    load_message: LoadMessage,
+    source: RowSource,
+) -> tuple[StoreContext, RecoveryReport]:
+    filesystem.keep_spare()
+    finish_swap(filesystem, data_dir)
+    recorded = recorded_store(filesystem, data_dir, options)
+    path = f"{data_dir}/{DEFINITIONS_FILE}"
+    if (
+        source.definitions_at is None
+        and _has_vhosts(filesystem, data_dir)
+        and not filesystem.exists(path)
+    ):
+        # Without it nobody would open the queues, and they would go.
+        raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
+    discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
+    if recorded.taking_over and source.highest_levels is None:
+        raise StoreRefused(f"{data_dir} is of version 0.1: start a node on it, which takes it over")
+    parts = take_terms(filesystem, data_dir)
+    definitions = (source.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
+    if recorded.taking_over and source.highest_levels is not None:
+        highest = source.highest_levels(definitions.load())
+        take_over(filesystem, data_dir, recorded, highest)
+        parts = renamed_terms(parts, highest)
+
+    def new_context() -> StoreContext:
+        return StoreContext(
+            data_dir,
+            filesystem,
+            options,
+            observer,
+            load_message,
+            recorded,
+            definitions,
+            FileCache(
+                filesystem,
+                queue_files(options.open_files),
+                options.cache_size,
+                options.is_checked,
+            ),
+            journals=JournalLimits(
+                options.journal_entries,
+                run_bytes=options.journal_run_bytes,
+                direct_bytes=options.journal_direct_bytes,
+            ),
+        )
+
+    report = RecoveryReport(clean=False)
+    context = new_context()
+    if parts is not None and clean_stop.restore(context, parts, report):
+        report.clean = True
+    else:
+        report, context = RecoveryReport(), new_context()
+        if filesystem.exists(f"{data_dir}/vhosts"):
+            recorded.first_segment = recorded.ceiling
+            reserve_segments(filesystem, recorded)
+            _rebuild(context, report, is_exact=parts is not None)
+    report.definitions = definitions.load()
+    if not (report.definitions or report.queues):
+        report.clean = True  # a new directory: no stop came before
+    report.messages = sum(queue.count for queue in report.queues.values())
+    return context, report
+
+
+def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -> None:
+    """Walk all indexes, then open the shared stores with the references found.
+
+    `is_exact`: the stop was a clean one, so that no ack and no end of a file was left to a power cut: what an index
+    names and a shared store has not is lost.
+    """
+    root = f"{context.data_dir}/vhosts"
+    for entry in context.filesystem.listdir(root):
+        directory = f"{root}/{entry}"
+        vhost = _vhost_name(context, directory)
+        if vhost is None and not _holds_anything(context.filesystem, directory):
+            context.filesystem.rmtree(
+                directory
+            )  # an attempt to make one that did not come to its name
+            continue
+        if vhost is None:
+            report.lost += 1
+            context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
+            continue
+        scans = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
+        context.sync()
+        for scan in scans:
+            scan.queue.after_sync()
+
+
+def _vhost_name(context: StoreContext, directory: str) -> str | None:
+    """Give the name of a vhost's directory: its own note, or what its queues say."""
+    filesystem = context.filesystem
+    candidates: list[str] = []
+    path = f"{directory}/{VHOST_NAME_FILE}"
+    if filesystem.exists(path):
+        candidates.append(filesystem.read_file(path).decode("utf-8", "replace"))
+    if filesystem.exists(f"{directory}/queues"):
+        for entry in filesystem.listdir(f"{directory}/queues"):
+            names = _queue_names(context, f"{directory}/queues/{entry}")
+            if names is not None:
+                candidates.append(names.vhost)
+                break
+    for name in candidates:
+        if context.vhost_dir(name) == directory:
+            return name
+    return None
+
+
+def _holds_anything(filesystem: FileSystem, directory: str) -> bool:
+    """Tell whether there is a queue or a segment file of the shared store in a vhost's directory."""
+    return any(
+        filesystem.exists(f"{directory}/{name}") and filesystem.listdir(f"{directory}/{name}")
+        for name in ("queues", "msg_store_persistent")
+    )
+
+
+def _queue_names(context: StoreContext, directory: str) -> QueueNames | None:
+    path = f"{directory}/{NAME_FILE}"
+    if not context.filesystem.exists(path):
+        return None
+    names = parse_names(context.filesystem.read_file(path))
+    if names is None or names.directory != directory.rpartition("/")[2]:
+        return None
+    return names
+
+
+def _rebuild_vhost(
+    context: StoreContext, vhost: str, report: RecoveryReport, *, is_exact: bool
+) -> list[QueueScan]:
+    store = context.begin_vhost(vhost)
+    tally = ReferenceTally()
+    scans: list[QueueScan] = []
+    root = f"{context.vhost_dir(vhost)}/queues"
+    entries = context.filesystem.listdir(root) if context.filesystem.exists(root) else []
+    context.adopt_vhost(store)
+    for entry in entries:
+        _sync_when_crowded(context)
+        scan = _rebuild_queue(context, vhost, f"{root}/{entry}", tally)
+        if scan is not None:
+            scans.append(scan)
+    recovery = store.persistent.recover(tally, context.recorded.first_segment)
+    report.quarantined += recovery.quarantined
+    if is_exact:
+        recovery = recovery._replace(lost=recovery.gone | recovery.torn | recovery.lost)
+    _drop_missing(context, scans, recovery)
+    for scan in scans:
+        _sync_when_crowded(context)
+        scan.finish()
+        report.lost += scan.lost
+        report.dropped += scan.dropped
+        context.keep_recovered(scan.queue, scan.found)
+        if scan.is_named:
+            report.queues[scan.queue.names] = scan.found
+    return scans
+
+
+def _sync_when_crowded(context: StoreContext) -> None:
+    """Dirty files stay open until their sync: a store with many queues must not run out of descriptors at its start."""
+    if context.cache.dirty_count > context.options.open_files:
+        context.sync()
+
+
+def _rebuild_queue(
+    context: StoreContext, vhost: str, directory: str, tally: ReferenceTally
+) -> QueueScan | None:
+    """Walk one queue's index; a directory without one goes."""
+    names = _queue_names(context, directory)
+    files = context.filesystem.listdir(directory)
+    if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
+        context.filesystem.rmtree(directory)
+        return None
+    queue = context.queue_at(names or QueueNames(vhost, ""), directory)
+    queue.is_made = names is not None
+    found = RecoveredQueue(queue.names)
+    scan = QueueScan(queue, found)
+    scan.is_named = names is not None
+    scan_queue(context.filesystem, scan, files, tally, context.observer)
+    return scan
+
+
+def _drop_missing(context: StoreContext, scans: list[QueueScan], recovery: StoreRecovery) -> None:
+    """Take the entries out whose message the shared store has not."""
+    missing = recovery.gone | recovery.torn | recovery.lost
+    if not missing:
+        return
+    for scan in scans:
+        drop_handles(scan, missing, recovery.lost, context.observer)

@@ -1,0 +1,189 @@
+"""What a clean stop leaves so that the next start need not look: the terms, the mark, and the recorded limits.
+
+`terms` holds a JSON text (the queues and their index segments) and one snapshot of reference counts for each vhost,
+little endian: magic "BQT1", u32 number of parts, for each part u32 length and the bytes, u32 CRC-32 of all before.
+`CLEAN` holds the CRC of the terms and is written last, when nothing is written any more; a start removes it before it
+does anything else. `STORE.json` records the format, the identity and the limits that the files were made with.
+
+State: none. Called by recovery. Source: rabbit_recovery_terms for the idea.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zlib
+from dataclasses import dataclass
+from typing import cast
+
+from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
+from burrowmq.storage.files.cache import parent_of, write_error
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.types import JsonValue, StoreOptions
+
+STORE_FILE = "STORE.json"
+TERMS_FILE = "terms"
+CLEAN_FILE = "CLEAN"
+SEGMENT_MARGIN = 64
+_RESERVED = 4096
+_MAGIC = b"BQT1"
+FORMAT = 2
+"""Of the whole store. 1, of version 0.1, had no names for the levels of priority queues: `takeover`."""
+FILE_SIZE_KEY = "msg_store_file_size_limit"
+ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
+
+
+def replace_file(filesystem: FileSystem, path: str, data: bytes) -> None:
+    """Put a whole file in place durably: written aside, synced, renamed. Raises OSError."""
+    aside = f"{path}.tmp"
+    if filesystem.exists(aside):
+        filesystem.unlink(aside)
+    file = filesystem.create(aside)
+    file.pwrite(data, 0)
+    file.fdatasync()
+    file.close()
+    filesystem.rename(aside, path)
+    filesystem.fsync_dir(parent_of(path))
+
+
+@dataclass(slots=True)
+class RecordedStore:
+    """What STORE.json holds.
+
+    Shared store segments below `ceiling` may be in use; `first_segment` is where new stores begin. `taking_over`:
+    directories may have the names of format 1.
+    """
+
+    path: str
+    identity: bytes
+    limits: dict[str, int]
+    ceiling: int = 0
+    first_segment: int = 0
+    taking_over: bool = False
+
+
+def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions) -> RecordedStore:
+    """Give what is recorded about a data directory, now if it is new. Raises StoreRefused, and has written nothing."""
+    path = f"{data_dir}/{STORE_FILE}"
+    limits = {
+        FILE_SIZE_KEY: options.segment_size_limit,
+        ENTRY_COUNT_KEY: options.segment_entry_count,
+    }
+    if not filesystem.exists(path):
+        if filesystem.exists(f"{data_dir}/vhosts"):
+            raise StoreRefused(f"{data_dir} has a store but no {STORE_FILE}: restore that file")
+        filesystem.mkdir(data_dir)
+        recorded = RecordedStore(path, uuid.uuid4().bytes, limits)
+        reserve_segments(filesystem, recorded)
+        return recorded
+    recorded = read_recorded(filesystem, data_dir)
+    if recorded.limits != limits:
+        raise LimitChanged(_limits_text(data_dir, recorded.limits, limits))
+    return recorded
+
+
+def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
+    """Give what STORE.json of an existing store says. Raises StoreRefused."""
+    path = f"{data_dir}/{STORE_FILE}"
+    try:
+        text = json.loads(filesystem.read_file(path))
+        identity = uuid.UUID(hex=text["identity"])
+        limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
+        version, ceiling = int(text["format"]), int(text["segment_ceiling"])
+        taking_over = version < FORMAT or bool(text.get("taking_over"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
+    if not 1 <= version <= FORMAT:
+        raise UnknownFormat(
+            f"{path}: format {version} is not known, this version knows {FORMAT}: start the version that wrote it"
+        )
+    return RecordedStore(path, identity.bytes, limits, ceiling, ceiling, taking_over)
+
+
+def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -> str:
+    """Say which limits differ and both ways out of it."""
+    changed = [name for name, value in wanted.items() if found[name] != value]
+    differences = ", and ".join(
+        f"{name} is {wanted[name]} but the store in {data_dir} was made with {found[name]}"
+        for name in changed
+    )
+    return (
+        f"{differences}: set it back, or write the store anew with `burrowmq-store --data-dir {data_dir} resegment"
+        f" --file-size {wanted[FILE_SIZE_KEY]} --entries {wanted[ENTRY_COUNT_KEY]}`"
+    )
+
+
+def reserve_segments(filesystem: FileSystem, recorded: RecordedStore) -> None:
+    """Reserve segment numbers from `first_segment` on, durably, so that none is used twice whatever a crash undoes.
+
+    A number whose file is gone may still stand in an index entry whose ack a power cut takes back. Raises WriteFailed.
+    """
+    known, recorded.ceiling = recorded.ceiling, recorded.first_segment + _RESERVED
+    try:
+        write_recorded(filesystem, recorded)
+    except WriteFailed:
+        recorded.ceiling = known
+        raise
+
+
+def write_recorded(filesystem: FileSystem, recorded: RecordedStore) -> None:
+    """Write STORE.json anew, durably. Raises WriteFailed."""
+    text: dict[str, JsonValue] = {
+        "format": FORMAT,
+        "identity": recorded.identity.hex(),
+        "checksum": "crc32",
+        "segment_ceiling": recorded.ceiling,
+        **recorded.limits,
+    }
+    if recorded.taking_over:
+        text["taking_over"] = True
+    try:
+        replace_file(filesystem, recorded.path, json.dumps(text).encode())
+    except OSError as error:
+        raise write_error(recorded.path, error) from error
+
+
+def write_terms(filesystem: FileSystem, data_dir: str, parts: list[bytes]) -> None:
+    """Keep the terms, then mark the stop as clean. Raises OSError."""
+    data = _MAGIC + len(parts).to_bytes(4, "little")
+    data += b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+    check = zlib.crc32(data).to_bytes(4, "little")
+    replace_file(filesystem, f"{data_dir}/{TERMS_FILE}", data + check)
+    replace_file(filesystem, f"{data_dir}/{CLEAN_FILE}", check)
+
+
+def take_terms(filesystem: FileSystem, data_dir: str) -> list[bytes] | None:
+    """Give the terms of a clean stop, None after another one. The mark is durably gone when this returns."""
+    clean = f"{data_dir}/{CLEAN_FILE}"
+    if not filesystem.exists(clean):
+        return None
+    mark = filesystem.read_file(clean)
+    try:
+        data = filesystem.read_file(f"{data_dir}/{TERMS_FILE}")
+    except FileNotFoundError:
+        data = b""
+    filesystem.unlink(clean)
+    filesystem.fsync_dir(data_dir)
+    if (
+        data[:4] != _MAGIC
+        or data[-4:] != mark
+        or zlib.crc32(data[:-4]).to_bytes(4, "little") != mark
+    ):
+        return None
+    parts: list[bytes] = []
+    at = 8
+    for _ in range(int.from_bytes(data[4:8], "little")):
+        size = int.from_bytes(data[at : at + 4], "little")
+        parts.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return parts
+
+
+def dump_json(value: JsonValue) -> bytes:
+    """Give a value as a part of the terms."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def load_json(data: bytes) -> JsonValue:
+    """Give the value of a part."""
+    return cast(JsonValue, json.loads(data))

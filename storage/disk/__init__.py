@@ -1,0 +1,1 @@
+"""The disk side: the threads, and what they do for a batch: write, sync, read, convert, rescue."""

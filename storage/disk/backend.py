@@ -1,0 +1,122 @@
+"""Where the engine's batches and reads go: what a backend is, whom it tells, and the one without threads.
+
+`InlineBackend` does in the caller's thread, at once, what `storage.disk.threads.ThreadedBackend` does in its threads;
+tests and the power-cut simulation run on it. State: none but the work's. Called by the engine on the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from burrowmq.storage.disk.jobs import Ends, Work
+from burrowmq.storage.disk.writer import Writer
+from burrowmq.storage.errors import DiskFull, with_way_out
+from burrowmq.storage.loop.batch import Batch, ReadRequest
+from burrowmq.storage.types import LoadedMessage
+
+_INLINE_RETRIES = 1000
+
+
+class Client(Protocol):
+    """What the backends tell, always on the loop."""
+
+    def batch_finished(self, batch: Batch) -> None:
+        """A batch is on disk in the sense asked for."""
+
+    def store_failed(self, reason: str) -> None:
+        """The store gave up."""
+
+    def space_changed(self, is_exhausted: bool) -> None:
+        """The disk is full, or writable again."""
+
+
+class Backend(Protocol):
+    """Where the engine's batches and reads go."""
+
+    def submit(self, batch: Batch) -> None:
+        """Apply a batch, then report it finished."""
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Read; the answer at once or later through the request's on_read."""
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a read is on its way."""
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether a batch is finished that was not reported yet."""
+
+    def report_finished(self) -> None:
+        """Report it now, without waiting until the loop comes to it by itself. On the loop."""
+
+    def idle(self) -> None:
+        """Do what an idle moment is for, now if there is no thread that does."""
+
+    def close(self, batch: Batch | None, ends: Ends) -> None:
+        """Apply a last batch and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
+
+
+class InlineBackend:
+    """Everything at once, in the caller's thread."""
+
+    def __init__(self, writer: Writer, client: Client) -> None:
+        self._work = Work(writer)
+        self._client = client
+        self._space = self._work.space(client.space_changed)
+
+    def submit(self, batch: Batch) -> None:
+        """Apply a batch and report it, then go on with what is being converted."""
+        self._apply(batch)
+        if batch.backup is not None and (cut := self._work.cut(batch.backup)) is not None:
+            self._work.back_up(cut, batch.backup, lambda _: False)
+        self._client.batch_finished(batch)
+        if self._work.writer.conversion.queue_count:
+            self._work.convert()
+
+    def _apply(self, batch: Batch) -> None:
+        failures = 0
+
+        def wait_for_space(error: DiskFull) -> None:
+            nonlocal failures
+            failures += 1
+            self._space.ran_out(with_way_out(error))
+            if failures > _INLINE_RETRIES:
+                raise error
+
+        self._work.apply(batch, wait_for_space)
+        self._space.look()
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Read now."""
+        return self._work.read(request)
+
+    @property
+    def is_reading(self) -> bool:
+        """Never: reads are answered at once."""
+        return False
+
+    @property
+    def has_finished(self) -> bool:
+        """Never: what is submitted is reported at once."""
+        return False
+
+    def report_finished(self) -> None:
+        """There is nothing to report."""
+
+    def idle(self) -> None:
+        """Idle work, all conversion, and every compaction that is worth it."""
+        self._work.idle()
+        self._space.look()
+        while self._work.writer.conversion.queue_count and self._work.convert():
+            pass
+        while (chosen := self._work.next_plan(is_idle=True)) is not None:
+            store, plan = chosen
+            if not self._work.publish(store, plan, self._work.copy(plan)):
+                return
+
+    def close(self, batch: Batch | None, ends: Ends) -> None:
+        """Stop cleanly."""
+        if batch is not None:
+            self.submit(batch)
+        self._work.close(ends)

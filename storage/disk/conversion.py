@@ -1,0 +1,150 @@
+"""Queues on their way from one version of their files to the other, some segments at a time.
+
+A queue whose version changes keeps working: its new segments are of the new version at once, the others are written
+anew one after the other (queue_convert) between the batches. The tail comes first, because it is still written to. A
+change back on the way only changes what the remaining segments are measured by; a deletion ends it; a start finds what
+is left by the files themselves.
+
+State: the queues that have segments of another version than theirs. Called by the disk thread's turn: `begin`, then
+`sync` as often as it says so, then `prepare`, the files' sync, `publish`.
+
+Invariants: a version 1 segment is written anew only when no journal says anything about its queue; a slice is bounded
+in segments and bytes, so that a batch never waits long.
+"""
+
+from __future__ import annotations
+
+from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.errors import StorageError, SyncFailed, error_text
+from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.names import NAME_FILE, pack_names
+from burrowmq.storage.queue.convert import Prepared, abandon, prepare, publish
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.segment import Segment
+
+# A slice ends when so many bytes were chosen.
+_SLICE_BYTES = 8 * 1024 * 1024
+
+
+class Conversion:
+    """What is being converted."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self._context = context
+        self._queues: dict[QueueDisk, None] = {}
+        self._chosen: list[tuple[QueueDisk, Segment]] = []
+        self._prepared: list[Prepared] = []
+        self.segments = 0  # written anew since the start
+
+    @property
+    def queues(self) -> list[QueueDisk]:
+        """Those that are not done."""
+        return list(self._queues)
+
+    @property
+    def queue_count(self) -> int:
+        """Queues that are not done."""
+        return len(self._queues)
+
+    def set_version(self, queue: QueueDisk, version: int) -> None:
+        """A queue is to be of this version, now or in time."""
+        queue.version = version
+        self._queues[queue] = None  # without such segments only its name file is left to say so
+
+    def discard(self, queue: QueueDisk) -> None:
+        """A queue is deleted, or cannot be converted any further."""
+        self._queues.pop(queue, None)
+
+    def begin(self) -> bool:
+        """Choose the segments of a slice; True when journals have to go first, by syncs. Raises StorageError."""
+        self._chosen = []
+        is_waiting = False
+        size = 0
+        for queue in list(self._queues):
+            if queue.version == 2 and not queue.is_settled:
+                queue.settle_now()
+                is_waiting = is_waiting or not queue.is_settled
+            found = self._candidates(queue)
+            if not found and (queue.version == 1 or queue.is_settled):
+                self._finish(queue)
+            for segment in found:
+                if segment.live:
+                    self._chosen.append((queue, segment))
+                    size += segment.store_end
+                elif segment.version == 2 or queue.is_settled:
+                    queue.remove(segment)
+                if size >= _SLICE_BYTES or len(self._chosen) >= self._context.options.convert_slice:
+                    return is_waiting
+        return is_waiting
+
+    @staticmethod
+    def _candidates(queue: QueueDisk) -> list[Segment]:
+        """Give the segments of another version than the queue's, the tail first."""
+        index = queue.index
+        found = [
+            segment
+            for segment in (index.segments[number] for number in index.numbers)
+            if segment.version != queue.version
+        ]
+        return [*found[-1:], *found[:-1]]
+
+    def prepare(self) -> list[Prepared]:
+        """Write the chosen segments aside. Raises StorageError, and has then given them up."""
+        self._prepared = []
+        try:
+            for queue, segment in self._chosen:
+                if segment.live:
+                    self._prepared.append(prepare(queue, segment, queue.version, None))
+        except StorageError:
+            self.abandon()
+            raise
+        return self._prepared
+
+    def abandon(self) -> None:
+        """Give up what was prepared."""
+        for one in self._prepared:
+            abandon(one)
+        self._prepared = []
+
+    def publish(self) -> None:
+        """The prepared files are durable: they count from now on. Raises StorageError."""
+        prepared, self._prepared = self._prepared, []
+        publish(self._context.filesystem, prepared, self._context.observer)
+        self.segments += len(prepared)
+
+    def give_up_chosen(self) -> None:
+        """The queues of this slice stay as they are: of both versions."""
+        for queue, _ in self._chosen:
+            self.discard(queue)
+
+    def _finish(self, queue: QueueDisk) -> None:
+        """Say in a new name file which version the queue is of: a backup may share the old one."""
+        path = f"{queue.directory}/{NAME_FILE}"
+        aside = f"{path}.tmp"
+        data = pack_names(queue.names, queue.version)
+        try:
+            if not queue.is_made or queue.cache.get(path).pread(len(data), 0) == data:
+                self.discard(queue)
+                return
+            file = queue.cache.create(aside, is_synced=False)
+            file.pwrite(data, 0)
+            self.discard(queue)  # whatever the disk says now, it is not tried again
+            if queue.durable:
+                _sync(file)
+            self._context.filesystem.rename(aside, path)
+        except OSError as error:
+            raise write_error(path, error) from error
+        finally:
+            queue.cache.forget(aside)
+        queue.cache.forget(path)
+        if queue.durable:
+            queue.cache.dir_changed(queue.directory)
+
+
+def _sync(file: File) -> None:
+    """Make a new file durable. Raises SyncFailed: nothing is lost, the old one goes on."""
+    try:
+        file.fdatasync()
+    except OSError as error:
+        raise SyncFailed(error_text(error, file.path)) from error

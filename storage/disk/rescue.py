@@ -1,0 +1,223 @@
+"""Messages whose sync failed, written again: from memory, or as they can still be read.
+
+State: a `Rescue`, from the failed sync until everything is written elsewhere; without room it waits like a batch does.
+Called by the writer on the disk thread, under its lock. Invariants: an entry is changed only while it is live; the old
+handle loses exactly the references that the new one gets; nothing is synced while a rescue is not finished. Source:
+fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again would report success for
+lost data.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
+from burrowmq.storage.files.cache import as_storage_errors
+from burrowmq.storage.loop.batch import Append, Batch
+from burrowmq.storage.names import NAME_FILE
+from burrowmq.storage.queue.convert import Prepared, abandon, prepare, publish, sync
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.rewrite import rewrite
+from burrowmq.storage.queue.segment import Segment, bits_of, slots_of
+from burrowmq.storage.shared.vhost_store import VhostStore, forget_handles
+from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
+
+
+@dataclass(slots=True)
+class _Place:
+    """A live entry that names a given-up handle."""
+
+    queue: QueueDisk
+    segment: Segment
+    slot: int
+
+
+def messages_of(
+    queue: QueueDisk, segment: Segment, runs: Iterable[Append]
+) -> dict[int, StoredMessage]:
+    """Give the messages in memory that lie in a segment, by place."""
+    entry_count = queue.index.entry_count
+    base = segment.number * entry_count
+    return {
+        slot: message
+        for run in runs
+        for slot, message in enumerate(run.messages, run.first_seq - base)
+        if 0 <= slot < entry_count
+    }
+
+
+def rewrite_v1(
+    queue: QueueDisk, failed: set[str], runs: Iterable[Append], observer: StoreObserver
+) -> None:
+    """Write the version 1 segments anew whose file or journal may not be what was written. Raises StorageError."""
+    files = queue.files_v1()
+    files.take_back()
+    segments = [
+        segment
+        for segment in queue.segments_v1()
+        if files.files.path(segment.number) in failed or files.is_in_journal(segment)
+    ]
+    filesystem = queue.cache.filesystem
+    prepared: list[Prepared] = []
+    try:
+        prepared.extend(
+            prepare(queue, segment, 1, messages_of(queue, segment, runs)) for segment in segments
+        )
+        sync(filesystem, prepared)
+    except StorageError:
+        for one in prepared:
+            abandon(one)
+        raise
+    publish(filesystem, prepared, observer)
+    files.abandon()
+    if queue.durable:
+        try:
+            filesystem.fsync_dir(queue.directory)
+        except OSError as error:
+            raise DirectoryFailed(error_text(error, queue.directory)) from error
+
+
+class _Moves:
+    """Messages of one vhost's shared store that get new handles, because the old ones were given up."""
+
+    def __init__(
+        self,
+        store: VhostStore,
+        ranges: Sequence[tuple[int, int]],
+        queues: Sequence[QueueDisk],
+        in_memory: Sequence[StoredMessage],
+    ) -> None:
+        self._store = store
+        self._ranges = ranges
+        self._queues = queues
+        self._in_memory = in_memory
+        # By old handle; a new one has a reference of its own until all that named the old one name it.
+        self._moved: dict[int, StoredMessage] = {}
+
+    def run(self) -> None:
+        """Append them once more and let the entries name the new handles; called again it goes on.
+
+        A batch may be half applied: messages in memory whose entries are still to be written count too. A message that
+        is neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
+        """
+        store = self._store
+        places = _places(self._queues, self._ranges)
+        self._append(places)
+        for old, message in list(self._moved.items()):
+            for place in places.get(old, ()):
+                queue, segment, slot = place.queue, place.segment, place.slot
+                columns = queue.load(segment.number, slot, slot)
+                columns = columns._replace(locations=array("Q", [message.handle]))
+                queue.relocate(segment, slot, columns)
+                store.add_refs([message])
+                store.drop_refs([old])
+            rest = store.store_of(old).refs_of(old)
+            store.add_refs([message] * rest)
+            store.drop_refs([old] * rest + [message.handle])
+            del self._moved[old]
+
+    def _append(self, places: Mapping[int, list[_Place]]) -> None:
+        store = self._store
+        messages = {
+            message.handle: message
+            for message in self._in_memory
+            if message.handle in places
+            or (_is_in(message.handle, self._ranges) and store.contains(message.handle))
+        }
+        for handle in places.keys() - messages.keys() - self._moved.keys():
+            entry = store.read([handle])[0]
+            if entry is not None:
+                messages[handle] = CarriedMessage(*entry)
+        old_handles = sorted(messages)
+        again = [messages[handle] for handle in old_handles]
+        forget_handles(again)
+        try:
+            store.append(again)
+        except StorageError:
+            for old, message in zip(old_handles, again, strict=True):
+                message.handle = old
+            raise
+        self._moved.update(zip(old_handles, again, strict=True))
+
+
+def _places(
+    queues: Sequence[QueueDisk], ranges: Sequence[tuple[int, int]]
+) -> Mapping[int, list[_Place]]:
+    """Find the live entries that name a handle in one of the ranges."""
+    places: dict[int, list[_Place]] = {}
+    for queue in queues:
+        for segment in queue.index.segments.values():
+            if not segment.shared:
+                continue
+            columns = queue.columns_of(segment)
+            for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
+                handle = columns.locations[slot]
+                if _is_in(handle, ranges):
+                    places.setdefault(handle, []).append(_Place(queue, segment, slot))
+    return places
+
+
+def _is_in(handle: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= handle <= last for first, last in ranges)
+
+
+class Rescue:
+    """What one failed sync may have taken, on its way to other files. Steps are done whole or not at all."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        queues: Mapping[int, QueueDisk],
+        batch: Batch | None,
+        failed: Collection[str],
+    ) -> None:
+        """Give up the files of the shared stores that hold un-synced messages, and the per-queue files in `failed`.
+
+        Messages of the batch that somebody waits for are in memory; older ones are read back where that still works:
+        nobody was told that those are safe.
+        """
+        self._failed = set(failed)
+        self._observer = context.observer
+        self._steps: deque[Callable[[], None]] = deque()
+        runs: dict[int, list[Append]] = {}
+        for command in batch.commands if batch is not None else ():
+            if isinstance(command, Append) and command.queue_id in queues:
+                runs.setdefault(command.queue_id, []).append(command)
+        in_memory = [one for group in runs.values() for run in group for one in run.messages]
+        for vhost in context.vhosts():
+            ranges = vhost.persistent.abandon_unsynced()
+            if ranges:
+                its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
+                self._steps.append(_Moves(vhost, ranges, its, in_memory).run)
+        for queue_id, queue in queues.items():
+            if any(path.startswith(f"{queue.directory}/") for path in self._failed):
+                self._plan(queue, runs.get(queue_id, []))
+
+    def _plan(self, queue: QueueDisk, runs: list[Append]) -> None:
+        if f"{queue.directory}/{NAME_FILE}" in self._failed:
+            self._steps.append(queue.make)
+        if queue.v1 is not None:
+            self._steps.append(partial(rewrite_v1, queue, self._failed, runs, self._observer))
+        for number, segment in queue.index.segments.items():
+            if segment.version == 2:
+                self._steps.append(partial(self._rewrite, queue, number, runs))
+
+    def _rewrite(self, queue: QueueDisk, number: int, runs: list[Append]) -> None:
+        segment = queue.index.segments.get(number)
+        if segment is None or segment.version == 1:
+            return  # gone, or written anew, while there was no room for this
+        names = {queue.index.path(number), queue.store.path(number, segment.generation)}
+        if names & self._failed:
+            rewrite(queue, segment, messages_of(queue, segment, runs), self._observer)
+
+    def advance(self) -> None:
+        """Go on. Raises DiskFull (call it again later) or another StorageError."""
+        while self._steps:
+            with as_storage_errors():
+                self._steps[0]()
+            self._steps.popleft()

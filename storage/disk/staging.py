@@ -1,0 +1,160 @@
+"""Turning a batch's commands into what is left to write: the elision and merging of one group commit.
+
+State: a `Staged` for each batch, on the disk thread. Called by the writer.
+
+Messages whose ack is in the same batch are not written at all; runs of one queue that follow each other become one;
+what a queue lost by its deletion in the same batch is forgotten. Invariant: what remains of a queue keeps its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from burrowmq.storage.loop.batch import (
+    Ack,
+    AckMany,
+    Append,
+    Batch,
+    Delete,
+    DeleteVhost,
+    Discard,
+    DropUnclaimed,
+    Open,
+    SetVersion,
+)
+from burrowmq.storage.types import StoredMessage
+
+Control = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
+
+
+class PendingRun:
+    """A run to write."""
+
+    __slots__ = ("expiries", "first_seq", "messages")
+
+    def __init__(
+        self,
+        first_seq: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> None:
+        self.first_seq = first_seq
+        self.messages = messages
+        self.expiries = expiries
+
+    @property
+    def end_seq(self) -> int:
+        """The sequence number after the last."""
+        return self.first_seq + len(self.messages)
+
+    def part(self, first_seq: int, end_seq: int) -> PendingRun:
+        """Give the messages first_seq..end_seq - 1 as a run."""
+        low, high = first_seq - self.first_seq, end_seq - self.first_seq
+        expiries = None if self.expiries is None else self.expiries[low:high]
+        return PendingRun(first_seq, self.messages[low:high], expiries)
+
+
+@dataclass(slots=True)
+class PendingQueue:
+    """What a batch does to one queue."""
+
+    runs: list[PendingRun] = field(default_factory=list)
+    acks: list[Ack] = field(default_factory=list)
+    acked_seqs: list[int] = field(default_factory=list)
+    discard_below: int = 0
+    elided: int = 0
+
+    def append(self, command: Append) -> None:
+        """Take a run in, merged with the one before where they touch."""
+        if not command.messages:
+            return
+        if self.runs:
+            last = self.runs[-1]
+            if last.end_seq == command.first_seq and (last.expiries is None) == (
+                command.expiries is None
+            ):
+                if not isinstance(last.messages, _Joined):
+                    last.messages = _Joined(last.messages)
+                    last.expiries = None if last.expiries is None else list(last.expiries)
+                last.messages.extend(command.messages)
+                if last.expiries is not None and command.expiries is not None:
+                    last.expiries = [*last.expiries, *command.expiries]
+                return
+        self.runs.append(PendingRun(command.first_seq, command.messages, command.expiries))
+
+    def ack(self, command: Ack) -> None:
+        """Elide what of the range is to be written, keep the rest as an ack."""
+        if not self.runs or command.last_seq < self.runs[0].first_seq:
+            self.acks.append(command)
+            return
+        before = self.elided
+        self._elide(command.first_seq, command.last_seq + 1)
+        if self.elided - before < command.last_seq - command.first_seq + 1:
+            self.acks.append(command)
+
+    def ack_seqs(self, seqs: Sequence[int]) -> None:
+        """The same for messages anywhere."""
+        if not self.runs:
+            self.acked_seqs.extend(seqs)
+            return
+        for seq in seqs:
+            before = self.elided
+            self._elide(seq, seq + 1)
+            if self.elided == before:
+                self.acked_seqs.append(seq)
+
+    def discard(self, next_seq: int) -> None:
+        """Forget what is to be written below next_seq."""
+        self._elide(0, next_seq)
+        self.discard_below = max(self.discard_below, next_seq)
+
+    def _elide(self, first_seq: int, end_seq: int) -> None:
+        kept: list[PendingRun] = []
+        for run in self.runs:
+            low, high = max(first_seq, run.first_seq), min(end_seq, run.end_seq)
+            if low >= high:
+                kept.append(run)
+                continue
+            self.elided += high - low
+            if run.first_seq < low:
+                kept.append(run.part(run.first_seq, low))
+            if high < run.end_seq:
+                kept.append(run.part(high, run.end_seq))
+        self.runs = kept
+
+
+class _Joined(list[StoredMessage]):
+    """A list of messages that is ours to extend."""
+
+
+@dataclass(slots=True)
+class Staged:
+    """A batch, sorted: control commands in order, and what is left for each queue."""
+
+    control: list[Control] = field(default_factory=list)
+    queues: dict[int, PendingQueue] = field(default_factory=dict)
+
+
+def stage(batch: Batch) -> Staged:
+    """Sort a batch's commands."""
+    staged = Staged()
+    queues = staged.queues
+    for command in batch.commands:
+        if isinstance(command, Append | Ack | AckMany | Discard):
+            pending = queues.get(command.queue_id)
+            if pending is None:
+                pending = queues[command.queue_id] = PendingQueue()
+            if isinstance(command, Append):
+                pending.append(command)
+            elif isinstance(command, Ack):
+                pending.ack(command)
+            elif isinstance(command, AckMany):
+                pending.ack_seqs(command.seqs)
+            else:
+                pending.discard(command.next_seq)
+            continue
+        if isinstance(command, Delete):
+            queues.pop(command.queue_id, None)
+        staged.control.append(command)
+    return staged

@@ -1,0 +1,317 @@
+"""The only threads of the store.
+
+`ThreadedBackend` has a disk thread (batches, syncs, idle work, publishing compactions), a reader thread (reads of any
+size) and, while there is something to compact, a copying thread. State: the inboxes, what is finished and was not
+reported yet, and the lock between applying and planning.
+
+Called by the engine on the loop; answers through `post`. Invariants: batches are applied in order, one at a time; the
+lock is never held while waiting for a sync of a commit or for free space; a read sees a batch applied whole or not at
+all; whatever goes wrong in a thread reaches the loop as `store_failed`, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+
+from burrowmq.storage.disk.backend import Client
+from burrowmq.storage.disk.jobs import Ends, Work
+from burrowmq.storage.disk.writer import Writer
+from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, with_way_out
+from burrowmq.storage.loop.batch import Batch, ReadRequest
+from burrowmq.storage.shared.compaction import CompactionPlan
+from burrowmq.storage.shared.store import MessageStore
+from burrowmq.storage.types import BackupJob, LoadedMessage, Post
+
+_SPACE_RETRY_S = 0.1
+_SPACE_RETRY_MAX_S = 2.0
+_COMPACTION_CHECK_S = 0.25
+# Between two slices of copying, so that a compaction takes a share of the disk and never all of it.
+_COPY_PAUSE_S = 0.005
+# A busy store gives conversion a third of its time, and waits so long after one that came to nothing.
+_CONVERT_SHARE = 2.0
+_CONVERT_RETRY_S = 0.2
+
+
+class _Close:
+    """The last item of the disk thread's inbox."""
+
+    def __init__(self, ends: Ends) -> None:
+        self.ends = ends
+
+
+class _Copied:
+    """A compaction's copying ended."""
+
+    def __init__(
+        self, store: MessageStore, plan: CompactionPlan, error: StorageError | None
+    ) -> None:
+        self.store = store
+        self.plan = plan
+        self.error = error
+
+
+class ThreadedBackend:
+    """The disk thread, the reader thread and the copying thread."""
+
+    def __init__(self, writer: Writer, client: Client, post: Post) -> None:
+        self._work = Work(writer)
+        self._client = client
+        self._post_to_loop = post
+        self._idle_s = writer.context.options.idle_s
+        # None: look at _copied.
+        self._inbox: queue.SimpleQueue[Batch | _Close | None] = queue.SimpleQueue()
+        self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
+        self._finished: deque[Batch] = deque()
+        self._reading = 0  # asked for and not answered; the loop's alone
+        self._closing = threading.Event()
+        self._failure: str | None = None
+        self._next_check = 0.0
+        self._next_upkeep = 0.0
+        self._next_conversion = 0.0
+        self._copier: threading.Thread | None = None
+        self._backup: threading.Thread | None = None
+        self._space = self._work.space(self._tell_space)
+        self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
+        self._reader = threading.Thread(target=self._run_reader, name="reader", daemon=True)
+        self._disk.start()
+        self._reader.start()
+
+    # -- called on the loop ---------------------------------------------------------------------------------------
+
+    def submit(self, batch: Batch) -> None:
+        """Give a batch to the disk thread."""
+        self._inbox.put(batch)
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Give a read to the reader thread."""
+        self._reading += 1
+        self._reads.put(request)
+        return None
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a read is on its way."""
+        return self._reading > 0
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether a batch is finished whose callback the loop has not run yet."""
+        return bool(self._finished)
+
+    def report_finished(self) -> None:
+        """Report what is finished; the callback that comes later then finds nothing."""
+        while self._finished:
+            self._client.batch_finished(self._finished.popleft())
+
+    def idle(self) -> None:
+        """Nothing: the disk thread sees to it."""
+
+    def close(self, batch: Batch | None, ends: Ends) -> None:
+        """Stop cleanly; waits for the threads."""
+        if batch is not None:
+            self._inbox.put(batch)
+        self._closing.set()
+        self._inbox.put(_Close(ends))
+        self._reads.put(None)
+        self._disk.join()
+        self._reader.join()
+        if self._failure is not None:
+            raise StoreClosed(self._failure)
+
+    # -- the disk thread ------------------------------------------------------------------------------------------
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+            self._post_to_loop(callback)
+
+    def _run_disk(self) -> None:
+        while True:
+            try:
+                if not self._turn():
+                    return
+            except Exception as error:  # noqa: BLE001 - the thread's last line: it must not die unheard
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is not None:
+            return
+        if isinstance(error, StorageError):
+            reason = with_way_out(error)
+        else:
+            reason = "".join(traceback.format_exception(error))
+        self._failure = reason
+        self._post(lambda: self._client.store_failed(reason))
+
+    def _turn(self) -> bool:
+        """Do one thing; False after the last."""
+        is_waiting = self._failure is None and (
+            self._work.writer.is_dirty() or self._space.is_short
+        )
+        try:
+            item = self._inbox.get(timeout=self._patience_s() if is_waiting else None)
+        except queue.Empty:
+            if self._convert():
+                return True
+            self._work.idle()
+            self._space.look()
+            self._start_compaction(is_idle=True)
+            return True
+        if isinstance(item, _Close):
+            try:
+                self._finish(item.ends)
+            except Exception as error:  # noqa: BLE001 - whatever it was, who stops the node waits for this thread
+                self._fail(error)
+            return False
+        if self._failure is not None:
+            return True
+        if item is None:
+            if self._publish_copied():
+                self._start_compaction(is_idle=self._inbox.empty())
+            return True
+        self._apply(item)
+        self._convert()
+        return True
+
+    def _patience_s(self) -> float:
+        """How long to wait for a batch before the idle work."""
+        if not self._work.writer.conversion.queue_count:
+            return self._idle_s
+        return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
+
+    def _convert(self) -> bool:
+        """Do a slice of conversion if it is time for one; False when there was none to do."""
+        began = time.monotonic()
+        if not self._work.writer.conversion.queue_count or began < self._next_conversion:
+            return False
+        is_done = self._work.convert()
+        now = time.monotonic()
+        is_busy = not self._inbox.empty()
+        pause = (
+            (_CONVERT_SHARE * (now - began) if is_busy else 0.0) if is_done else _CONVERT_RETRY_S
+        )
+        self._next_conversion = now + pause
+        if now >= self._next_upkeep:
+            self._next_upkeep = now + 2 * self._idle_s
+            self._work.upkeep()
+        return is_done
+
+    def _tell_space(self, is_exhausted: bool) -> None:
+        self._post(lambda: self._client.space_changed(is_exhausted))
+
+    def _apply(self, batch: Batch) -> None:
+        waited_s = 0.0
+
+        def wait_for_space(error: DiskFull) -> None:
+            nonlocal waited_s
+            self._space.ran_out(with_way_out(error))
+            pause = min(_SPACE_RETRY_S + waited_s / 2, _SPACE_RETRY_MAX_S)
+            waited_s += pause
+            if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
+                raise error
+            # What gives space back does not wait for the batch.
+            self._work.upkeep()
+            self._publish_copied()
+            self._start_compaction(is_idle=True)
+
+        self._work.apply(batch, wait_for_space)
+        self._space.look()
+        self._finished.append(batch)
+        self._post(self.report_finished)
+        if batch.backup is not None:
+            self._start_backup(batch.backup)
+        now = time.monotonic()
+        if now >= self._next_upkeep:  # a busy node has no idle moment
+            self._next_upkeep = now + 2 * self._idle_s
+            self._work.upkeep()
+        if now >= self._next_check:
+            self._next_check = now + _COMPACTION_CHECK_S
+            self._start_compaction(is_idle=False)
+
+    def _finish(self, ends: Ends) -> None:
+        """The last thing that the thread does, whatever comes of it."""
+        if self._copier is not None:
+            self._copier.join()
+        if self._backup is not None:
+            self._backup.join()
+        if self._failure is not None:
+            return
+        try:
+            self._work.close(ends)
+        except Exception as error:  # noqa: BLE001 - close() tells whoever waits for it
+            self._fail(error)
+
+    # -- compaction -----------------------------------------------------------------------------------------------
+
+    def _start_compaction(self, *, is_idle: bool) -> None:
+        if self._copier is not None or self._closing.is_set():
+            return
+        chosen = self._work.next_plan(is_idle=is_idle)
+        if chosen is None:
+            return
+        store, plan = chosen
+        self._copier = threading.Thread(
+            target=self._copy, args=(store, plan), name="copier", daemon=True
+        )
+        self._copier.start()
+
+    def _publish_copied(self) -> bool:
+        """Put what the copying thread has made in place; False when there was nothing, or it failed."""
+        try:
+            copied = self._copied.get_nowait()
+        except queue.Empty:
+            return False
+        self._copier = None
+        return self._work.publish(copied.store, copied.plan, copied.error)
+
+    def _copy(self, store: MessageStore, plan: CompactionPlan) -> None:
+        error: StorageError | None = StoreClosed("the store is being closed")
+        try:
+            error = self._work.copy(plan, self._pause_copying)
+        finally:
+            self._copied.put(_Copied(store, plan, error))
+            self._inbox.put(None)
+
+    def _pause_copying(self) -> bool:
+        return self._closing.wait(_COPY_PAUSE_S)
+
+    # -- backups --------------------------------------------------------------------------------------------------
+
+    def _start_backup(self, job: BackupJob) -> None:
+        cut = self._work.cut(job)
+        if cut is not None:
+            self._backup = threading.Thread(
+                target=self._work.back_up,
+                args=(cut, job, self._closing.wait),
+                name="backup",
+                daemon=True,
+            )
+            self._backup.start()
+
+    # -- the reader thread ----------------------------------------------------------------------------------------
+
+    def _run_reader(self) -> None:
+        while (request := self._reads.get()) is not None:
+            try:
+                self._read(request)
+            except DiskFull:  # no descriptor for a file: what it would give is not lost
+                if not self._closing.wait(_SPACE_RETRY_S):
+                    self._reads.put(request)
+            except Exception as error:  # noqa: BLE001 - as in the disk thread
+                self._fail(error)
+
+    def _read(self, request: ReadRequest) -> None:
+        loaded, next_seq = self._work.read(request)
+        on_read = request.on_read
+
+        def answer() -> None:
+            self._reading -= 1
+            on_read(loaded, next_seq)
+
+        self._post(answer)

@@ -1,0 +1,395 @@
+"""The disk side of the store: applies batches, syncs, and keeps the files of all queues in order.
+
+State: every queue's and vhost's storage, the file cache, the definition store; `shared_work` has what a batch does to
+the shared stores. Called by `storage.disk.threads`: everything on the disk thread, but `plan_read` on the reader
+thread (under the lock that also covers `advance` and `upkeep`; `reader` then fetches without it), and `claim` on the
+loop before the threads start.
+
+A batch is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
+batch: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
+stores and indexes, acks, references dropped. Only `sync` makes it durable.
+
+Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync
+is never repeated on the same file.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap, deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.disk.conversion import Conversion
+from burrowmq.storage.disk.reader import Reader
+from burrowmq.storage.disk.rescue import Rescue
+from burrowmq.storage.disk.shared_work import SharedWork
+from burrowmq.storage.disk.staging import Control, PendingQueue, PendingRun, Staged, stage
+from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
+from burrowmq.storage.files.cache import as_storage_errors
+from burrowmq.storage.loop.batch import Batch, Delete, DropUnclaimed, Open, ReadRequest, SetVersion
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.read import ReadPlan, plan_read
+from burrowmq.storage.queue.rewrite import live_store_bytes, rewrite
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.upkeep import settle
+from burrowmq.storage.shared.vhost_store import VhostStore
+from burrowmq.storage.types import RecoveredQueue
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since the start."""
+
+    batches: int = 0
+    syncs: int = 0
+    elided: int = 0
+    lost: int = 0
+    written: int = 0
+    rewritten: int = 0
+    rescues: int = 0
+
+
+class Writer:
+    """All files of a node's store."""
+
+    def __init__(self, context: StoreContext) -> None:
+        self.context = context
+        self.counters = Counters()
+        self.unsynced_bytes = 0
+        self._queues: dict[int, QueueDisk] = {}
+        self._unsettled: dict[int, None] = {}  # queues with acks or emptied segments to write
+        self._steps: deque[Callable[[], None]] = deque()
+        self._shared = SharedWork(context)
+        self._filled: list[tuple[QueueDisk, Segment]] = []
+        self._retiring: dict[QueueDisk, None] = {}  # queues whose old journal goes as syncs succeed
+        self.is_sync_due = False  # a journal is full and the one before is not gone
+        self.conversion = Conversion(context)
+        self._rescue: Rescue | None = None
+        self.reader = Reader(context, self._queues)
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def begin(self, batch: Batch) -> None:
+        """Take a batch in; `advance` writes it."""
+        assert not self._steps, "a batch is being written"
+        staged = stage(batch)
+        early = self._redeclared(staged)
+        self._steps.extend(partial(self._control, command) for command in early)
+        if batch.definitions:
+            self._steps.append(partial(self.context.definitions.commit, batch.definitions))
+        self._steps.extend(
+            partial(self._control, command) for command in staged.control if command not in early
+        )
+        if batch.commands:
+            self._steps.append(partial(self._plan, staged))
+        self.unsynced_bytes += batch.size
+        self.counters.batches += 1
+
+    def _redeclared(self, staged: Staged) -> list[Control]:
+        """Deletions of queues that the same batch declares again.
+
+        They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
+        others go after, so that a queue whose deletion was not committed still has its messages.
+        """
+        opened = {command.names[:2] for command in staged.control if isinstance(command, Open)}
+        deleted = [command for command in staged.control if isinstance(command, Delete)]
+        if not opened or not deleted:
+            return []
+        return [
+            command
+            for command in deleted
+            if (queue := self._queues.get(command.queue_id)) is not None
+            and queue.names[:2] in opened  # whichever of its levels is opened first
+        ]
+
+    def advance(self) -> None:
+        """Go on writing the batch. Raises DiskFull (call it again later) or another StorageError."""
+        steps = self._steps
+        cache = self.context.cache
+        while steps:
+            if cache.is_crowded:
+                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
+            with as_storage_errors():
+                steps[0]()
+            steps.popleft()
+
+    def _control(self, command: Control) -> None:
+        if isinstance(command, Open):
+            queue = self._queues.get(command.queue_id)
+            if queue is None:
+                queue = self.context.new_queue(command.names, command.durable)
+                self._queues[command.queue_id] = queue
+                queue.version = command.version
+            elif queue.version != command.version or queue.has_other_version(command.version):
+                self.conversion.set_version(queue, command.version)
+        elif isinstance(command, SetVersion):
+            queue = self._queues.get(command.queue_id)
+            if queue is not None:
+                self.conversion.set_version(queue, command.version)
+        elif isinstance(command, Delete):
+            queue = self._queues.get(command.queue_id)
+            if queue is not None:
+                self._delete_queue(queue)
+                del self._queues[command.queue_id]
+            self._unsettled.pop(command.queue_id, None)
+        elif isinstance(command, DropUnclaimed):
+            # Steps of their own, and next: one that fails is tried again alone, and the others are not forgotten.
+            for queue in reversed(self.context.take_unclaimed()):
+                self._steps.insert(1, partial(self._delete_queue, queue))
+        else:
+            self._shared.forget(command.vhost)
+            self.context.delete_vhost(command.vhost)
+
+    def _delete_queue(self, queue: QueueDisk) -> None:
+        self.conversion.discard(queue)
+        self._retiring.pop(queue, None)
+        try:
+            handles = queue.all_handles()
+        except ReadFailed as error:
+            handles = []
+            self._miscount(queue, str(error))
+        self.context.remove_queue(queue)
+        if handles:
+            self._shared.dropped(queue.vhost).extend(handles)
+
+    def _plan(self, staged: Staged) -> None:
+        """Now that the queues exist, add the steps that write their messages and acks."""
+        puts: list[Callable[[], None]] = []
+        acks: list[Callable[[], None]] = []
+        for queue_id, pending in staged.queues.items():
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                continue
+            self.counters.elided += pending.elided
+            if queue.uses_journal:
+                self._unsettled[queue_id] = None
+            for run in pending.runs:
+                self._shared.share(queue.vhost, run.messages)
+                puts += self._put_steps(queue, run)
+            if pending.acks or pending.acked_seqs or pending.discard_below:
+                acks.append(partial(self._ack, queue, pending))
+                self._unsettled[queue_id] = None
+                acks.append(partial(self._settle, queue_id, queue))
+        for vhost in self._shared.vhosts():
+            self._steps.append(partial(self._shared.append, vhost))
+            self._steps.append(partial(self._shared.add_refs, vhost))
+        self._steps += puts
+        self._steps += acks
+        self._steps.append(self._shared.drop_refs)
+
+    def _put_steps(self, queue: QueueDisk, run: PendingRun) -> list[Callable[[], None]]:
+        entry_count = self.context.options.segment_entry_count
+        if run.first_seq % entry_count + len(run.messages) <= entry_count:
+            return [partial(self._put, queue, run)]
+        steps: list[Callable[[], None]] = []
+        seq = run.first_seq
+        while seq < run.end_seq:
+            end = min(run.end_seq, (seq // entry_count + 1) * entry_count)
+            steps.append(partial(self._put, queue, run.part(seq, end)))
+            seq = end
+        return steps
+
+    def _put(self, queue: QueueDisk, run: PendingRun) -> None:
+        if not queue.is_made:
+            queue.make()
+        filled = queue.put(run.first_seq, run.messages, run.expiries)
+        if filled is not None:
+            self._filled.append((queue, filled))
+        self._note_journal(queue)
+        self.counters.written += len(run.messages)
+
+    def _note_journal(self, queue: QueueDisk) -> None:
+        if queue.is_retiring:
+            self._retiring[queue] = None
+            self.is_sync_due = self.is_sync_due or queue.needs_sync
+
+    def _ack(self, queue: QueueDisk, pending: PendingQueue) -> None:
+        """Acks, in memory. An index that cannot be read costs references until the next start."""
+        dropped = self._shared.dropped(queue.vhost)
+        for ack in pending.acks:
+            # After a rescue, messages that the broker holds may carry handles that were given up.
+            messages = None if self.counters.rescues else ack.messages
+            queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
+        if pending.acked_seqs:
+            queue.ack_seqs(pending.acked_seqs, dropped)
+        if pending.discard_below:
+            queue.discard_below(pending.discard_below, dropped)
+        if queue.unread:
+            self._miscount(queue, queue.unread)
+            queue.unread = ""
+
+    def _miscount(self, queue: QueueDisk, reason: str) -> None:
+        self.context.is_miscounted = True
+        self.context.observer.index_unreadable(queue.directory, reason)
+
+    def _settle(self, queue_id: int, queue: QueueDisk) -> None:
+        is_left, flushed = settle(queue, is_idle=False)
+        self._note_journal(queue)
+        if is_left or flushed:
+            self._unsettled[queue_id] = None
+        self._rewrite_sparse(queue, flushed)
+
+    def _rewrite_sparse(self, queue: QueueDisk, flushed: list[Segment]) -> None:
+        """Write the stores anew that a few waiting messages keep large: at most 4 x live + 4 MB stay."""
+        for segment in flushed:
+            if segment.store_end <= self.context.options.rewrite_above:
+                continue
+            # Without room the old files stay as large as they are.
+            with suppress(ReadFailed, DiskFull):
+                if live_store_bytes(queue, segment) * 4 < segment.store_end:
+                    self.counters.lost += len(rewrite(queue, segment, None, self.context.observer))
+                    self.counters.rewritten += 1
+
+    # -- durability -----------------------------------------------------------------------------------------------
+
+    def is_dirty(self) -> bool:
+        """Tell whether anything waits for a sync or for idle work."""
+        return bool(
+            self._unsettled
+            or self.context.is_dirty()
+            or self.conversion.queue_count
+            or self.is_rescuing
+        )
+
+    def begin_conversion(self) -> bool:
+        """Choose what is converted next; True when syncs have to let journals go first. Raises StorageError."""
+        is_waiting = self.conversion.begin()
+        for queue in self.conversion.queues if is_waiting else ():
+            self._note_journal(queue)  # else no sync would let go of what was just given up
+        return is_waiting
+
+    def sync(self) -> dict[str, str]:
+        """Make everything that was applied durable. Gives the files whose sync failed, and what was said.
+
+        Raises StorageError.
+        """
+        self.counters.syncs += 1
+        self.unsynced_bytes = 0
+        self.is_sync_due = False
+        stores = [vhost.persistent for vhost in self.context.vhosts()]
+        shared = ChainMap(*(store.unsynced_files() for store in stores))
+        failed = self.context.cache.sync(shared)
+        for store in stores:
+            store.note_synced(failed)
+        filled, self._filled = self._filled, []
+        for queue, segment in filled if not failed else ():
+            with suppress(WriteFailed):  # a hint: without it the next start looks at the bodies
+                queue.mark_synced(segment)
+        for queue in list(self._retiring) if not failed else ():
+            queue.after_sync()
+            if not queue.is_retiring:
+                del self._retiring[queue]
+        return failed
+
+    @property
+    def is_rescuing(self) -> bool:
+        """Whether a rescue is not finished: nothing may be synced before it is."""
+        return self._rescue is not None
+
+    def begin_rescue(self, batch: Batch | None, failed: Mapping[str, str], reason: str) -> None:
+        """After a failed sync: take what it may have lost out of use. `go_on_rescuing` writes it elsewhere."""
+        assert self._rescue is None, "a rescue is not finished"
+        self.counters.rescues += 1
+        self.context.observer.sync_failed(", ".join(failed), reason)
+        self._rescue = Rescue(self.context, self._queues, batch, failed.keys())
+
+    def go_on_rescuing(self) -> None:
+        """Write it elsewhere. Raises DiskFull (call it again later) or another StorageError."""
+        if self._rescue is not None:
+            self._rescue.advance()
+            self._rescue = None
+
+    def upkeep(self) -> None:
+        """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes.
+
+        Raises StorageError; after DiskFull the rest stays to be done.
+        """
+        self._forget_lost()
+        cache = self.context.cache
+        for queue_id in list(self._unsettled):
+            if cache.is_crowded:
+                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
+            queue = self._queues.get(queue_id)
+            is_left = False
+            if queue is not None:
+                is_left, flushed = settle(queue, is_idle=True)
+                self._note_journal(queue)
+                self._rewrite_sparse(queue, flushed)
+            if not is_left:
+                del self._unsettled[queue_id]
+
+    def _forget_lost(self) -> None:
+        for queue_id, seq in self.reader.take_lost():
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                continue
+            dropped: list[int] = []
+            queue.ack_seqs([seq], dropped)
+            self._unsettled[queue_id] = None
+            if dropped:
+                self.context.vhost(queue.vhost).drop_refs(dropped)
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def claim(self, queue_id: int, names: QueueNames) -> RecoveredQueue | None:
+        """Bind a recovered queue to its id and give what was found; None when there is none."""
+        entry = self.context.take_recovered(names)
+        if entry is None:
+            return None
+        queue = self._queues[queue_id] = entry[0]
+        if queue.is_retiring:  # what recovery moved out of old journals
+            self._retiring[queue] = None
+            self._unsettled[queue_id] = None
+        return entry[1]
+
+    def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
+        """Choose what a read fetches; None when the queue is gone."""
+        queue = self._queues.get(request.queue_id)
+        if queue is None:
+            return None
+        if queue.uses_journal:
+            self._unsettled[request.queue_id] = (
+                None  # what the read leaves in memory goes at the next idle moment
+            )
+        return plan_read(queue, request), self.context.vhost(queue.vhost)
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def queues(self) -> dict[int, QueueDisk]:
+        """The open queues."""
+        return self._queues
+
+    def durable_queues(self) -> list[QueueDisk]:
+        """Give the durable queues, those included that were recovered and not opened yet."""
+        recovered = [queue for queue, _ in self.context.recovered.values()]
+        return [queue for queue in (*self._queues.values(), *recovered) if queue.durable]
+
+    def index_bytes(self, queue_id: int) -> int:
+        """Bytes of a queue's objects in memory."""
+        queue = self._queues.get(queue_id)
+        return queue.memory_bytes if queue is not None else 0
+
+    def stats(self) -> dict[str, int]:
+        """Counters for metrics. Also called on the loop."""
+        counters = self.counters
+        shared = self.context.shared_stats()
+        return {
+            **{f"shared_{name}": value for name, value in shared.items()},
+            "batches": counters.batches,
+            "syncs": counters.syncs,
+            "elided": counters.elided,
+            "lost": counters.lost + self.reader.lost_count,
+            "written": counters.written,
+            "rewritten": counters.rewritten,
+            "rescues": counters.rescues,
+            "converting_queues": self.conversion.queue_count,
+            "converted_segments": self.conversion.segments,
+            "file_syncs": self.context.cache.syncs,
+            "open_files": self.context.cache.open_count + shared["open_files"],
+            "open_files_limit": self.context.options.open_files,
+            "file_opens": self.context.filesystem.opens,
+        }

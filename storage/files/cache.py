@@ -1,0 +1,235 @@
+"""Open files of all queues together: a bounded cache, and what has to be synced.
+
+State: the open files by path, least recently used first, and the files and directories written since their last
+sync. Called by queue_index and queue_store on the disk thread; the reader thread takes files out of the cache under the
+writer's lock and may go on reading one after it was evicted or unlinked, because a file closes with its last reference.
+
+Invariants: a dirty file stays open until it was synced, so that a failed write-back is reported to us; a sync that
+failed is never tried again on that file; stores, indexes and directories are synced together, which is safe in any
+order because nothing is confirmed before all are: an index entry whose body did not make it is dropped at recovery.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    DiskFull,
+    NoDescriptors,
+    WriteFailed,
+    error_text,
+)
+from burrowmq.storage.files.filesystem import NO_DESCRIPTORS, File, FileSystem
+
+# Too many open files pass like a full disk does, and say nothing about the file.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG}) | NO_DESCRIPTORS
+
+
+def write_error(path: str, error: OSError) -> WriteFailed:
+    """Translate a refused write."""
+    if error.errno in NO_DESCRIPTORS:
+        return NoDescriptors(error_text(error, path))
+    kind = DiskFull if error.errno in NO_ROOM else WriteFailed
+    return kind(error_text(error, path))
+
+
+@contextmanager
+def as_storage_errors() -> Iterator[None]:
+    """Translate what the file system refuses and nobody further in has an answer to."""
+    try:
+        yield
+    except OSError as error:
+        raise write_error("", error) from error
+
+
+def open_file(filesystem: FileSystem, path: str) -> File:
+    """Open a file, at the second attempt if need be.
+
+    Raises OSError, or NoDescriptors while none is left: nobody must take that for damage.
+    """
+    try:
+        return filesystem.open(path)
+    except OSError as error:
+        if error.errno in NO_DESCRIPTORS:
+            raise NoDescriptors(error_text(error, path)) from error
+        if isinstance(error, FileNotFoundError):
+            raise
+    return filesystem.open(path)
+
+
+def parent_of(path: str) -> str:
+    """Give the directory of a path."""
+    return path.rpartition("/")[0]
+
+
+BUFFER_BYTES = 512 * 1024
+NOTHING: Mapping[File, str] = MappingProxyType({})
+
+
+class FileCache:
+    """Open files, at most `limit` of them that are clean.
+
+    `buffer_bytes` and `is_checked` say how all queues' stores write and read: in pieces of what size, and whether the
+    checksum of a message on its way to a consumer is verified.
+    """
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        limit: int,
+        buffer_bytes: int = BUFFER_BYTES,
+        is_checked: bool = True,
+    ) -> None:
+        self.filesystem = filesystem
+        self.limit = limit
+        self.buffer_bytes = buffer_bytes
+        self.is_checked = is_checked
+        self.syncs = 0
+        self._open: OrderedDict[str, File] = OrderedDict()
+        self._dirty_stores: dict[str, File] = {}
+        self._dirty_indexes: dict[str, File] = {}
+        self._dirty_dirs: dict[str, None] = {}
+
+    def get(self, path: str) -> File:
+        """Give the file at path, opened if need be. Raises OSError, or DiskFull while there is no descriptor for it."""
+        file = self._open.get(path)
+        if file is None:
+            file = self._dirty_stores.get(path) or self._dirty_indexes.get(path)
+            if file is None:
+                file = self._open_anyway(path)
+            self._keep(path, file)
+        else:
+            self._open.move_to_end(path)
+        return file
+
+    def create(self, path: str, is_synced: bool) -> File:
+        """Create a file; is_synced: its name has to become durable. Raises WriteFailed."""
+        try:
+            file = self._create_anyway(path)
+        except OSError as error:
+            raise write_error(path, error) from error
+        self._keep(path, file)
+        if is_synced:
+            self._dirty_dirs[parent_of(path)] = None
+        return file
+
+    def _open_anyway(self, path: str) -> File:
+        """Open; files that need not stay open make room for it."""
+        try:
+            return open_file(self.filesystem, path)
+        except NoDescriptors:
+            if not self.release_clean():
+                raise
+        return open_file(self.filesystem, path)
+
+    def _create_anyway(self, path: str) -> File:
+        try:
+            return self.filesystem.create(path)
+        except FileExistsError:
+            # Names are used once: it is left by an attempt that failed and could not be taken back.
+            self.filesystem.unlink(path)
+        except OSError as error:
+            if error.errno not in NO_DESCRIPTORS or not self.release_clean():
+                raise
+        return self.filesystem.create(path)
+
+    def _keep(self, path: str, file: File) -> None:
+        self._open[path] = file
+        if len(self._open) > self.limit:
+            self._open.popitem(last=False)
+
+    def store_written(self, path: str, file: File) -> None:
+        """A store file has bytes that are not durable."""
+        self._dirty_stores[path] = file
+
+    def index_written(self, path: str, file: File) -> None:
+        """An index file has bytes that are not durable."""
+        self._dirty_indexes[path] = file
+
+    def dir_changed(self, path: str) -> None:
+        """A directory has names that are not durable."""
+        self._dirty_dirs[path] = None
+
+    def unlink(self, path: str) -> None:
+        """Remove a file and forget it; nothing happens when it is not there."""
+        self.forget(path)
+        try:
+            self.filesystem.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise write_error(path, error) from error
+        self._dirty_dirs[parent_of(path)] = None
+
+    def forget(self, path: str) -> None:
+        """Forget an open file, dirty or not."""
+        self._open.pop(path, None)
+        self._dirty_stores.pop(path, None)
+        self._dirty_indexes.pop(path, None)
+
+    def forget_tree(self, path: str) -> None:
+        """Forget everything below a directory that is going away."""
+        prefix = path + "/"
+        for files in (self._open, self._dirty_stores, self._dirty_indexes):
+            for name in [name for name in files if name.startswith(prefix)]:
+                del files[name]
+        for name in [name for name in self._dirty_dirs if name == path or name.startswith(prefix)]:
+            del self._dirty_dirs[name]
+
+    @property
+    def dirty_count(self) -> int:
+        """Files and directories that wait for a sync."""
+        return len(self._dirty_stores) + len(self._dirty_indexes) + len(self._dirty_dirs)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Tell whether the files that have to stay open until they are synced are as many as may be open at all."""
+        return len(self._dirty_stores) + len(self._dirty_indexes) >= self.limit
+
+    def release_clean(self) -> int:
+        """Close every file that need not stay open; gives how many."""
+        dirty = self._dirty_stores.keys() | self._dirty_indexes.keys()
+        clean = [path for path in self._open if path not in dirty]
+        for path in clean:
+            del self._open[path]
+        return len(clean)
+
+    @property
+    def open_count(self) -> int:
+        """Files that are open."""
+        return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
+
+    def sync(self, others: Mapping[File, str] = NOTHING) -> dict[str, str]:
+        """Make everything durable: stores, indexes and directories. Gives the files whose sync failed, and why.
+
+        `others` are files of somebody else, with their paths, that are synced in the same call: a journalling file
+        system takes about as long for all of them as for one. Raises DirectoryFailed when a directory's fails;
+        NoDescriptors when one could not be opened for it, which may be tried again.
+        """
+        dirty = (*self._dirty_stores.items(), *self._dirty_indexes.items())
+        paths = {**others, **{file: path for path, file in dirty}}
+        directories = list(self._dirty_dirs)
+        self._dirty_stores.clear()
+        self._dirty_indexes.clear()
+        self._dirty_dirs.clear()
+        self.syncs += len(paths)
+        failed: dict[str, str] = {}
+        unopened: OSError | None = None
+        for item, error in self.filesystem.sync_all(list(paths), directories):
+            if not isinstance(item, str):
+                self._open.pop(paths[item], None)
+                failed[paths[item]] = error_text(error, paths[item])
+            elif error.errno in NO_DESCRIPTORS:
+                self._dirty_dirs[item] = None
+                unopened = error
+            elif not isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
+                # Nothing can be written elsewhere instead of a name: the store is done.
+                raise DirectoryFailed(error_text(error, item)) from error
+        if unopened is not None and not failed:
+            raise NoDescriptors(error_text(unopened)) from unopened
+        return failed

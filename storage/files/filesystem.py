@@ -1,0 +1,429 @@
+"""The only place of storage that calls the operating system.
+
+`FileSystem` and `File` are the seam: production uses `OsFileSystem`, tests a simulated disk with
+power cuts and failing calls. Everything above counts on exactly what the protocols promise:
+
+- a write is in the file when the call returns, and durable only after `fdatasync` of that file;
+- a create, rename or unlink is durable only after `fsync_dir` of its directory;
+- a file stays readable through an open `File` after it was unlinked or renamed over;
+- a write that does not fit raises `OSError`; some prefix of it may be in the file;
+- an `OSError` has its file's name and, as a note, the operation (`Naming`), for whoever has to say what failed.
+
+State owned: open file descriptors, one a `File`, closed with the last reference. Called by the
+disk thread, and by the worker thread for reads and for files of its own. Never caches, never
+retries but short writes. Longer than most modules because the promises and what keeps them are read
+side by side. Source: docs/formats/segment.md for who syncs what.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Protocol, TypeAlias, cast
+
+SyncFiles: TypeAlias = Callable[[list[int]], list[int]]
+"""Syncs descriptors together and gives each one's errno, 0 for none."""
+
+
+def compiled_sync() -> SyncFiles | None:
+    """Give the compiled way to sync several files; None where it was not built or BURROWMQ_PURE=1 forbids it."""
+    if os.environ.get("BURROWMQ_PURE", "") not in ("", "0"):
+        return None
+    try:
+        return cast("SyncFiles", import_module("burrowmq.storage.files._sync_c").sync_files)
+    except ImportError:
+        return None
+
+
+_COMPILED_SYNC = compiled_sync()
+# More at once, in threads, than a confirm's usual handful of files brings nothing (measured with 20).
+_SYNC_THREADS = 4
+# Parts of a write are joined until they are so large.
+_JOIN_BYTES = 256 * 1024
+# Too many open files, of the process or of the machine.
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Naming:
+    """While this is entered, an `OSError` that passes by is of this operation on this file."""
+
+    __slots__ = ("_operation", "_path")
+
+    def __init__(self, operation: str, path: str) -> None:
+        self._operation = operation
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            if error.filename is None:
+                error.filename = self._path
+            error.add_note(self._operation)
+
+
+def named_error(number: int, operation: str, path: str) -> OSError:
+    """Give the error of a call that only told its number."""
+    error = OSError(number, os.strerror(number), path)
+    error.add_note(operation)
+    return error
+
+
+class File(Protocol):
+    """One open file, read and written at explicit offsets."""
+
+    @property
+    def path(self) -> str:
+        """Give the path that it was opened under."""
+
+    def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+        """Write all of data at offset, or raise OSError."""
+
+    def pwritev(self, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
+        """Write the parts one after the other from offset on, or raise OSError."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read up to size bytes; shorter only at the end of the file."""
+
+    def fdatasync(self) -> None:
+        """Make everything written so far durable, the file's length included."""
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend the file to size bytes."""
+
+    def size(self) -> int:
+        """Give the file's length."""
+
+    def close(self) -> None:
+        """Close; closing twice is allowed."""
+
+
+class FileSystem(Protocol):
+    """Directories and files by path."""
+
+    @property
+    def opens(self) -> int:
+        """How often an existing file was opened (again)."""
+
+    def keep_spare(self) -> None:
+        """Take what `fsync_dir` needs to work even when no descriptor is left."""
+
+    def open(self, path: str) -> File:
+        """Open an existing file for reading and writing. Raises FileNotFoundError."""
+
+    def create(self, path: str) -> File:
+        """Create a new empty file. Raises FileExistsError."""
+
+    def reserve(self, path: str, size: int) -> None:
+        """Create a file whose size bytes are taken from the free space. Raises OSError, and may leave a file."""
+
+    def read_file(self, path: str) -> bytes:
+        """Read a whole file."""
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the creates, renames and unlinks in a directory durable."""
+
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
+        """Sync files and directories, in this order or at the same time; give the files and paths that failed.
+
+        Everything is tried; a failure of one does not keep the others from being synced.
+        """
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file, replacing the target."""
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name on the same file system. Raises FileExistsError, OSError EXDEV."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a file. Raises FileNotFoundError."""
+
+    def listdir(self, path: str) -> list[str]:
+        """Give the names in a directory, sorted."""
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory and its parents; nothing happens when it exists."""
+
+    def rmtree(self, path: str) -> None:
+        """Remove a directory with all that is in it; nothing happens when it is not there."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory is there. Raises OSError when that cannot be told."""
+
+    def file_size(self, path: str) -> int:
+        """Give the length of the file at path."""
+
+    def disk_free(self, path: str) -> int:
+        """Give the bytes an unprivileged process may still write below path."""
+
+
+class OsFile:
+    """A file descriptor of the operating system; closed when nobody refers to it any more."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self._path = path
+        self._fd = fd
+
+    @property
+    def path(self) -> str:
+        """Give the path that it was opened under."""
+        return self._path
+
+    def fileno(self) -> int:
+        """Give the descriptor, -1 when it is closed."""
+        return self._fd
+
+    def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
+        """Write all of data, going on after short writes."""
+        with Naming("pwrite", self._path):
+            written = os.pwrite(self._fd, data, offset)
+            if written == len(data):
+                return
+            view = memoryview(data)
+            while written < len(view):
+                step = os.pwrite(self._fd, view[written:], offset + written)
+                if step == 0:
+                    raise OSError(errno.ENOSPC, "write of 0 bytes", self._path)
+                written += step
+
+    def pwritev(self, parts: Sequence[bytes | bytearray | memoryview], offset: int) -> None:
+        """Write the parts, small ones joined; one pwritev of large parts costs 2.5 times as much processor time."""
+        small: list[bytes | bytearray | memoryview] = []
+        size = 0
+        for part in parts:
+            if not size and len(part) >= _JOIN_BYTES:
+                self.pwrite(part, offset)
+                offset += len(part)
+                continue
+            small.append(part)
+            size += len(part)
+            if size >= _JOIN_BYTES:
+                self.pwrite(b"".join(small), offset)
+                offset += size
+                small, size = [], 0
+        if size:
+            self.pwrite(b"".join(small), offset)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read until size bytes are there or the file ends."""
+        with Naming("pread", self._path):
+            data = os.pread(self._fd, size, offset)
+            if len(data) == size or not data:
+                return data
+            parts = [data]
+            got = len(data)
+            while got < size:
+                data = os.pread(self._fd, size - got, offset + got)
+                if not data:
+                    break
+                parts.append(data)
+                got += len(data)
+        return b"".join(parts)
+
+    def fdatasync(self) -> None:
+        """Make what was written durable."""
+        with Naming("fdatasync", self._path):
+            os.fdatasync(self._fd)
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend the file."""
+        with Naming("ftruncate", self._path):
+            os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        """Give the length."""
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        """Close the descriptor once."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def sync_in_order(
+    filesystem: FileSystem, files: Sequence[File], directories: Sequence[str]
+) -> list[tuple[File | str, OSError]]:
+    """`FileSystem.sync_all`, one after the other."""
+    failed: list[tuple[File | str, OSError]] = []
+    for file in files:
+        try:
+            file.fdatasync()
+        except OSError as error:
+            failed.append((file, error))
+    for path in directories:
+        try:
+            filesystem.fsync_dir(path)
+        except OSError as error:
+            failed.append((path, error))
+    return failed
+
+
+class OsFileSystem:
+    """The real file system: thin calls, no policy."""
+
+    def __init__(self, sync_files: SyncFiles | None = _COMPILED_SYNC) -> None:
+        self._sync_files = sync_files
+        self._syncers: ThreadPoolExecutor | None = None
+        self.opens = 0
+        # Given up for a moment when a directory has to be synced and no descriptor is left for it.
+        self._spare = -1
+        self._spare_lock = threading.Lock()
+
+    def open(self, path: str) -> OsFile:
+        """Open an existing file for reading and writing."""
+        self.opens += 1
+        with Naming("open", path):
+            return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+
+    def create(self, path: str) -> OsFile:
+        """Create a new file; it must not exist."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with Naming("create", path):
+            return OsFile(path, os.open(path, flags, 0o640))
+
+    def reserve(self, path: str, size: int) -> None:
+        """Create a file with its blocks."""
+        with Naming("fallocate", path):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            try:
+                os.posix_fallocate(fd, 0, size)
+            finally:
+                os.close(fd)
+
+    def read_file(self, path: str) -> bytes:
+        """Read a whole file."""
+        with Naming("read", path), open(path, "rb") as stream:
+            return stream.read()
+
+    def fsync_dir(self, path: str) -> None:
+        """Sync a directory; that needs a descriptor for a moment, and one is kept for it."""
+        with Naming("fsync", path):
+            try:
+                fd = os.open(path, _DIRECTORY_FLAGS)
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTORS:
+                    raise
+                self._fsync_dir_with_spare(path)
+                return
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def keep_spare(self) -> None:
+        """Take the descriptor that `fsync_dir` falls back on. Raises OSError."""
+        with self._spare_lock:
+            if self._spare < 0:
+                with Naming("open", os.devnull):
+                    self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if self._spare >= 0:
+            os.close(self._spare)
+
+    def _fsync_dir_with_spare(self, path: str) -> None:
+        """Another thread may take the freed descriptor first: an error like any other, and tried again above."""
+        with self._spare_lock:
+            if self._spare >= 0:
+                os.close(self._spare)
+                self._spare = -1
+            fd = os.open(path, _DIRECTORY_FLAGS)
+            try:
+                os.fsync(fd)
+            finally:
+                # The same descriptor goes on as the spare one: nobody can take it in between.
+                self._spare = fd
+
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
+        """Sync several together: a journalling file system puts them into one commit.
+
+        Measured on ext4: two files one after the other 3.7 ms, at the same time 0.4 ms. Beginning all write-back first
+        does the same without threads, for half of their processor time (two files of half a megabyte together: 0.26 ms
+        instead of 0.51). The directories come after the files, whose commit has their names.
+        """
+        if len(files) + len(directories) < 2:
+            return sync_in_order(self, files, directories)
+        if self._sync_files is not None:
+            codes = self._sync_files([cast("OsFile", file).fileno() for file in files])
+            failed: list[tuple[File | str, OSError]] = [
+                (file, named_error(code, "fdatasync", file.path))
+                for file, code in zip(files, codes, strict=True)
+                if code
+            ]
+            return failed + sync_in_order(self, (), directories)
+        if self._syncers is None:
+            self._syncers = ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="sync")
+        jobs = [self._syncers.submit(sync_in_order, self, (file,), ()) for file in files[1:]]
+        jobs += [self._syncers.submit(sync_in_order, self, (), (path,)) for path in directories]
+        failed = sync_in_order(self, files[:1], ())
+        for job in jobs:
+            failed += job.result()
+        return failed
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename, replacing the target."""
+        with Naming("rename", target):
+            os.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """Make a hard link."""
+        with Naming("link", target):
+            os.link(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        with Naming("unlink", path):
+            os.unlink(path)
+
+    def listdir(self, path: str) -> list[str]:
+        """Give the names in a directory, sorted."""
+        with Naming("listdir", path):
+            return sorted(os.listdir(path))
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory and its parents."""
+        with Naming("mkdir", path):
+            os.makedirs(path, mode=0o750, exist_ok=True)
+
+    def rmtree(self, path: str) -> None:
+        """Remove a directory and what is in it."""
+        with Naming("rmtree", path):
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether something is there."""
+        with Naming("stat", path):
+            try:
+                os.stat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+        return True
+
+    def file_size(self, path: str) -> int:
+        """Give a file's length."""
+        with Naming("stat", path):
+            return os.stat(path).st_size
+
+    def disk_free(self, path: str) -> int:
+        """Give what an unprivileged process may still write."""
+        with Naming("statvfs", path):
+            stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize

@@ -1,0 +1,103 @@
+"""What happens when the disk is full: publishers are told, the ballast goes, and both come back with the space.
+
+The ballast is a file of nothing that a start reserves. Without it a full disk would stay full: acknowledgements, which
+free space, wait behind the messages that have none. Releasing it lets what is in memory be written, acknowledgements
+follow, segments empty or are compacted; when there is room for it again it is reserved again, and only then publishers
+may go on. A file system that is too small for a ballast, or refuses it, is used without one.
+
+State owned: the ballast's file, whether space is short. Called on the disk thread; `tell` gets what the loop has to
+know. Invariant: every True that was told is followed by a False once there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.types import StoreObserver
+
+BALLAST_FILE: Final = "ballast"
+# It is reserved only where it is a small part of what is free, and again only with room to spare.
+_SHARE = 8
+_SPARE = 3
+
+
+def give_up_ballast(filesystem: FileSystem, data_dir: str) -> bool:
+    """Remove a ballast that an earlier start reserved; False when there is none. Raises OSError."""
+    path = f"{data_dir}/{BALLAST_FILE}"
+    if not filesystem.exists(path):
+        return False
+    filesystem.unlink(path)
+    return True
+
+
+class Space:
+    """The room on the store's disk."""
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        data_dir: str,
+        ballast_bytes: int,
+        observer: StoreObserver,
+        tell: Callable[[bool], None],
+    ) -> None:
+        self._filesystem = filesystem
+        self._data_dir = data_dir
+        self._path = f"{data_dir}/{BALLAST_FILE}"
+        self._size = ballast_bytes
+        self._observer = observer
+        self._tell = tell
+        self.is_short = False
+        self.has_ballast = False
+        if ballast_bytes and self._free() >= _SHARE * ballast_bytes:
+            self.has_ballast = self._reserve()
+        self._is_wanted = self.has_ballast
+
+    def ran_out(self, reason: str) -> bool:
+        """A write found no room; tried again after this. True when there is more of it now: the ballast is gone."""
+        if not self.is_short:
+            self.is_short = True
+            self._observer.space_exhausted(reason, True)
+            self._tell(True)
+        if not self.has_ballast:
+            return False
+        self.has_ballast = False
+        self._remove()
+        return True
+
+    def look(self) -> None:
+        """What was in memory could be written: go on as before if there is room for the ballast again."""
+        if not self.is_short:
+            return
+        if self._is_wanted and not self.has_ballast:
+            if self._free() < _SPARE * self._size:
+                return
+            self.has_ballast = self._reserve()
+            if not self.has_ballast:
+                return
+        self.is_short = False
+        self._observer.space_exhausted("", False)
+        self._tell(False)
+
+    def _free(self) -> int:
+        try:
+            return self._filesystem.disk_free(self._data_dir)
+        except OSError:
+            return 0
+
+    def _reserve(self) -> bool:
+        try:
+            if not self._filesystem.exists(self._path):
+                self._filesystem.reserve(self._path, self._size)
+        except OSError:
+            self._remove()
+            return False
+        return True
+
+    def _remove(self) -> None:
+        try:
+            self._filesystem.unlink(self._path)
+        except OSError:
+            return

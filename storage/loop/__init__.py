@@ -1,0 +1,1 @@
+"""The loop side: what a queue stages for the next commit."""

@@ -1,0 +1,273 @@
+"""The loop side of one queue's storage.
+
+A `QueueLog` turns what happens to a queue into commands of the batch being collected, one for each run, and answers
+reads: at once while the messages asked for are still in memory, otherwise through the reader thread. State: the runs
+whose batch has not been finished (the write-back cache, bounded by the engine's backlog) and the acks staged with
+them. Called by the broker's queue on the loop.
+
+Invariants: nothing here touches a file or grows with the number of messages on disk; a sequence number that was acked
+is never returned by a read that starts later; the lists given to `append` and `ack` belong to the store from then on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Protocol
+
+from burrowmq.storage.loop.batch import (
+    Ack,
+    AckMany,
+    Append,
+    Command,
+    Delete,
+    Discard,
+    ReadRequest,
+    SetVersion,
+)
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import (
+    ALL,
+    NO_EXPIRY,
+    LoadedMessage,
+    OnRead,
+    RecoveredQueue,
+    StoredMessage,
+)
+
+# What a QueueLog and its disk-side twin weigh without any run or segment (measured with tracemalloc).
+_BASE_BYTES = 1_500
+# A run in memory: tuple and list besides the message itself; the broker counts messages it shares with us.
+_MESSAGE_OVERHEAD = 120
+
+
+class Collector(Protocol):
+    """What a QueueLog needs of the engine."""
+
+    def collect(self, command: Command, size: int) -> int:
+        """Put a command into the current batch and give the batch's epoch."""
+
+    def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
+        """Start a read; inline mode gives the result at once."""
+
+    def forget(self, queue_id: int) -> None:
+        """The queue was deleted."""
+
+    def index_bytes(self, queue_id: int) -> int:
+        """Bytes of the queue's index objects on the disk side."""
+
+
+class _Run:
+    """Messages of one append that are not finished yet."""
+
+    __slots__ = ("end_seq", "epoch", "expiries", "first_seq", "messages", "size")
+
+    def __init__(
+        self,
+        first_seq: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+        size: int,
+        epoch: int,
+    ) -> None:
+        self.first_seq = first_seq
+        self.end_seq = first_seq + len(messages)
+        self.messages = messages
+        self.expiries = expiries
+        self.size = size
+        self.epoch = epoch
+
+
+class QueueLog:
+    """Storage of one queue, or of one of its levels, seen from the loop."""
+
+    __slots__ = (
+        "_acked",
+        "_applied_seq",
+        "_collector",
+        "_deleted",
+        "_runs",
+        "_runs_bytes",
+        "durable",
+        "floor_seq",
+        "names",
+        "next_deliver_seq",
+        "next_seq",
+        "queue_id",
+        "recovered",
+    )
+
+    def __init__(
+        self,
+        collector: Collector,
+        queue_id: int,
+        names: QueueNames,
+        durable: bool,
+        recovered: RecoveredQueue | None,
+    ) -> None:
+        self._collector = collector
+        self.queue_id = queue_id
+        self.names = names
+        self.durable = durable
+        self.recovered = recovered
+        self.next_deliver_seq = recovered.next_deliver_seq if recovered else 0
+        self.next_seq = recovered.next_seq if recovered else 0
+        self.floor_seq = 0
+        self._applied_seq = recovered.next_seq if recovered else 0
+        self._runs: list[_Run] = []  # by first_seq
+        self._runs_bytes = 0
+        self._acked: list[tuple[int, int, int]] = []  # first, last, epoch
+        self._deleted = False
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        first_seq: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+        size: int,
+    ) -> None:
+        """Stage a run. `size` is its bytes (bodies); `expiries` are absolute milliseconds, 0 for none."""
+        weight = size + _MESSAGE_OVERHEAD * len(messages)
+        epoch = self._collector.collect(
+            Append(self.queue_id, first_seq, messages, expiries), weight
+        )
+        run = _Run(first_seq, messages, expiries, weight, epoch)
+        self.next_seq = max(self.next_seq, run.end_seq)
+        runs = self._runs
+        if not runs or first_seq >= runs[-1].end_seq:
+            runs.append(run)
+        else:  # an older message paged out after a younger one
+            runs.insert(bisect_right(runs, first_seq, key=_first_seq), run)
+        self._runs_bytes += weight
+
+    def ack(
+        self, first_seq: int, last_seq: int, messages: Sequence[StoredMessage] | None = None
+    ) -> None:
+        """Stage that first_seq..last_seq are gone. With `messages` (theirs, in order) no look-up is needed."""
+        epoch = self._collector.collect(Ack(self.queue_id, first_seq, last_seq, messages), 0)
+        self._acked.append((first_seq, last_seq, epoch))
+
+    def ack_many(self, seqs: Sequence[int]) -> None:
+        """Stage that these are gone, in any order."""
+        epoch = self._collector.collect(AckMany(self.queue_id, seqs), 0)
+        self._acked.extend((seq, seq, epoch) for seq in seqs)
+
+    def discard_below(self, next_seq: int) -> None:
+        """Stage that everything below next_seq is gone (a purge)."""
+        self._collector.collect(Discard(self.queue_id, next_seq), 0)
+        self.floor_seq = max(self.floor_seq, next_seq)
+
+    def delete(self) -> None:
+        """Stage that the queue is gone. A read in flight is not answered any more."""
+        self._deleted = True
+        self._collector.collect(Delete(self.queue_id), 0)
+        self._runs.clear()
+        self._runs_bytes = 0
+        self._acked.clear()
+        self._collector.forget(self.queue_id)
+
+    def set_version(self, version: int) -> None:
+        """Stage that the queue's files are to be of this version; reads and appends go on meanwhile."""
+        self._collector.collect(SetVersion(self.queue_id, version), 0)
+
+    def set_delivered(self, next_deliver_seq: int) -> None:
+        """Remember for a clean stop that everything below was delivered once."""
+        self.next_deliver_seq = next_deliver_seq
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def read(
+        self, first_seq: int, max_count: int, max_bytes: int, on_read: OnRead, wanted: int = ALL
+    ) -> tuple[list[LoadedMessage], int] | None:
+        """Read entries from first_seq on: (loaded, next_seq) at once, or None and later on_read(loaded, next_seq).
+
+        `wanted` is ReadRequest's; what is still in memory is given whatever it says.
+        At least one message comes unless there is none below the next_seq that is returned. An empty answer whose
+        next_seq is beyond first_seq means that the next read goes on there.
+        """
+        first_seq = max(first_seq, self.floor_seq)
+        runs = self._runs
+        place = bisect_right(runs, first_seq, key=_end_seq)
+        if place < len(runs) and (
+            runs[place].first_seq <= first_seq or first_seq >= self._applied_seq
+        ):
+            return self._from_memory(place, first_seq, max_count, max_bytes)
+        if place == len(runs) and first_seq >= self._applied_seq:
+            return [], first_seq
+        # Nothing on disk lies at or beyond either of these, so that a read that ends there is complete.
+        limit_seq = runs[place].first_seq if place < len(runs) else self._applied_seq
+
+        def on_loaded(loaded: list[LoadedMessage], next_seq: int) -> None:
+            if not self._deleted:
+                on_read(self._without_acked(loaded), next_seq)
+
+        answer = self._collector.submit_read(
+            ReadRequest(
+                self.queue_id, first_seq, limit_seq, max_count, max_bytes, on_loaded, wanted
+            )
+        )
+        return None if answer is None else (self._without_acked(answer[0]), answer[1])
+
+    def _from_memory(
+        self, place: int, first_seq: int, max_count: int, max_bytes: int
+    ) -> tuple[list[LoadedMessage], int]:
+        """Take from the runs on, as long as nothing on disk can lie between two of them."""
+        loaded: list[LoadedMessage] = []
+        next_seq = max(first_seq, self._runs[place].first_seq)
+        size = 0
+        for run in self._runs[place:]:
+            if run.first_seq > next_seq and next_seq < self._applied_seq:
+                break
+            next_seq = max(next_seq, run.first_seq)
+            for at in range(next_seq - run.first_seq, len(run.messages)):
+                message = run.messages[at]
+                size += message.size
+                if loaded and (len(loaded) >= max_count or size > max_bytes):
+                    return self._without_acked(loaded), next_seq
+                expiry = run.expiries[at] if run.expiries is not None else NO_EXPIRY
+                loaded.append((next_seq, message, expiry))
+                next_seq += 1
+        return self._without_acked(loaded), next_seq
+
+    def _without_acked(self, loaded: list[LoadedMessage]) -> list[LoadedMessage]:
+        """Leave out what was acked or purged while its batch or this read was on the way."""
+        if self.floor_seq and loaded and loaded[0][0] < self.floor_seq:
+            loaded = [entry for entry in loaded if entry[0] >= self.floor_seq]
+        if not loaded or not self._acked:
+            return loaded
+        lowest, highest = loaded[0][0], loaded[-1][0]
+        gone: set[int] = set()
+        for first, last, _ in self._acked:
+            gone.update(range(max(first, lowest), min(last, highest) + 1))
+        return [entry for entry in loaded if entry[0] not in gone] if gone else loaded
+
+    # -- the engine's side ----------------------------------------------------------------------------------------
+
+    def release(self, epoch: int) -> None:
+        """The batch of this epoch and all before it are on disk: its runs need no memory any more."""
+        runs = self._runs
+        kept: list[_Run] = []
+        for run in runs:
+            if run.epoch > epoch:
+                kept.append(run)
+                continue
+            self._applied_seq = max(self._applied_seq, run.end_seq)
+            self._runs_bytes -= run.size
+        self._runs = kept
+        if self._acked:
+            self._acked = [ack for ack in self._acked if ack[2] > epoch]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that this queue's storage holds in memory."""
+        return _BASE_BYTES + self._runs_bytes + self._collector.index_bytes(self.queue_id)
+
+
+def _first_seq(run: _Run) -> int:
+    return run.first_seq
+
+
+def _end_seq(run: _Run) -> int:
+    return run.end_seq

@@ -1,0 +1,217 @@
+"""Reading a range of a queue: first a plan, then the bodies.
+
+`plan_read` looks at the index, quickly, under the writer's lock; `fetch_records` then reads the bodies without it, on
+the reader thread. State: none; a plan is a snapshot that holds the files that it reads from open, so that neither a
+compaction nor a rewrite nor a removal meanwhile changes what it gives.
+
+Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the
+next read; a record whose check fails is None, never wrong bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.loop.batch import ReadRequest
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.segment import KIND_SHARED, Segment
+from burrowmq.storage.queue.v2.store import Reading, read_records
+from burrowmq.storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
+from burrowmq.storage.shared.vhost_store import VhostStore
+from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
+
+# Index entries looked at with one read.
+_STEP = 2048
+# Entries in a page of the disk.
+_PAGE = 4096 // ENTRY_SIZE
+Stored = tuple[bytes, bytes, int, int] | None
+
+
+@dataclass(slots=True)
+class StorePart:
+    """Records to read from one store file; `positions` say where they belong in the answer."""
+
+    file: File | None
+    segment: int
+    how: Reading
+    positions: list[int] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    sizes: array[int] = field(default_factory=lambda: array("I"))
+
+
+@dataclass(slots=True)
+class ReadPlan:
+    """What a read has to fetch: a snapshot that stays right while segments are compacted or removed."""
+
+    next_seq: int
+    seqs: list[int] = field(default_factory=list)
+    expiries: list[int] = field(default_factory=list)
+    parts: list[StorePart] = field(default_factory=list)
+    shared_positions: list[int] = field(default_factory=list)
+    handles: list[int] = field(default_factory=list)
+    corrupt: list[int] = field(default_factory=list)
+    left_out: int = 0
+    wanted: int = ALL
+
+
+def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
+    """Choose the entries of a read and where their bodies are."""
+    plan = ReadPlan(next_seq=request.first_seq, wanted=request.wanted)
+    entry_count = queue.index.entry_count
+    limit_seq = request.limit_seq
+    left = request.max_bytes
+    numbers = queue.index.numbers
+    for number in numbers[bisect_left(numbers, request.first_seq // entry_count) :]:
+        base = number * entry_count
+        if base >= limit_seq:
+            break
+        segment = queue.index.segments[number]
+        first = max(request.first_seq - base, 0)
+        while first < min(segment.used, limit_seq - base):
+            slots = segment.live_slots(
+                first, min(request.max_count - len(plan.seqs) - plan.left_out, _STEP)
+            )
+            if limit_seq - base < entry_count:
+                slots = [slot for slot in slots if base + slot < limit_seq]
+            if not slots:
+                break
+            taken, left = _plan_slots(queue, plan, segment, slots, left)
+            if taken:
+                first = slots[taken - 1] + 1
+                plan.next_seq = base + first
+            if taken < len(slots) or len(plan.seqs) + plan.left_out >= request.max_count:
+                return plan
+    plan.next_seq = max(plan.next_seq, limit_seq)
+    return plan
+
+
+def _plan_slots(
+    queue: QueueDisk, plan: ReadPlan, segment: Segment, slots: list[int], left: int
+) -> tuple[int, int]:
+    """Put entries of one segment into the plan until the bytes are used up: (how many, bytes left)."""
+    base = slots[0]
+    first_seq = segment.number * queue.index.entry_count
+    try:
+        columns = queue.load(segment.number, base, slots[-1])
+    except ReadFailed:
+        if segment.version == 1 or len(slots) <= _PAGE:
+            plan.corrupt += [first_seq + slot for slot in slots]
+            return len(slots), left
+        half = len(slots) // 2  # what cannot be read is as little as a page of the disk
+        taken, left = _plan_slots(queue, plan, segment, slots[:half], left)
+        if taken < half:
+            return taken, left
+        taken, left = _plan_slots(queue, plan, segment, slots[half:], left)
+        return half + taken, left
+    count = slots[-1] - base + 1
+    if (
+        count == len(slots)
+        and columns.statuses.count(ENTRY_PRESENT) == count
+        and columns.kinds[0] != KIND_SHARED
+        and columns.kinds.count(columns.kinds[0]) == count
+    ):
+        return _plan_plain(queue, plan, segment, slots, left, columns)
+    parts: dict[int, StorePart] = {}
+    for taken, slot in enumerate(slots):
+        at = slot - base
+        if columns.statuses[at] != ENTRY_PRESENT:
+            plan.corrupt.append(first_seq + slot)
+            continue
+        if plan.wanted != ALL and columns.kinds[at] == KIND_SHARED:
+            if plan.wanted == EMBEDDED_ONLY:
+                plan.left_out += 1
+                continue
+            if len(plan.seqs) >= plan.wanted:
+                return taken, left
+        left -= columns.payload_sizes[at]
+        if left < 0 and plan.seqs:
+            return taken, left
+        position = len(plan.seqs)
+        plan.seqs.append(first_seq + slot)
+        plan.expiries.append(columns.expiries[at])
+        if columns.kinds[at] == KIND_SHARED:
+            plan.shared_positions.append(position)
+            plan.handles.append(columns.locations[at])
+            continue
+        kind = columns.kinds[at]
+        part = parts.get(kind)
+        if part is None:
+            file = _bodies_file(queue, segment, kind)
+            part = parts[kind] = StorePart(file, segment.number, queue.store.reading)
+            plan.parts.append(part)
+        part.positions.append(position)
+        part.slots.append(slot)
+        part.offsets.append(columns.locations[at])
+        part.sizes.append(columns.sizes[at])
+    return len(slots), left
+
+
+def _plan_plain(
+    queue: QueueDisk,
+    plan: ReadPlan,
+    segment: Segment,
+    slots: list[int],
+    left: int,
+    columns: EntryColumns,
+) -> tuple[int, int]:
+    """The same for entries side by side that are all good and in the same file of the queue."""
+    sizes = list(accumulate(columns.payload_sizes))
+    taken = bisect_right(sizes, left)
+    if not plan.seqs:
+        taken = max(taken, 1)
+    if not taken:
+        return 0, -1
+    position = len(plan.seqs)
+    first_seq = segment.number * queue.index.entry_count + slots[0]
+    plan.seqs += range(first_seq, first_seq + taken)
+    plan.expiries += columns.expiries[:taken]
+    plan.parts.append(
+        StorePart(
+            _bodies_file(queue, segment, columns.kinds[0]),
+            segment.number,
+            queue.store.reading,
+            list(range(position, position + taken)),
+            slots[:taken],
+            columns.locations[:taken],
+            columns.sizes[:taken],
+        )
+    )
+    return taken, left - sizes[taken - 1]
+
+
+def _bodies_file(queue: QueueDisk, segment: Segment, kind: int) -> File | None:
+    try:
+        return queue.open_bodies(segment, kind)
+    except OSError:
+        return None
+
+
+def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list[int]]:
+    """Read what was planned: (record or None, shared store handle or none) for each entry."""
+    count = len(plan.seqs)
+    found: list[Stored] = [None] * count
+    handles = [NO_HANDLE] * count
+    for part in plan.parts:
+        if part.file is None:
+            continue
+        records = read_records(
+            part.file, part.segment, part.how, part.slots, part.offsets, part.sizes
+        )
+        if len(records) == count:
+            return records, handles
+        for position, entry in zip(part.positions, records, strict=True):
+            found[position] = entry
+    if plan.handles:
+        shared = store.read(plan.handles)
+        for position, handle, stored in zip(
+            plan.shared_positions, plan.handles, shared, strict=True
+        ):
+            found[position] = stored
+            handles[position] = handle
+    return found, handles

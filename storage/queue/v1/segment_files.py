@@ -1,0 +1,180 @@
+"""The segment files of a version 1 queue index: entries, acks and embedded messages of an index segment in one file.
+
+Files `N.idx`, only appended to; the bytes are storage.queue.v1.blocks'. Reading loads the entries of the whole file,
+and those of the segment read last are kept, because the next read is of the same one; what is appended meanwhile is
+added to them. Where a file ends is the `Segment`'s knowledge. State: the entries read last. Called by queue_index_v1
+on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
+
+Invariants: nothing is counted before it is written; a failed append leaves the file as it was.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.header import HEADER_SIZE
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.v1 import blocks as queue_blocks
+from burrowmq.storage.queue.v1.blocks import MESSAGES, SEGMENT_MAGIC, SegmentColumns
+from burrowmq.storage.queue.v1.journal import append
+from burrowmq.storage.queue.v1.runs import Rows, Run, copy_bodies, live_groups, place_group
+from burrowmq.storage.record import EntryColumns
+
+_COLUMN_BYTES = 31
+
+Numbers = tuple[int, int]
+
+
+class SegmentFiles:
+    """The segment files of one queue."""
+
+    __slots__ = (
+        "_cache",
+        "_directory",
+        "_entry_count",
+        "_identity",
+        "_kept",
+        "_kept_key",
+        "_seed",
+    )
+
+    def __init__(
+        self, directory: str, seed: int, identity: bytes, cache: FileCache, entry_count: int
+    ) -> None:
+        self._directory = directory
+        self._seed = seed
+        self._identity = identity
+        self._cache = cache
+        self._entry_count = entry_count
+        self._kept: SegmentColumns | None = None
+        self._kept_key = (0, 0, 0)  # segment, generation, end
+
+    def path(self, number: int) -> str:
+        """Give the path of a segment's file."""
+        return f"{self._directory}/{number}.idx"
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the entries read last."""
+        return _COLUMN_BYTES * self._entry_count if self._kept is not None else 0
+
+    def header(self, number: int, generation: int) -> bytes:
+        """Give the 64 bytes that a segment's file begins with."""
+        return index_header.pack(
+            SEGMENT_MAGIC, number, self._entry_count, generation, self._identity
+        )
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    def create(self, segment: Segment, is_durable: bool) -> None:
+        """Make a segment's file unless it is there. Raises WriteFailed."""
+        if segment.store_end:
+            return
+        path = self.path(segment.number)
+        file = self._cache.create(path, is_durable)
+        try:
+            file.pwrite(self.header(segment.number, segment.generation), 0)
+        except OSError as error:
+            self._cache.unlink(path)
+            raise write_error(path, error) from error
+        segment.store_end = HEADER_SIZE
+
+    def append(
+        self,
+        segment: Segment,
+        first: int,
+        columns: EntryColumns,
+        parts: list[bytes],
+        *,
+        is_synced: bool,
+    ) -> int:
+        """Append a block, the entries of the places from `first` on; gives its bytes. Raises WriteFailed."""
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        end = segment.store_end
+        append(file, parts, end)
+        if is_synced:
+            self._cache.index_written(path, file)
+        size = sum(map(len, parts))
+        segment.store_end = end + size
+        if self._kept is not None and self._kept_key == (segment.number, segment.generation, end):
+            self._kept.put(first, columns)
+            self._kept_key = (segment.number, segment.generation, end + size)
+        return size
+
+    def flush(self, segment: Segment, runs: list[Run], numbers: Numbers, is_durable: bool) -> None:
+        """Write a segment's live runs, copied from the journals, and its acks. Raises WriteFailed or ReadFailed."""
+        live = segment.live_mask()
+        groups = live_groups(runs, live)
+        acked = (segment.acked() & ~segment.written) if segment.store_end else 0
+        if not groups and not acked:
+            segment.pending_acks = 0
+            return
+        self.create(segment, is_durable)
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        end = segment.store_end
+        try:
+            for group in groups:
+                end = self._write_group(file, segment, end, group, numbers)
+            if acked:
+                data = queue_blocks.pack_acks(
+                    segment.number, segment.generation, acked, numbers[1], self._seed
+                )
+                file.pwrite(data, end)
+                end += len(data)
+        except OSError as error:
+            with suppress(OSError):
+                file.truncate(segment.store_end)
+            raise write_error(path, error) from error
+        if is_durable:
+            self._cache.index_written(path, file)
+        segment.store_end = end
+        segment.written |= acked
+        segment.pending_acks = 0
+
+    def _write_group(
+        self,
+        file: File,
+        segment: Segment,
+        end: int,
+        group: list[Rows],
+        numbers: Numbers,
+    ) -> int:
+        """Write neighbouring rows of runs as one block; gives the file's new end."""
+        first = group[0][0].first + group[0][1]
+        rows, pieces, body_at, file_end = place_group(group, segment.live_mask() >> first, end)
+        place = (segment.number, segment.generation, first)
+        table = queue_blocks.pack_messages(place, rows, file_end - body_at, numbers, self._seed)
+        file.pwrite(table, end)
+        copy_bodies(self._cache, pieces, file, body_at)
+        return file_end
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def load(self, segment: Segment) -> SegmentColumns:
+        """Give the entries of a segment's file. Raises OSError."""
+        key = (segment.number, segment.generation, segment.store_end)
+        if self._kept is not None and self._kept_key == key:
+            return self._kept
+        self._kept = None
+        columns = SegmentColumns(self._entry_count)
+        if not segment.store_end:
+            return columns
+        file = self._cache.get(self.path(segment.number))
+        for block, data in queue_blocks.tables_of(file, segment.store_end, self._seed):
+            if block.kind == MESSAGES and block.generation == segment.generation:
+                columns.put(block.first, queue_blocks.entries_in(data, block, self._seed))
+        self._kept, self._kept_key = columns, key
+        return columns
+
+    def open(self, segment: Segment) -> File:
+        """Open a segment's file. Raises OSError."""
+        return self._cache.get(self.path(segment.number))
+
+    def trim(self) -> None:
+        """Keep no entries of what was read."""
+        self._kept = None

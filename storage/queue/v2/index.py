@@ -1,0 +1,213 @@
+"""The version 2 queue index: where each message of a queue lies, at a fixed place by its sequence number.
+
+Files `N.qi`, N = seq // entry_count, little endian; mirrored in docs/formats/index_v2.md:
+
+    off      size    field
+    0        64      header: magic "BQI2", u16 version 1, u16 checksum kind 1, u32 segment, u32 entry count,
+                     u32 generation of the store file that belongs to it, 16 B store identity, zeros, u32 CRC of 0-59
+    64       32+n/8  acks, copy A: u64 epoch, u64 store bytes known durable, 12 B zeros, u32 CRC of the rest, bitmap
+    96+n/8   32+n/8  acks, copy B: the copy with the higher epoch and a good CRC counts
+    then     32 * n  entries (storage.record), place = seq % entry_count; zeros = none
+
+State: one `queue_segment.Segment` for each index segment that has live entries. Called on the disk thread; `load` also
+on the reader thread under the writer's lock.
+
+Invariants: a place is written once, and never again after a crash (a new start begins a new segment); an ack bit is set
+only for a place that holds an entry; an entry that fails its check costs that message only.
+Source: rabbit_classic_queue_index_v2 for the fixed places; the A/B bitmaps are ours.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from bisect import insort
+
+from burrowmq.storage import record
+from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.header import HEADER_SIZE
+from burrowmq.storage.queue.segment import KIND_SHARED, Segment
+from burrowmq.storage.record import ENTRY_SIZE, EntryColumns
+
+MAGIC = b"BQI2"
+BLOCK_HEADER = 32
+_BLOCK = struct.Struct("<QQ12x")
+# What a Segment object and its place in the tables weigh; a bit set weighs entry_count / 8 more.
+_SEGMENT_BYTES = 320
+
+
+def file_name(segment: int) -> str:
+    """Give the name of a segment's index file."""
+    return f"{segment}.qi"
+
+
+class QueueIndex:
+    """The index files of one queue."""
+
+    __slots__ = (
+        "_cache",
+        "_directory",
+        "_entry_count",
+        "_identity",
+        "_seed",
+        "numbers",
+        "segments",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        seed: int,
+        identity: bytes,
+        cache: FileCache,
+        entry_count: int,
+    ) -> None:
+        self._directory = directory
+        self._seed = seed
+        self._identity = identity
+        self._cache = cache
+        self._entry_count = entry_count
+        self.segments: dict[int, Segment] = {}
+        self.numbers: list[int] = []  # of the segments, sorted
+
+    @property
+    def entry_count(self) -> int:
+        """Places in a segment."""
+        return self._entry_count
+
+    @property
+    def seed(self) -> int:
+        """The seed of the entries' checks."""
+        return self._seed
+
+    @property
+    def identity(self) -> bytes:
+        """The store's identity."""
+        return self._identity
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the segment objects."""
+        segments = list(self.segments.values())
+        bit_sets = sum(segment.live_bits is not None for segment in segments)
+        return _SEGMENT_BYTES * len(segments) + bit_sets * (self._entry_count // 4)
+
+    def path(self, number: int) -> str:
+        """Give the path of a segment's index file."""
+        return f"{self._directory}/{file_name(number)}"
+
+    def adopt(self, segment: Segment) -> None:
+        """Take a segment into the tables."""
+        self.segments[segment.number] = segment
+        insort(self.numbers, segment.number)
+
+    def forget(self, segment: Segment) -> None:
+        """Take a segment out of the tables."""
+        del self.segments[segment.number]
+        self.numbers.remove(segment.number)
+
+    def drop(self, segment: Segment) -> None:
+        """Take a segment out of the tables and remove its file."""
+        self.forget(segment)
+        self._cache.unlink(self.path(segment.number))
+
+    def create(self, number: int, is_synced: bool) -> Segment:
+        """Create a segment's file; is_synced: its name has to become durable."""
+        path = self.path(number)
+        file = self._cache.create(path, is_synced)
+        try:
+            file.pwrite(pack_header(number, self._entry_count, 0, self._identity), 0)
+        except OSError as error:
+            self._cache.unlink(path)
+            raise write_error(path, error) from error
+        segment = Segment(number)
+        self.adopt(segment)
+        return segment
+
+    def write(self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool) -> None:
+        """Write entries at the places first.. and count them. Raises WriteFailed, then nothing is counted."""
+        data = record.pack_index_entries(columns, self._seed)
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        try:
+            file.pwrite(data, entries_at(self._entry_count) + first * ENTRY_SIZE)
+        except OSError as error:
+            raise write_error(path, error) from error
+        if is_synced:
+            self._cache.index_written(path, file)
+        segment.add(first, len(columns.statuses))
+        segment.shared += columns.kinds.count(KIND_SHARED)
+
+    def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
+        """Write the entry of a live place again. Raises WriteFailed."""
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        data = record.pack_index_entries(columns, self._seed)
+        try:
+            file.pwrite(data, entries_at(self._entry_count) + slot * ENTRY_SIZE)
+        except OSError as error:
+            raise write_error(path, error) from error
+        self._cache.index_written(path, file)
+
+    def load(self, number: int, first: int, last: int) -> EntryColumns:
+        """Read the entries at first..last. Raises OSError."""
+        file = self._cache.get(self.path(number))
+        size = (last - first + 1) * ENTRY_SIZE
+        data = file.pread(size, entries_at(self._entry_count) + first * ENTRY_SIZE)
+        if len(data) < size:
+            data = data[: len(data) // ENTRY_SIZE * ENTRY_SIZE].ljust(size, b"\0")
+        return record.unpack_index_entries(data, self._seed)
+
+    def flush_acks(self, segment: Segment, is_synced: bool) -> None:
+        """Write the ack bits into the older of the two copies. Raises WriteFailed."""
+        path = self.path(segment.number)
+        file = self._cache.get(path)
+        epoch = segment.epoch + 1
+        block = pack_block(epoch, segment.synced_end, segment.acked(), self._entry_count)
+        try:
+            file.pwrite(block, HEADER_SIZE + (epoch & 1) * len(block))
+        except OSError as error:
+            raise write_error(path, error) from error
+        if is_synced:
+            self._cache.index_written(path, file)
+        segment.epoch = epoch
+        segment.pending_acks = 0
+
+
+def entries_at(entry_count: int) -> int:
+    """Give the offset of the first entry."""
+    return HEADER_SIZE + 2 * (BLOCK_HEADER + entry_count // 8)
+
+
+def pack_header(number: int, entry_count: int, generation: int, identity: bytes) -> bytes:
+    """Give the 64 bytes that a file begins with."""
+    return index_header.pack(MAGIC, number, entry_count, generation, identity)
+
+
+def pack_block(epoch: int, synced_end: int, acked: int, entry_count: int) -> bytes:
+    """Give one copy of the acks."""
+    head = _BLOCK.pack(epoch, synced_end)
+    bitmap = acked.to_bytes(entry_count // 8, "little")
+    return head + zlib.crc32(bitmap, zlib.crc32(head)).to_bytes(4, "little") + bitmap
+
+
+def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
+    """Give the store generation that a header names, None when it is not whole. Raises as `index_header.read`."""
+    return index_header.read(data, path, (MAGIC,), entry_count, identity)
+
+
+def read_acks(data: bytes, entry_count: int) -> tuple[int, int, int]:
+    """Give (epoch, store bytes known durable, acked bits) of the newest good copy in a file's first bytes."""
+    size = BLOCK_HEADER + entry_count // 8
+    best = (0, 0, 0)
+    for at in (HEADER_SIZE, HEADER_SIZE + size):
+        block = data[at : at + size]
+        if len(block) < size:
+            continue
+        bitmap = block[BLOCK_HEADER:]
+        epoch, synced_end = _BLOCK.unpack_from(block)
+        check = int.from_bytes(block[28:32], "little")
+        if epoch > best[0] and zlib.crc32(bitmap, zlib.crc32(block[:28])) == check:
+            best = (epoch, synced_end, int.from_bytes(bitmap, "little"))
+    return best

@@ -1,0 +1,211 @@
+"""The segment of a shared store that is appended to: begun, written, rolled over.
+
+State owned: its table, the number of the next one, and the highest number that is on disk. That file stays there, as a
+bare header when it is dead, until a higher one is durable: so no number can ever come again. Called by the message
+store on the disk thread.
+
+- a new segment's header and directory entry are durable before its first record;
+- a roll syncs the records itself, before it writes the seal, in both confirm modes: a seal vouches for its records,
+  and a whole segment un-synced is more than the store may hold;
+- after a failed write the file ends where it did, or is not appended to any more.
+
+A large record gets a segment of its own: it goes when its record does, without copying.
+
+Source: docs/formats/segment.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from burrowmq.storage import record
+from burrowmq.storage.errors import DiskFull, SyncFailed, error_text
+from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.files.filesystem import NO_DESCRIPTORS, FileSystem
+from burrowmq.storage.shared.scan import ScanTerms
+from burrowmq.storage.shared.segment import (
+    FILE_HEADER_SIZE,
+    SegmentFile,
+    SegmentHeader,
+    Table,
+    file_name,
+    pack_file_header,
+    pack_seal,
+)
+from burrowmq.storage.shared.segment_set import SegmentSet
+from burrowmq.storage.shared.unsynced import Unsynced
+from burrowmq.storage.types import StoredMessage
+
+_BLOB_LIMIT: Final = 1 << 20
+# A segment whose messages all went is given back at an idle moment from this size on.
+_IDLE_SIZE: Final = 1 << 20
+
+
+class ActiveSegment:
+    """That of one store; None is active until the first append, and after each roll."""
+
+    def __init__(
+        self, filesystem: FileSystem, terms: ScanTerms, segments: SegmentSet, unsynced: Unsynced
+    ) -> None:
+        self._filesystem = filesystem
+        self._terms = terms
+        self._segments = segments
+        self._unsynced = unsynced
+        self.table: Table | None = None
+        self.next_segment_no = 0
+        self.top_segment_no = -1
+        self._dead_top: str | None = None
+        self._kept_whole = ""  # a backup copies it: it is not cut to its header when it is dead
+        self.appended_messages = 0
+        self.appended_bytes = 0
+        self.rolled = 0
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def append(self, messages: Sequence[StoredMessage], position: int) -> tuple[int, int]:
+        """Append as many messages as fit one write; gives the first handle and how many.
+
+        Raises WriteFailed, DiskFull or SyncFailed; then nothing was appended.
+        """
+        table = self._writable(len(messages[position].raw))
+        file = table.file
+        slot = len(table)
+        terms = self._terms
+        room = terms.size_limit - file.end
+        blob, sizes = record.pack_records(
+            messages, slot, table.segment_no, terms.seed, position, min(room, _BLOB_LIMIT)
+        )
+        self._unsynced.note(file, slot)
+        self._write(file, blob)
+        table.extend(sizes)
+        file.end += len(blob)
+        file.size = file.end
+        self._unsynced.note_written(len(blob))
+        self.appended_messages += len(sizes)
+        self.appended_bytes += len(blob)
+        return table.segment_no << 32 | slot, len(sizes)
+
+    def _writable(self, raw_size: int) -> Table:
+        """Give the table to append to, a new segment's when the current one is full."""
+        table = self.table
+        if table is not None:
+            end = table.file.end
+            is_full = end >= self._terms.size_limit
+            has_large = len(table) == 1 and end >= record.LARGE_RECORD
+            if is_full or has_large or (raw_size >= record.LARGE_RECORD and len(table)):
+                self.roll()
+                table = None
+        return self._begin() if table is None else table
+
+    def _begin(self) -> Table:
+        """Make a new segment; it is durable, in its directory too, before it is used."""
+        terms = self._terms
+        number = self.next_segment_no
+        self.next_segment_no += 1
+        path = f"{terms.directory}/{file_name(number, 0)}"
+        header = SegmentHeader(number, 0, terms.size_limit, terms.identity, 0)
+        try:
+            handle = self._filesystem.create(path)
+            handle.pwrite(pack_file_header(header), 0)
+        except OSError as error:
+            self._segments.unlink(path)
+            raise write_error(path, error) from error
+        if terms.is_durable:
+            try:
+                handle.fdatasync()
+                self._filesystem.fsync_dir(terms.directory)
+            except OSError as error:
+                self._segments.unlink(path)
+                if error.errno in NO_DESCRIPTORS:
+                    raise write_error(path, error) from error
+                raise SyncFailed(error_text(error, path)) from error
+        file = SegmentFile(self._filesystem, path, number, 0)
+        file.adopt(handle)
+        self.top_segment_no = number
+        if self._dead_top is not None:
+            self._segments.unlink(self._dead_top)
+            self._dead_top = None
+        table = terms.store_index.begin(file, number)
+        file.tables.append(table)
+        self._segments.add(file)
+        self.table = table
+        return table
+
+    def _write(self, file: SegmentFile, blob: bytes) -> None:
+        """Write at the end of a file; after a failure the file ends where it did."""
+        try:
+            file.file().pwrite(blob, file.end)
+        except OSError as error:
+            try:
+                file.file().truncate(file.end)
+            except OSError:
+                # A torn tail: a scan ends before it, so nothing may be appended behind it.
+                self.table = None
+            raise write_error(file.path, error) from error
+
+    def roll(self) -> None:
+        """End the segment: sync its records, write its seal. The next append makes one. Raises SyncFailed."""
+        table = self.table
+        if table is None:
+            return
+        file = table.file
+        self.table = None
+        table.seal()
+        if table.live_count == 0:
+            self.remove(file)
+            return
+        self._unsynced.sync_rolled(file)
+        self._seal(file)
+        self.rolled += 1
+
+    def _seal(self, file: SegmentFile) -> None:
+        """Write the seal. Failing is harmless: the segment is scanned at the next start."""
+        seal = pack_seal(file.layouts(), file.segment_no, file.end, self._terms.seed)
+        try:
+            file.file().pwrite(seal, file.end)
+        except OSError:
+            return
+        file.size = file.end + len(seal)
+        file.is_sealed = True
+        self._unsynced.note_seal(file, len(file.tables[-1]))
+
+    def roll_idle(self) -> None:
+        """At an idle moment: end it if it is mostly dead, so that it can be compacted."""
+        table = self.table
+        if table is None or table.file.end <= _IDLE_SIZE:
+            return
+        if table.live_bytes * 2 < table.file.end:
+            self.roll()
+
+    def give_up(self, tables: Sequence[Table]) -> None:
+        """If it is one of these, whose sync failed, append no more to it."""
+        table = self.table
+        if table is not None and table in tables:
+            self.table = None
+            table.seal()
+
+    # The top file -----------------------------------------------------------------------------
+
+    def is_top(self, file: SegmentFile) -> bool:
+        """Tell whether a file has the highest number."""
+        return any(table.segment_no == self.top_segment_no for table in file.tables)
+
+    def keep_whole(self, file: SegmentFile) -> None:
+        """Do not cut it to its header when it is dead."""
+        self._kept_whole = file.path
+
+    def remove(self, file: SegmentFile) -> None:
+        """Give a dead file's space back; the top one leaves its header on disk."""
+        self._unsynced.forget(file)
+        if not self.is_top(file):
+            self._segments.remove(file)
+            return
+        self._dead_top = file.path
+        self._segments.forget(file)
+        if file.path == self._kept_whole:
+            return
+        try:
+            file.file().truncate(FILE_HEADER_SIZE)
+        except (OSError, DiskFull):
+            return  # the space comes back when the file goes

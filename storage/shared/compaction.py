@@ -1,0 +1,321 @@
+"""Compaction of the shared store: which segment files, and the copying, in bounded slices.
+
+A file is a victim when less than half of its records' bytes are live, so that every byte copied
+frees at least one: all copying together never exceeds what was appended. Several victims go into
+one file as long as their live bytes fit the segment limit. Very many dwarf files are merged too,
+eight or more of one size class at a time, so that a byte moves at most once for each eightfold
+growth of its file; this copying frees nothing and has no part in the bound above.
+
+The plan is made on the disk thread and is a snapshot: which slots, where. `step` runs on the
+worker thread and touches only the victims (sealed, hence immutable) and a `.tmp` file of its own;
+what loses its last reference meanwhile is copied for nothing and counted out when the store
+publishes. State owned: the plan and its output file. Invariants: slots keep their numbers; the
+output is durable, seal included, when `step` says that it is done; nothing of the victims changes.
+Source: docs/formats/segment.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, Protocol
+
+from burrowmq.storage.errors import ReadFailed, StorageError, StoreClosed, SyncFailed, error_text
+from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.shared.segment import (
+    FILE_HEADER_SIZE,
+    FLAG_COMPACTED,
+    SegmentFile,
+    SegmentHeader,
+    Table,
+    TableLayout,
+    file_name,
+    pack_file_header,
+    pack_seal,
+)
+
+STEP_BYTES: Final = 8 << 20
+_IO_BYTES: Final = 1 << 20
+_READ_GAP: Final = 16 * 1024
+_DWARF_SHARE: Final = 8
+_DWARF_COUNT: Final = 8
+
+
+def record_bytes(file: SegmentFile) -> int:
+    """Give the bytes of records in a file, dead ones included."""
+    return file.end - FILE_HEADER_SIZE
+
+
+def is_candidate(file: SegmentFile) -> bool:
+    """Tell whether copying the live records of a sealed file frees more than it costs."""
+    return file.live_bytes * 2 < record_bytes(file)
+
+
+def choose_victims(
+    files: Iterable[SegmentFile], size_limit: int, merge_above_files: int
+) -> list[SegmentFile]:
+    """Choose what to compact next: the emptiest candidates that fit one file, or dwarfs."""
+    usable = [file for file in files if not (file.is_locked or file.is_unreadable)]
+    candidates = [file for file in usable if is_candidate(file)]
+    candidates.sort(key=lambda file: file.live_bytes / max(1, record_bytes(file)))
+    victims: list[SegmentFile] = []
+    total = 0
+    for file in candidates:
+        total += file.live_bytes
+        if victims and total > size_limit:
+            break
+        victims.append(file)
+    if victims or len(usable) <= merge_above_files:
+        return victims
+    return _dwarfs(usable, size_limit)
+
+
+def _dwarfs(files: Sequence[SegmentFile], size_limit: int) -> list[SegmentFile]:
+    """Give at least eight dwarfs of one size class, none when no class has so many."""
+    classes: dict[int, list[SegmentFile]] = {}
+    for file in files:
+        size = record_bytes(file)
+        if size * _DWARF_SHARE < size_limit:
+            classes.setdefault(size.bit_length() // 3, []).append(file)
+    for group in sorted(classes.items()):
+        chosen: list[SegmentFile] = []
+        total = 0
+        for file in group[1]:
+            total += file.live_bytes
+            if total > size_limit:
+                break
+            chosen.append(file)
+        if len(chosen) >= _DWARF_COUNT:
+            return chosen
+    return []
+
+
+class TableMaker(Protocol):
+    """What a compaction needs of the store's index."""
+
+    def table(self, file: SegmentFile, layout: TableLayout) -> Table:
+        """Make the table of a file that is there."""
+
+
+class TableCopy:
+    """One segment's live slots on their way into the output."""
+
+    __slots__ = ("_offsets", "indexes", "layout", "source")
+
+    def __init__(self, source: Table, start: int) -> None:
+        self.source = source
+        self.indexes = source.live_indexes()
+        _, offsets, named = source.layout()
+        self._offsets = offsets
+        count = len(source)
+        if len(self.indexes) * 2 < count:
+            # Slot numbers cost 4 bytes each; from here on they are less than the dead places.
+            sizes = [offsets[index + 1] - offsets[index] for index in self.indexes]
+            slots: array[int] | None = array(
+                "I", self.indexes if named is None else map(named.__getitem__, self.indexes)
+            )
+        else:
+            sizes = [0] * count
+            for index in self.indexes:
+                sizes[index] = offsets[index + 1] - offsets[index]
+            slots = None if named is None else named[:]
+        self.layout = TableLayout(
+            source.segment_no, array("I", accumulate(sizes, initial=start)), slots
+        )
+
+    def extents(self) -> Iterator[tuple[SegmentFile, int, int]]:
+        """Give the stretches of live records as (file, start, end)."""
+        offsets = self._offsets
+        start = end = -1
+        for index in self.indexes:
+            if offsets[index] != end:
+                if end > start:
+                    yield self.source.file, start, end
+                start = offsets[index]
+            end = offsets[index + 1]
+        if end > start:
+            yield self.source.file, start, end
+
+    def restore(self, table: Table) -> None:
+        """Give the output's table the counts that the source has by now."""
+        refs, large = self.source.counts()
+        if len(table) == len(self.source):
+            table.restore(bytes(refs), large)
+        else:
+            chosen = bytes(map(refs.__getitem__, self.indexes))
+            table.restore(
+                chosen,
+                {place: large[index] for place, index in enumerate(self.indexes) if index in large},
+            )
+
+
+class CompactionPlan:
+    """A compaction on its way: made, stepped to the end, then published or abandoned."""
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        directory: str,
+        victims: list[SegmentFile],
+        header: SegmentHeader,
+        seed: int,
+    ) -> None:
+        self._filesystem = filesystem
+        self._header = header
+        self._seed = seed
+        self._lock = threading.Lock()  # held by a step, so that `cancel` comes between two
+        self._is_cancelled = False
+        self._file: File | None = None
+        self.victims = victims
+        self.copies: list[TableCopy] = []
+        tables = (table for file in victims for table in file.tables if table.live_count)
+        end = FILE_HEADER_SIZE
+        for table in sorted(tables, key=lambda table: table.segment_no):
+            copy = TableCopy(table, end)
+            self.copies.append(copy)
+            end = copy.layout.offsets[-1]
+        self.end = end
+        self.size = end
+        name = file_name(header.segment_no, header.generation)
+        self.path = f"{directory}/{name}"
+        self.temporary_path = f"{directory}/{name[:-4]}.tmp"
+        self._extents = _bounded(extent for copy in self.copies for extent in copy.extents())
+        self._position = 0
+        self._pending: tuple[SegmentFile, int, int] | None = None
+        for file in victims:
+            file.is_locked = True
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of records that the whole plan copies."""
+        return self.end - FILE_HEADER_SIZE
+
+    def step(self, max_bytes: int = STEP_BYTES) -> bool:
+        """Copy about max_bytes more; True when the output is complete and durable.
+
+        Raises ReadFailed, WriteFailed or SyncFailed; the plan is then to be abandoned. StoreClosed after `cancel`.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise StoreClosed(self.path)
+            return self._step(max_bytes)
+
+    def cancel(self) -> None:
+        """The directory is going away: once this returns, no step touches a file any more."""
+        with self._lock:
+            self._is_cancelled = True
+
+    def _step(self, max_bytes: int) -> bool:
+        if self._file is None:
+            self._begin()
+        copied = 0
+        while copied < max_bytes:
+            parts = self._next_parts()
+            if not parts:
+                self._finish()
+                return True
+            blob = b"".join(parts)
+            self._write(blob)
+            copied += len(blob)
+        return False
+
+    def _begin(self) -> None:
+        try:
+            if self._filesystem.exists(self.temporary_path):
+                self._filesystem.unlink(self.temporary_path)
+            self._file = self._filesystem.create(self.temporary_path)
+        except OSError as error:
+            raise write_error(self.temporary_path, error) from error
+        self._write(pack_file_header(self._header))
+
+    def _next_parts(self) -> list[memoryview]:
+        """Read the next stretches that lie close together; empty at the end."""
+        first = self._pending or next(self._extents, None)
+        self._pending = None
+        if first is None:
+            return []
+        file, start, end = first
+        group = [(start, end)]
+        for extent in self._extents:
+            near = extent[0] is file and 0 <= extent[1] - end <= _READ_GAP
+            if not near or extent[2] - start > _IO_BYTES:
+                self._pending = extent
+                break
+            end = extent[2]
+            group.append((extent[1], end))
+        try:
+            data = memoryview(file.file().pread(end - start, start))
+        except OSError as error:
+            file.is_unreadable = True
+            raise ReadFailed(error_text(error, file.path)) from error
+        if len(data) != end - start:
+            file.is_unreadable = True
+            raise ReadFailed(f"{file.path}: shorter than its table")
+        return [data[at - start : past - start] for at, past in group]
+
+    def _write(self, blob: bytes) -> None:
+        assert self._file is not None
+        try:
+            self._file.pwrite(blob, self._position)
+        except OSError as error:
+            raise write_error(self.temporary_path, error) from error
+        self._position += len(blob)
+
+    def _finish(self) -> None:
+        assert self._file is not None
+        assert self._position == self.end
+        layouts = [copy.layout for copy in self.copies]
+        self._write(pack_seal(layouts, self._header.segment_no, self.end, self._seed))
+        self.size = self._position
+        try:
+            self._file.fdatasync()
+        except OSError as error:
+            raise SyncFailed(error_text(error, self.temporary_path)) from error
+
+    def output(self, index: TableMaker) -> SegmentFile:
+        """Give the output as the segment file that it is after the rename.
+
+        Raises StorageError: no room in the index.
+        """
+        assert self._file is not None
+        file = SegmentFile(
+            self._filesystem, self.path, self._header.segment_no, self._header.generation
+        )
+        file.adopt(self._file)
+        file.end = self.end
+        file.size = self.size
+        file.is_sealed = True
+        try:
+            for copy in self.copies:
+                table = index.table(file, copy.layout)
+                file.tables.append(table)
+                copy.restore(table)
+        except StorageError:
+            for table in file.tables:
+                table.discard()
+            raise
+        return file
+
+    def release(self) -> None:
+        """Unlock the victims."""
+        for file in self.victims:
+            file.is_locked = False
+
+
+def plan_header(victims: Sequence[SegmentFile], size_limit: int, identity: bytes) -> SegmentHeader:
+    """Give the header of the file that the victims go into."""
+    number = min(table.segment_no for file in victims for table in file.tables if table.live_count)
+    generation = max(file.generation for file in victims) + 1
+    return SegmentHeader(number, generation, size_limit, identity, FLAG_COMPACTED)
+
+
+def _bounded(
+    extents: Iterable[tuple[SegmentFile, int, int]],
+) -> Iterator[tuple[SegmentFile, int, int]]:
+    """Cut stretches so that none is longer than one read."""
+    for file, start, end in extents:
+        for at in range(start, end, _IO_BYTES):
+            yield file, at, min(at + _IO_BYTES, end)

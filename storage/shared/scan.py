@@ -1,0 +1,264 @@
+"""Opening the segment files that a start finds: by their seals, or by scanning their records.
+
+Which file counts: for each segment number the one with the highest generation, where a compacted
+file without a valid seal yields to any other. A file that counts for no number is left over from a
+compaction that a crash interrupted and is removed. A file without a valid seal is scanned; bytes
+that are no record are skipped up to the next record that fits (its segment, a higher slot, a right
+check), so damage costs the records that it touches and never what follows. Bad stretches between
+records are copied to the quarantine directory; one at the end of the file is a torn tail, which is
+cut, and the file is sealed.
+
+State: none. Called by message_store at start, on the disk thread. Invariants: nothing is written
+before all headers are checked (a refusal leaves every byte as it was); a record is never taken
+that does not pass its check; a second run over the result changes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from typing import Final, NamedTuple
+
+from burrowmq.storage import record
+from burrowmq.storage.errors import ForeignStore, LimitChanged
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.shared.index import StoreIndex
+from burrowmq.storage.shared.segment import (
+    FILE_HEADER_SIZE,
+    SegmentFile,
+    TableLayout,
+    pack_seal,
+    parse_file_header,
+    parse_file_name,
+    read_seal,
+)
+
+# Magic, type and flags of a message record: what a search after damage looks for.
+_RESYNC: Final = struct.pack("<HBB", record.MAGIC, record.TYPE_MESSAGE, 0)
+_PLACE = struct.Struct("<IIII")
+# Exchange, routing key, and what the broker hides behind them: no longer than a table of fields may be.
+_MAX_META: Final = record.META_FIXED + 2 * 256 + 4 + 128 * 1024
+
+
+class ScanTerms(NamedTuple):
+    """What the files of a store have to agree with, and where damage goes."""
+
+    directory: str
+    quarantine_directory: str
+    identity: bytes
+    size_limit: int
+    seed: int
+    is_durable: bool
+    store_index: StoreIndex
+
+
+class FileScan(NamedTuple):
+    """What a scan found in one file; bad stretches are (start, end) and lie before `end`."""
+
+    layouts: list[TableLayout]
+    bad: list[tuple[int, int]]
+    end: int
+
+
+class Opened(NamedTuple):
+    """The files that count, what was skipped in them, and the highest segment number seen."""
+
+    files: list[SegmentFile]
+    scanned: frozenset[int]  # segment numbers without a seal
+    quarantined: int
+    highest: int
+
+
+def open_directory(filesystem: FileSystem, terms: ScanTerms) -> Opened:
+    """Open every segment file that counts. Raises StoreRefused before anything is changed."""
+    names = filesystem.listdir(terms.directory)
+    found = [(place, name) for name in names if (place := parse_file_name(name)) is not None]
+    numbers: dict[str, int] = {}
+    for _, name in found:
+        number = _check_header(filesystem, f"{terms.directory}/{name}", terms)
+        if number is not None:
+            numbers[name] = number
+    for name in names:
+        if name.endswith(".tmp"):
+            filesystem.unlink(f"{terms.directory}/{name}")
+    highest = -1
+    ranked: list[tuple[bool, int, SegmentFile, list[tuple[int, int]]]] = []
+    for (named, generation), name in found:
+        path = f"{terms.directory}/{name}"
+        number = numbers.get(name, named)
+        file = SegmentFile(filesystem, path, number, generation)
+        bad = _load(filesystem, file, terms)
+        ranked.append((file.is_sealed or generation == 0, generation, file, bad))
+        highest = max([highest, number, *(table.segment_no for table in file.tables)])
+    ranked.sort(key=lambda entry: (entry[0], entry[1]))
+    owner: dict[int, SegmentFile] = {}
+    for _, _, file, _ in ranked:
+        for table in file.tables:
+            owner[table.segment_no] = file
+    return _settle(filesystem, terms, ranked, owner, highest)
+
+
+def _settle(
+    filesystem: FileSystem,
+    terms: ScanTerms,
+    ranked: list[tuple[bool, int, SegmentFile, list[tuple[int, int]]]],
+    owner: dict[int, SegmentFile],
+    highest: int,
+) -> Opened:
+    """Remove the files that count for nothing; repair and seal those without a seal."""
+    files: list[SegmentFile] = []
+    scanned: set[int] = set()
+    quarantined = 0
+    for _, _, file, bad in ranked:
+        for table in file.tables:
+            if owner[table.segment_no] is not file:
+                table.discard()
+        file.tables = [table for table in file.tables if owner[table.segment_no] is file]
+        if not file.is_sealed:
+            quarantined += len(bad)
+            _quarantine(filesystem, terms, file, bad)
+        if not file.tables:
+            file.release()
+            filesystem.unlink(file.path)
+            continue
+        if not file.is_sealed:
+            scanned.update(table.segment_no for table in file.tables)
+            _seal_scanned(file, terms)
+        files.append(file)
+    return Opened(files, frozenset(scanned), quarantined, highest)
+
+
+def _check_header(filesystem: FileSystem, path: str, terms: ScanTerms) -> int | None:
+    """Refuse a file that was made under other terms; gives its number unless that is damaged."""
+    header = parse_file_header(filesystem.open(path).pread(FILE_HEADER_SIZE, 0))
+    if header is None:
+        return None
+    if header.identity != terms.identity:
+        raise ForeignStore(f"{path} belongs to another store")
+    if header.size_limit != terms.size_limit:
+        raise LimitChanged(
+            f"{path} was made with msg_store_file_size_limit = {header.size_limit} and the"
+            f" configured value is {terms.size_limit}; restore the former value"
+        )
+    return header.segment_no
+
+
+def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> list[tuple[int, int]]:
+    """Fill in a file's tables from its seal or a scan; gives the bad stretches of a scan."""
+    seed = terms.seed
+    sealed = read_seal(file.file(), seed)
+    if sealed is not None:
+        file.end, layouts = sealed
+        file.size = file.file().size()
+        file.is_sealed = True
+        file.tables = [terms.store_index.table(file, layout) for layout in layouts]
+        file.release()
+        return []
+    expected = file.segment_no if file.generation == 0 else None
+    scan = scan_records(filesystem.read_file(file.path), expected, seed)
+    file.end = scan.end
+    file.tables = [terms.store_index.table(file, layout) for layout in scan.layouts]
+    return scan.bad
+
+
+def scan_records(data: bytes, expected: int | None, seed: int) -> FileScan:
+    """Find the records of a whole file; `expected` is its only segment number, None for any."""
+    walk = _Walk(data, expected, seed)
+    at: int | None = FILE_HEADER_SIZE
+    while at is not None:
+        at = walk.resync(walk.take(at))
+    return FileScan(walk.layouts(), walk.bad, walk.end)
+
+
+class _Walk:
+    """One scan: the records so far, in file order, and the stretches between them."""
+
+    def __init__(self, data: bytes, expected: int | None, seed: int) -> None:
+        self._data = data
+        self._expected = expected
+        self._seed = seed
+        self._last = (-1 if expected is None else expected, -1)
+        self._found: dict[int, list[tuple[int, int, int]]] = {}
+        self.bad: list[tuple[int, int]] = []
+        self.end = FILE_HEADER_SIZE
+
+    def take(self, at: int) -> int:
+        """Take the records from a place on; gives where the next one is not right."""
+        scan = record.scan(self._data, at, self._seed)
+        for segment, slot, offset, size in zip(*scan[:4], strict=True):
+            if not self._fits(segment, slot):
+                return offset
+            if offset > self.end:
+                self.bad.append((self.end, offset))
+            self._last = (segment, slot)
+            self._found.setdefault(segment, []).append((slot, offset, size))
+            self.end = offset + size
+        return max(at, scan.end)
+
+    def _fits(self, segment: int, slot: int) -> bool:
+        if self._expected is not None and segment != self._expected:
+            return False
+        return (segment, slot) > self._last
+
+    def resync(self, at: int) -> int | None:
+        """Find the next place after a bad one where a record may begin that fits."""
+        data = self._data
+        at = data.find(_RESYNC, at + 1)
+        while at >= 0 and at + record.HEADER_SIZE <= len(data):
+            segment, slot, meta, body = _PLACE.unpack_from(data, at + 4)
+            # Sanity before any check, so that bodies full of our magic cost little.
+            if (
+                self._fits(segment, slot)
+                and record.META_FIXED <= meta <= _MAX_META
+                and at + record.HEADER_SIZE + meta + body <= len(data)
+                and record.unpack_record(data, at, segment, slot, self._seed) is not None
+            ):
+                return at
+            at = data.find(_RESYNC, at + 1)
+        return None
+
+    def layouts(self) -> list[TableLayout]:
+        """Give the tables: dense for one appended segment, sparse for a merged file's."""
+        if self._expected is None:
+            return [
+                TableLayout(
+                    segment,
+                    array("I", [*(place[1] for place in places), places[-1][1] + places[-1][2]]),
+                    array("I", [place[0] for place in places]),
+                )
+                for segment, places in self._found.items()
+            ]
+        offsets = array("I")
+        for slot, offset, _ in self._found.get(self._expected, ()):
+            # A lost slot has size 0; the bad bytes count to the slot before it.
+            offsets.extend([offset] * (slot + 1 - len(offsets)))
+        offsets.append(self.end)
+        return [TableLayout(self._expected, offsets, None)]
+
+
+def _quarantine(
+    filesystem: FileSystem, terms: ScanTerms, file: SegmentFile, bad: list[tuple[int, int]]
+) -> None:
+    """Copy bad stretches aside."""
+    if not bad:
+        return
+    filesystem.mkdir(terms.quarantine_directory)
+    name = file.path.rpartition("/")[2]
+    for start, end in bad:
+        path = f"{terms.quarantine_directory}/{name}.{start}"
+        if not filesystem.exists(path):
+            filesystem.create(path).pwrite(file.file().pread(end - start, start), 0)
+
+
+def _seal_scanned(file: SegmentFile, terms: ScanTerms) -> None:
+    """Cut the torn tail, make the records durable, then seal the file."""
+    handle = file.file()
+    handle.truncate(file.end)
+    if terms.is_durable:
+        handle.fdatasync()
+    seal = pack_seal(file.layouts(), file.segment_no, file.end, terms.seed)
+    handle.pwrite(seal, file.end)
+    if terms.is_durable:
+        handle.fdatasync()
+    file.size = file.end + len(seal)
+    file.is_sealed = True

@@ -1,0 +1,198 @@
+"""The segments that a shared store consists of: handle to place, reference counts, reading.
+
+State owned: the map segment number -> slot table and the map path -> file. Changed by the disk
+thread only (adding, dropping references, swapping a compacted file in); `read` is also called by
+one worker thread: it takes the table that a segment has at that moment, whose file and offsets
+belong together for ever, so that a compaction meanwhile is no concern of its. Invariants: every
+table in the map belongs to a file in the map; a file whose tables have no live slot is gone,
+unless it is being written or compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from burrowmq.storage import record
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.shared.segment import SegmentFile, Table, TableGone
+
+_READ_LIMIT: Final = 1 << 20
+_READ_GAP: Final = 16 * 1024
+_SLOT_MASK: Final = 0xFFFF_FFFF
+_ATTEMPTS: Final = 3
+
+
+class SegmentSet:
+    """Tables by segment number and files by path."""
+
+    def __init__(self, filesystem: FileSystem, seed: int, open_files: int) -> None:
+        self._filesystem = filesystem
+        self._seed = seed
+        self.open_files = open_files
+        self._reads = 0
+        self._leftovers: list[str] = []  # files that should be gone but could not be unlinked
+        self.tables: dict[int, Table] = {}
+        self.files: dict[str, SegmentFile] = {}
+        self.stray_drops = 0
+        self.unreadable_records = 0
+        self.read_errors = 0
+        self.deleted_files = 0
+        self.freed_bytes = 0
+
+    def add(self, file: SegmentFile) -> None:
+        """Take a file and its tables in; they replace tables of the same segment."""
+        self.files[file.path] = file
+        for table in file.tables:
+            self.tables[table.segment_no] = table
+        self.trim_files()
+
+    def forget(self, file: SegmentFile) -> None:
+        """Stop using a file and the tables that are still its own."""
+        for table in file.tables:
+            if self.tables.get(table.segment_no) is table:
+                del self.tables[table.segment_no]
+            table.discard()
+        self.files.pop(file.path, None)
+
+    def remove(self, file: SegmentFile) -> None:
+        """Forget a file and unlink it."""
+        self.forget(file)
+        self.deleted_files += 1
+        self.freed_bytes += file.size
+        self.unlink(file.path)
+
+    def unlink(self, path: str) -> None:
+        """Unlink a file; when that fails it is tried again by `unlink_leftovers`."""
+        try:
+            self._filesystem.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            self._leftovers.append(path)
+
+    def unlink_leftovers(self) -> None:
+        """Try again what could not be unlinked."""
+        leftovers, self._leftovers = self._leftovers, []
+        for path in leftovers:
+            self.unlink(path)
+
+    # References -------------------------------------------------------------------------------
+
+    def add_refs(self, handles: Sequence[int], count: int) -> None:
+        """Refer count times more to messages that are live."""
+        for first, last in record.ranges_of(handles):
+            table = self.tables.get(first >> 32)
+            if table is None:
+                self.stray_drops += last + 1 - first
+            else:
+                self.stray_drops += table.add(first & _SLOT_MASK, last & _SLOT_MASK, count)
+
+    def drop_range(self, first: int, last: int) -> Table | None:
+        """Take one reference from each handle first..last; gives the table if it is all dead."""
+        table = self.tables.get(first >> 32)
+        if table is None:
+            self.stray_drops += last + 1 - first
+            return None
+        self.stray_drops += table.drop(first & _SLOT_MASK, last & _SLOT_MASK)
+        return None if table.live_count else table
+
+    def refs_of(self, handle: int) -> int:
+        """Give a handle's reference count, 0 when there is no such message."""
+        table = self.tables.get(handle >> 32)
+        if table is None:
+            return 0
+        return table.refs_of(handle & _SLOT_MASK)
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def read(self, handles: Sequence[int]) -> list[record.Record | None]:
+        """Give the message of each handle, None for one that cannot be read."""
+        found: list[record.Record | None] = []
+        for segment_no, group in groupby(handles, key=lambda handle: handle >> 32):
+            slots = [handle & _SLOT_MASK for handle in group]
+            found += self._read_segment(segment_no, slots)
+        self._reads += 1
+        return found
+
+    def _read_segment(self, segment_no: int, slots: list[int]) -> list[record.Record | None]:
+        """Read slots of one segment; tries again when the file was compacted away meanwhile."""
+        for _ in range(_ATTEMPTS):
+            table = self.tables.get(segment_no)
+            if table is None:
+                break
+            if not table.file.is_open:
+                self.trim_files()
+            try:
+                file = table.file.file()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                self.read_errors += 1
+                continue
+            table.file.last_used = self._reads
+            try:
+                starts, ends = table.places(slots)
+            except TableGone:
+                continue
+            found: list[record.Record | None] = []
+            for start, end, batch, offsets in _batches(slots, starts, ends):
+                data = b""
+                for _ in range(2):  # one retry
+                    try:
+                        data = file.pread(end - start, start)
+                        break
+                    except OSError:
+                        self.read_errors += 1
+                found += record.unpack_many(data, offsets, segment_no, batch, self._seed)
+            self.unreadable_records += found.count(None)
+            return found
+        self.unreadable_records += len(slots)
+        return [None] * len(slots)
+
+    @property
+    def open_count(self) -> int:
+        """Files that are open."""
+        return sum(file.is_open for file in list(self.files.values()))
+
+    def release_files(self) -> None:
+        """Close every file that need not stay open."""
+        for file in list(self.files.values()):
+            if not file.is_dirty:
+                file.release()
+
+    def trim_files(self) -> None:
+        """Close the files that were not used for longest when more are open than allowed."""
+        if len(self.files) <= self.open_files:
+            return
+        open_files = [file for file in list(self.files.values()) if file.is_open]
+        if len(open_files) <= self.open_files:
+            return
+        open_files.sort(key=lambda file: file.last_used)
+        for file in open_files[: len(open_files) - self.open_files * 3 // 4]:
+            if not file.is_dirty:
+                file.release()
+
+
+def _batches(
+    slots: list[int], starts: Sequence[int], ends: Sequence[int]
+) -> Iterator[tuple[int, int, list[int], list[int]]]:
+    """Cut slots into reads: (start, end, slots, offsets within the read)."""
+    start = end = 0
+    batch: list[int] = []
+    places: list[int] = []
+    for slot, at, past in zip(slots, starts, ends, strict=True):
+        if past <= at:
+            # Its place holds nothing; an offset behind the read gives None.
+            at = past = end  # noqa: PLW2901
+        if batch and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
+            yield start, end, batch, places
+            batch, places = [], []
+        if not batch:
+            start = at
+        batch.append(slot)
+        places.append(at - start if past > at else -1)
+        end = past
+    if batch:
+        yield start, end, batch, places

@@ -1,0 +1,417 @@
+"""The shared message store: one copy of a message for any number of queues, in segment files.
+
+A message's handle is `segment << 32 | slot`; it never changes and is never used for anything
+else: compaction moves bytes, not slots; after a start nothing is appended to an old segment, and
+segment numbers are never used twice. Places and reference counts are kept in memory (5 bytes a
+message) and not written while running: the queue indexes are the truth, a clean stop takes a
+snapshot (`snapshot_terms`).
+
+State owned: segments and their tables, the compaction under way; `active_segment` is the one that is
+written to, `unsynced` knows what a power cut could take. Called by the disk thread; `read` and
+`CompactionPlan.step` also by one worker thread. Who waits for what:
+
+- `sync` makes appended records durable, the caller decides when; a roll does so itself;
+- a compacted file is durable before it is renamed, and the rename before the old file goes;
+- nothing waits for an unlink: a file that comes back after a power cut has no references.
+
+A store that is not durable (transient messages) syncs nothing; its directory is wiped at start.
+
+Invariants: count 0 is final; a failed append leaves the store as it was; a failed sync is never
+tried again on that file. Source: docs/formats/segment.md. RabbitMQ's rabbit_msg_store is the model,
+with handles in place of ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from burrowmq.storage import record
+from burrowmq.storage.errors import StorageError, StoreClosed, SyncFailed, error_text
+from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.shared.active_segment import ActiveSegment
+from burrowmq.storage.shared.compaction import CompactionPlan, choose_victims, plan_header
+from burrowmq.storage.shared.index import StoreIndex, make_index
+from burrowmq.storage.shared.recovery import (
+    OpenedSegments,
+    StoreRecovery,
+    make_directory,
+    open_with_snapshot,
+    open_with_tally,
+)
+from burrowmq.storage.shared.references import ReferenceTally, TableSnapshot, pack_snapshot
+from burrowmq.storage.shared.scan import ScanTerms
+from burrowmq.storage.shared.segment import MAX_FILE_SIZE, SegmentFile
+from burrowmq.storage.shared.segment_set import SegmentSet
+from burrowmq.storage.shared.unsynced import Unsynced
+from burrowmq.storage.types import StoredMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageStoreOptions:
+    """What a store is made with; the limit and the identity are recorded in every file."""
+
+    directory: str
+    quarantine_directory: str
+    identity: bytes
+    segment_size_limit: int = 16 * 1024 * 1024
+    is_durable: bool = True
+    open_files: int = 128
+    merge_above_files: int = 1000
+    index: str = "array"
+
+
+class MessageStore:
+    """See the module. `open_clean` or `recover` comes before anything else."""
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        options: MessageStoreOptions,
+        index: StoreIndex | None = None,
+    ) -> None:
+        if not 0 < options.segment_size_limit <= MAX_FILE_SIZE // 2:
+            raise ValueError(f"segment_size_limit {options.segment_size_limit} is out of range")
+        self.options = options
+        self._filesystem = filesystem
+        self._seed = record.seed_of(options.identity)
+        self._index = index or make_index(options.index, filesystem, options.directory)
+        self._segments = SegmentSet(filesystem, self._seed, options.open_files)
+        self._unsynced = Unsynced(is_durable=options.is_durable)
+        self._terms = ScanTerms(
+            options.directory,
+            options.quarantine_directory,
+            options.identity,
+            options.segment_size_limit,
+            self._seed,
+            options.is_durable,
+            self._index,
+        )
+        self._active = ActiveSegment(filesystem, self._terms, self._segments, self._unsynced)
+        self._plan: CompactionPlan | None = None
+        self._is_closed = True  # until opened
+        self._compactions = 0
+        self._copied_bytes = 0
+
+    # Opening and closing ----------------------------------------------------------------------
+
+    def open_empty(self, next_segment_no: int = 0) -> None:
+        """Begin with nothing; what the directory holds is removed (transient store, new vhost)."""
+        self._filesystem.rmtree(self.options.directory)
+        make_directory(self._filesystem, self.options.directory)
+        self._index.open()
+        self._active.next_segment_no = next_segment_no
+        self._is_closed = False
+
+    def open_clean(self, snapshot: bytes) -> bool:
+        """Open with the counts of a clean stop; False, and still closed, when they do not fit.
+
+        Raises StoreRefused.
+        """
+        opened = open_with_snapshot(self._filesystem, self._terms, snapshot)
+        if opened is None:
+            return False
+        self._start(opened, 0)
+        return True
+
+    def recover(self, refs: ReferenceTally, next_segment_no: int = 0) -> StoreRecovery:
+        """Open after an unclean stop with the counts that the queue indexes have.
+
+        New segments get numbers above every one that is on disk, in refs, or next_segment_no - 1.
+        Raises StoreRefused.
+        """
+        opened, recovery = open_with_tally(self._filesystem, self._terms, refs)
+        self._start(opened, next_segment_no)
+        return recovery
+
+    def _start(self, opened: OpenedSegments, next_segment_no: int) -> None:
+        """Take the opened files in; those that nobody refers to go."""
+        self._active.next_segment_no = max(next_segment_no, opened.next_segment_no)
+        self._active.top_segment_no = opened.top_segment_no
+        for file in opened.files:
+            self._segments.add(file)
+            if file.live_count == 0:
+                self._active.remove(file)
+        self._is_closed = False
+
+    def snapshot_terms(self) -> bytes:
+        """After `close`: the counts for `open_clean`, to be kept durably by the caller."""
+        return pack_snapshot(
+            self._active.next_segment_no,
+            (
+                TableSnapshot(table.segment_no, table.file.generation, *table.counts())
+                for table in self._segments.tables.values()
+            ),
+        )
+
+    def close(self) -> None:
+        """Stop cleanly: the current segment is sealed, everything is durable. Raises SyncFailed."""
+        if self._is_closed:
+            return
+        self.abandon_plan()
+        self.roll()
+        self.sync()
+        self._is_closed = True
+
+    def close_index(self) -> None:
+        """After `snapshot_terms`: the store's tables are not asked for any more."""
+        self._index.close()
+
+    def give_up(self) -> None:
+        """The directory is about to be removed; a plan that is being stepped ends, and nobody is to publish it."""
+        plan, self._plan = self._plan, None
+        if plan is not None:
+            plan.cancel()
+        self._is_closed = True
+        self._index.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was not opened yet, or is closed or given up."""
+        return self._is_closed
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def append(self, messages: Sequence[StoredMessage]) -> None:
+        """Write the messages and give each its handle, referred to once.
+
+        All or none: when it raises (WriteFailed, DiskFull, SyncFailed) no message has a handle.
+        """
+        if self._is_closed:
+            raise StoreClosed(self.options.directory)
+        position = 0
+        placed: list[tuple[int, int]] = []
+        try:
+            while position < len(messages):
+                first, count = self._active.append(messages, position)
+                record.assign_handles(messages, position, count, first)
+                placed.append((first, first + count - 1))
+                position += count
+        except StorageError:
+            for message in messages[:position]:
+                message.handle = -1
+            for first, last in placed:
+                self.drop_range(first, last)
+            raise
+
+    def roll(self) -> None:
+        """End the current segment: sync its records, write its seal. The next append makes one."""
+        self._active.roll()
+
+    def release_idle(self) -> None:
+        """At an idle moment: give back the current segment if it is mostly dead, and leftovers."""
+        self._segments.unlink_leftovers()
+        self._active.roll_idle()
+
+    def set_open_files(self, count: int) -> None:
+        """Give how many files may be open when they need not be."""
+        self._segments.open_files = count
+
+    def release_files(self) -> None:
+        """Close every file that has no un-synced bytes; readers that hold one go on."""
+        self._segments.release_files()
+
+    # Durability -------------------------------------------------------------------------------
+
+    @property
+    def next_segment_no(self) -> int:
+        """The number that the next segment gets."""
+        return self._active.next_segment_no
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """Bytes of records that a power cut could take."""
+        return self._unsynced.bytes
+
+    def sync(self) -> None:
+        """Make everything appended durable. Raises SyncFailed, then see `abandon_unsynced`."""
+        self._unsynced.sync()
+
+    def unsynced_files(self) -> dict[File, str]:
+        """The files that a sync is due for, with paths; who syncs them says so to `note_synced`. Raises SyncFailed."""
+        return self._unsynced.files()
+
+    def note_synced(self, failed: Container[str]) -> None:
+        """Those files are durable, but for the paths in `failed`; if there are any, see `abandon_unsynced`."""
+        self._unsynced.note_synced(failed)
+
+    def abandon_unsynced(self) -> list[tuple[int, int]]:
+        """After a failed sync: give up the dirty files; gives their un-synced handles as ranges.
+
+        Those files get no more appends, seals or syncs. The caller still holds the messages of the
+        ranges: it appends them again (handle -1 first) and drops the old handles.
+        """
+        tables, ranges = self._unsynced.abandon()
+        self._active.give_up(tables)
+        return ranges
+
+    def cut(self) -> list[tuple[str, int, bool]]:
+        """For a backup: each file, how many of its bytes count, and whether it never changes again.
+
+        The top file may still be appended to, sealed, or cut to its header; from here on the latter is not done.
+        """
+        found = []
+        for file in self._segments.files.values():
+            is_final = file.is_sealed and not self._active.is_top(file)
+            found.append((file.path, file.size if file.is_sealed else file.end, is_final))
+            if self._active.is_top(file):
+                self._active.keep_whole(file)
+        return found
+
+    # References and reading -------------------------------------------------------------------
+
+    def add_refs(self, handles: Sequence[int], count: int = 1) -> None:
+        """Refer count times more to messages that are live."""
+        self._segments.add_refs(handles, count)
+
+    def drop_refs(self, handles: Sequence[int]) -> None:
+        """Take one reference from each handle; segments that empty are deleted."""
+        for first, last in record.ranges_of(handles):
+            self.drop_range(first, last)
+
+    def drop_range(self, first: int, last: int) -> None:
+        """Take one reference from each of the consecutive handles first..last."""
+        table = self._segments.drop_range(first, last)
+        if table is None or table is self._active.table or table.file.is_locked:
+            return
+        if not any(other.live_count for other in table.file.tables):
+            self._active.remove(table.file)
+
+    def refs_of(self, handle: int) -> int:
+        """Give a handle's reference count, 0 when there is no such message."""
+        return self._segments.refs_of(handle)
+
+    def read(self, handles: Sequence[int]) -> list[record.Record | None]:
+        """Give (exrk, raw, size, flags) for each handle; None for one that cannot be read.
+
+        The caller bounds the sum of the sizes. Neighbours come with one read. The worker thread may
+        call it too.
+        """
+        return self._segments.read(handles)
+
+    # Compaction -------------------------------------------------------------------------------
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all segment files."""
+        return sum(file.size for file in list(self._segments.files.values()))
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the records that somebody refers to."""
+        return sum(table.live_bytes for table in list(self._segments.tables.values()))
+
+    @property
+    def compaction_debt_bytes(self) -> int:
+        """How far the files are above twice what is live; negative when below."""
+        return self.total_bytes - 2 * self.live_bytes
+
+    def plan(self, *, is_idle: bool = False) -> CompactionPlan | None:
+        """Choose and lock what to compact next; None when there is nothing worth it.
+
+        Unless idle, only when the debt exceeds two segments. One plan at a time: step it on the
+        worker thread to its end, then `publish` it, or `abandon_plan`.
+        """
+        options = self.options
+        is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
+        if self._plan is not None or self._is_closed or not (is_idle or is_urgent):
+            return None
+        files = [file for file in self._segments.files.values() if not self._active.is_top(file)]
+        for file in files:
+            if file.live_count == 0:
+                self._active.remove(file)
+        files = [file for file in files if file.live_count]
+        victims = choose_victims(files, options.segment_size_limit, options.merge_above_files)
+        if not victims:
+            return None
+        header = plan_header(victims, options.segment_size_limit, options.identity)
+        self._plan = CompactionPlan(
+            self._filesystem, options.directory, victims, header, self._seed
+        )
+        return self._plan
+
+    def publish(self) -> int:
+        """Put the finished plan's output in the place of its victims; gives the bytes freed.
+
+        Raises WriteFailed, or DiskFull of the index (nothing changed, the plan is abandoned), or
+        SyncFailed (the output is in use and the victims' files stay until the next start).
+        """
+        plan = self._plan
+        assert plan is not None
+        try:
+            file = plan.output(self._index)
+        except StorageError:
+            self.abandon_plan()
+            raise
+        if file.live_count == 0:
+            _discard(file)
+            self.abandon_plan()
+            return 0
+        try:
+            self._filesystem.rename(plan.temporary_path, plan.path)
+        except OSError as error:
+            _discard(file)
+            self.abandon_plan()
+            raise write_error(plan.path, error) from error
+        self._plan = None
+        freed = sum(victim.size for victim in plan.victims) - file.size
+        self._segments.add(file)
+        self._compactions += 1
+        self._copied_bytes += plan.copied_bytes
+        if self.options.is_durable:
+            self._sync_directory(plan)
+        for victim in plan.victims:
+            self._active.remove(victim)
+        return freed
+
+    def abandon_plan(self) -> None:
+        """Give up the plan under way; nobody may be stepping it any more."""
+        plan = self._plan
+        if plan is None:
+            return
+        self._plan = None
+        self._segments.unlink(plan.temporary_path)
+        plan.release()
+        for victim in plan.victims:
+            if victim.live_count == 0:
+                self._active.remove(victim)
+
+    def _sync_directory(self, plan: CompactionPlan) -> None:
+        """Make the rename durable; when that fails the victims must stay on disk."""
+        try:
+            self._filesystem.fsync_dir(self.options.directory)
+        except OSError as error:
+            for victim in plan.victims:
+                self._segments.forget(victim)
+            raise SyncFailed(error_text(error, self.options.directory)) from error
+
+    def stats(self) -> dict[str, int]:
+        """Give the store's counters and sizes by name. Also called on the loop: the dicts may change meanwhile."""
+        segments = self._segments
+        return {
+            "appended_messages": self._active.appended_messages,
+            "appended_bytes": self._active.appended_bytes,
+            "rolled": self._active.rolled,
+            "copied_bytes": self._copied_bytes,
+            "compactions": self._compactions,
+            "segments": len(segments.tables),
+            "files": len(segments.files),
+            "total_bytes": self.total_bytes,
+            "live_bytes": self.live_bytes,
+            "live_messages": sum(table.live_count for table in list(segments.tables.values())),
+            "compaction_debt_bytes": self.compaction_debt_bytes,
+            "unsynced_bytes": self.unsynced_bytes,
+            "deleted_files": segments.deleted_files,
+            "freed_bytes": segments.freed_bytes,
+            "stray_drops": segments.stray_drops,
+            "unreadable_records": segments.unreadable_records,
+            "read_errors": segments.read_errors,
+            "open_files": segments.open_count,
+        }
+
+
+def _discard(file: SegmentFile) -> None:
+    """Give up the tables of an output that does not come into use."""
+    for table in file.tables:
+        table.discard()

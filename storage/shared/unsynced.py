@@ -1,0 +1,109 @@
+"""Which segment files hold bytes that a power cut could take, and from which slot on.
+
+State owned: that map, and how many bytes of records it stands for. Used by the shared store alone: it notes each write
+before it is made, syncs at a roll and when it is told to (or lets the writer sync its files with all others), and after
+a failed sync gives the files up. A store that is not durable notes its writes and never syncs.
+
+Invariants: a file with un-synced records stays open, so that its sync hears of a write-back that failed; a sync that
+failed is never tried again on that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from burrowmq.storage.errors import SyncFailed, error_text
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.shared.segment import SegmentFile, Table
+
+
+class Unsynced:
+    """One store's."""
+
+    def __init__(self, *, is_durable: bool) -> None:
+        self._is_durable = is_durable
+        self._files: dict[SegmentFile, int] = {}  # file -> how many of its slots are durable
+        self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of records that a power cut could take."""
+        return self._bytes if self._is_durable else 0
+
+    def note(self, file: SegmentFile, slot: int) -> None:
+        """Records are about to be written from this slot on."""
+        self._files.setdefault(file, slot)
+        file.is_dirty = self._is_durable
+
+    def note_written(self, size_bytes: int) -> None:
+        """They were: so many bytes."""
+        self._bytes += size_bytes
+
+    def note_seal(self, file: SegmentFile, slot: int) -> None:
+        """A seal was written: a hint, which unlike records need not keep the file open until its sync."""
+        self._files.setdefault(file, slot)
+
+    def forget(self, file: SegmentFile) -> None:
+        """The file is gone."""
+        self._files.pop(file, None)
+
+    def sync_rolled(self, file: SegmentFile) -> None:
+        """Make the file that ends here durable, before its seal vouches for it. Raises SyncFailed."""
+        if self._is_durable and file in self._files:
+            self._sync(file)
+            self._bytes = 0
+
+    def sync(self) -> None:
+        """Make everything durable. Raises SyncFailed, then see `abandon`."""
+        if self._is_durable:
+            for file in list(self._files):
+                self._sync(file)
+        self.clear()
+
+    def files(self) -> dict[File, str]:
+        """What has to be synced, with paths, for who syncs it together with other files; then `note_synced`.
+
+        Raises SyncFailed when one cannot be opened, NoDescriptors while there is no descriptor for it.
+        """
+        found: dict[File, str] = {}
+        for file in self._files if self._is_durable else ():
+            try:
+                found[file.file()] = file.path
+            except OSError as error:
+                raise SyncFailed(error_text(error, file.path)) from error
+        return found
+
+    def note_synced(self, failed: Container[str]) -> None:
+        """The files were synced, but for those whose path is in `failed`: see `abandon`."""
+        for file in list(self._files):
+            if file.path not in failed:
+                del self._files[file]
+                file.is_dirty = False
+        if not self._files:
+            self._bytes = 0
+
+    def _sync(self, file: SegmentFile) -> None:
+        try:
+            file.file().fdatasync()
+        except OSError as error:
+            raise SyncFailed(error_text(error, file.path)) from error
+        del self._files[file]
+        file.is_dirty = False
+
+    def clear(self) -> None:
+        """Nothing is un-synced any more."""
+        for file in self._files:
+            file.is_dirty = False
+        self._files.clear()
+        self._bytes = 0
+
+    def abandon(self) -> tuple[list[Table], list[tuple[int, int]]]:
+        """Give the files up: the tables that were being written to, and the un-synced handles as ranges."""
+        tables = [file.tables[-1] for file in self._files]
+        ranges: list[tuple[int, int]] = []
+        for table, durable in zip(tables, self._files.values(), strict=True):
+            if durable < len(table):
+                base = table.segment_no << 32
+                ranges.append((base | durable, base | len(table) - 1))
+        self.clear()
+        return tables, ranges

@@ -1,0 +1,108 @@
+"""The shared stores of one vhost: persistent messages in one, transient ones in the other.
+
+The transient store numbers its segments from 2**30 on, so that a handle tells which store it belongs to and a message
+keeps one handle, whatever queues it is in: its own flag decides. State: the two stores. Called by the writer on the
+disk thread; `read` also on the reader thread.
+
+Invariant: the transient store's directory is wiped at every start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burrowmq.storage.record import Record
+from burrowmq.storage.shared.store import MessageStore
+from burrowmq.storage.types import NO_HANDLE, PERSISTENT, StoredMessage
+
+TRANSIENT_SEGMENTS = 1 << 30
+_TRANSIENT_HANDLES = TRANSIENT_SEGMENTS << 32
+_IN_BATCH = -2  # a message that this batch appends; set between `choose` and the append
+
+
+class VhostStore:
+    """Both shared stores of a vhost."""
+
+    __slots__ = ("directory", "persistent", "transient", "vhost")
+
+    def __init__(
+        self, vhost: str, directory: str, persistent: MessageStore, transient: MessageStore
+    ) -> None:
+        self.vhost = vhost
+        self.directory = directory
+        self.persistent = persistent
+        self.transient = transient
+
+    def choose(
+        self,
+        messages: Sequence[StoredMessage],
+        fresh: list[StoredMessage],
+        repeated: list[StoredMessage],
+    ) -> None:
+        """Sort messages into those that have to be appended and those that only get one more reference."""
+        for message in messages:
+            handle = message.handle
+            if handle == _IN_BATCH or (handle >= 0 and self.contains(handle)):
+                repeated.append(message)
+            else:
+                message.handle = _IN_BATCH
+                fresh.append(message)
+
+    def contains(self, handle: int) -> bool:
+        """Tell whether a handle is live."""
+        return self.store_of(handle).refs_of(handle) > 0
+
+    def store_of(self, handle: int) -> MessageStore:
+        """Give the store that a handle belongs to."""
+        return self.transient if handle >= _TRANSIENT_HANDLES else self.persistent
+
+    def release_files(self) -> None:
+        """Close the segment files that need not stay open."""
+        self.persistent.release_files()
+        self.transient.release_files()
+
+    def append(self, messages: list[StoredMessage]) -> None:
+        """Append messages; each gets its handle with one reference. Raises WriteFailed or SyncFailed."""
+        persistent = [message for message in messages if message.flags & PERSISTENT]
+        if len(persistent) < len(messages):
+            transient = [message for message in messages if not message.flags & PERSISTENT]
+            self._append(self.transient, transient)
+        if persistent:
+            self._append(self.persistent, persistent)
+
+    def _append(self, store: MessageStore, messages: list[StoredMessage]) -> None:
+        waiting = [message for message in messages if message.handle < 0]  # a retry may have some
+        if waiting:
+            store.append(waiting)
+
+    def add_refs(self, messages: Sequence[StoredMessage]) -> None:
+        """One more reference for each."""
+        for store, handles in self._split([message.handle for message in messages]):
+            store.add_refs(handles)
+
+    def drop_refs(self, handles: list[int]) -> None:
+        """One reference less for each."""
+        for store, chosen in self._split(handles):
+            store.drop_refs(chosen)
+
+    def _split(self, handles: list[int]) -> list[tuple[MessageStore, list[int]]]:
+        if not handles or max(handles) < _TRANSIENT_HANDLES:
+            return [(self.persistent, handles)]
+        persistent = [handle for handle in handles if handle < _TRANSIENT_HANDLES]
+        transient = [handle for handle in handles if handle >= _TRANSIENT_HANDLES]
+        return [(self.persistent, persistent), (self.transient, transient)]
+
+    def read(self, handles: Sequence[int]) -> list[Record | None]:
+        """Read messages; None for each that cannot be."""
+        if not handles or max(handles) < _TRANSIENT_HANDLES:
+            return self.persistent.read(handles)
+        found: list[Record | None] = []
+        for handle in handles:
+            found += self.store_of(handle).read([handle])
+        return found
+
+
+def forget_handles(messages: Sequence[StoredMessage]) -> None:
+    """Make messages new to the shared store again."""
+    for message in messages:
+        message.handle = NO_HANDLE

@@ -1,0 +1,202 @@
+"""basic.publish: routes, checks, returns, confirms, and the properties that matter on the way in."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from pika import BasicProperties, spec
+
+from burrowmq.broker.channel.methods.publish import check_expiration
+from burrowmq.protocol.errors import PreconditionFailed
+from tests.support.broker_bench import BrokerBench, Client
+from tests.support.wire_client import publish_bytes
+
+
+def names(found: list[tuple[int, Any]]) -> list[str]:
+    return [type(method).__name__ for _, method in found]
+
+
+def with_queues(bench: BrokerBench, *queues: str, **arguments: Any) -> Client:
+    client = bench.connect(1)
+    for queue in queues:
+        client.call(1, spec.Queue.Declare(queue=queue, arguments=arguments))
+    return client
+
+
+def counts(bench: BrokerBench) -> dict[str, int]:
+    return {name: queue.ready_count for name, queue in bench.vhost.queues.items()}
+
+
+def test_a_route_is_remembered_until_the_topology_changes():
+    bench = BrokerBench()
+    client = with_queues(bench, "a")
+    client.call(1, spec.Queue.Bind(queue="a", exchange="amq.direct", routing_key="k"))
+    client.send(publish_bytes(1, "amq.direct", "k", b"1"))
+    channel = client.session.channels[1]
+    assert len(channel.routes) == 1
+    client.call(1, spec.Queue.Declare(queue="b"))
+    client.call(1, spec.Queue.Bind(queue="b", exchange="amq.direct", routing_key="k"))
+    client.send(publish_bytes(1, "amq.direct", "k", b"2"))
+    assert counts(bench) == {"a": 2, "b": 1}
+
+
+def test_a_permission_taken_away_counts_from_the_next_publish():
+    bench = BrokerBench()
+    client = with_queues(bench, "a")
+    client.send(publish_bytes(1, "amq.fanout", "", b""))
+    assert client.read() == []
+    bench.auth.clear_permission("/", "guest")
+    client.send(publish_bytes(1, "amq.fanout", "", b""))
+    ((_, close),) = client.read()
+    assert close.reply_code == 403
+
+
+def test_mandatory_messages_come_back_before_their_confirm():
+    bench = BrokerBench()
+    client = with_queues(bench)
+    client.call(1, spec.Confirm.Select())
+    client.send(
+        publish_bytes(1, "", "nobody", b"back", mandatory=True),
+        publish_bytes(1, "", "nobody", b"dropped"),
+    )
+    found = client.read()
+    assert names(found) == ["Return", "Ack"]
+    assert (found[0][1].reply_code, found[0][1].reply_text, found[0][1].body) == (
+        312,
+        "NO_ROUTE",
+        b"back",
+    )
+    assert found[1][1].delivery_tag == 2
+    assert bench.metrics.messages_unroutable_returned == 1
+    assert bench.metrics.messages_unroutable_dropped == 1
+
+
+def test_refused_messages_are_nacked_in_their_places():
+    bench = BrokerBench()
+    client = with_queues(bench, "q", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    client.call(1, spec.Confirm.Select())
+    client.send(*[publish_bytes(1, "", "q", b"x")] * 3)
+    found = client.read()
+    assert [(type(m).__name__, m.delivery_tag) for _, m in found] == [("Ack", 1), ("Nack", 3)]
+
+
+def test_immediate_is_no_more():
+    client = BrokerBench().connect(1)
+    client.send(publish_bytes(1, "", "q", b"", immediate=True))
+    ((_, close),) = client.read()
+    assert (close.reply_code, close.reply_text) == (540, "NOT_IMPLEMENTED - immediate=true")
+
+
+def test_cc_and_bcc():
+    bench = BrokerBench()
+    client = with_queues(bench, "a", "b", "c", "d")
+    headers = {"CC": ["b", "a"], "BCC": ["c"], "other": 1}
+    client.send(publish_bytes(1, "", "a", b"x", properties=BasicProperties(headers=headers)))
+    assert counts(bench) == {"a": 1, "b": 1, "c": 1, "d": 0}
+    ((_, got),) = client.call(1, spec.Basic.Get(queue="c", no_ack=True))
+    properties = BasicProperties()
+    properties.decode(got.raw_header[12:])
+    assert properties.headers == {"CC": ["b", "a"], "other": 1}
+
+
+def test_bcc_leaves_the_header_of_a_direct_reply_too():
+    bench = BrokerBench()
+    client = with_queues(bench, "a", "b")
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    properties = BasicProperties(headers={"BCC": ["b"]}, reply_to="amq.rabbitmq.reply-to")
+    client.send(publish_bytes(1, "", "a", b"x", properties=properties))
+    for queue in ("a", "b"):
+        ((_, got),) = client.call(1, spec.Basic.Get(queue=queue, no_ack=True))
+        found = BasicProperties()
+        found.decode(got.raw_header[12:])
+        assert found.headers == {}
+        assert cast("str", found.reply_to).startswith("amq.rabbitmq.reply-to.")
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        (
+            {"user_id": "somebody"},
+            "user_id property set to 'somebody' but authenticated user was 'guest'",
+        ),
+        ({"expiration": "soon"}, "invalid expiration 'soon': no_integer"),
+        (
+            {"headers": {"CC": None}},
+            'invalid message: {unacceptable_type_in_header,"CC",void}',
+        ),
+        (
+            {"headers": {"CC": "text"}},
+            'invalid message: {unacceptable_type_in_header,"CC",longstr}',
+        ),
+        ({"reply_to": "amq.rabbitmq.reply-to"}, "fast reply consumer does not exist"),
+    ],
+)
+def test_refused_properties(properties, text):
+    client = BrokerBench().connect(1)
+    client.send(publish_bytes(1, "", "q", b"", properties=BasicProperties(**properties)))
+    ((_, close),) = client.read()
+    assert (close.reply_code, close.reply_text) == (406, f"PRECONDITION_FAILED - {text}")
+
+
+def test_ones_own_user_id_and_expiration_pass():
+    bench = BrokerBench()
+    client = with_queues(bench, "q")
+    properties = BasicProperties(user_id="guest", expiration="60000")
+    client.send(publish_bytes(1, "", "q", b"", properties=properties))
+    assert (client.read(), counts(bench)) == ([], {"q": 1})
+
+
+def test_a_reply_address_becomes_the_requesters_own():
+    bench = BrokerBench()
+    client = with_queues(bench, "q")
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", consumer_tag="r", no_ack=True))
+    properties = BasicProperties(reply_to="amq.rabbitmq.reply-to")
+    client.send(publish_bytes(1, "", "q", b"", properties=properties))
+    ((_, got),) = client.call(1, spec.Basic.Get(queue="q", no_ack=True))
+    found = BasicProperties()
+    found.decode(got.raw_header[12:])
+    assert found.reply_to == client.session.channels[1].reply_target.key.decode()
+
+
+def test_a_headers_exchange_looks_at_each_message():
+    bench = BrokerBench()
+    client = with_queues(bench, "even", "odd")
+    for queue, value in (("even", 0), ("odd", 1)):
+        client.call(
+            1, spec.Queue.Bind(queue=queue, exchange="amq.headers", arguments={"parity": value})
+        )
+    client.send(
+        *[
+            publish_bytes(
+                1, "amq.headers", "", b"", properties=BasicProperties(headers={"parity": n % 2})
+            )
+            for n in range(5)
+        ]
+    )
+    assert counts(bench) == {"even": 3, "odd": 2}
+
+
+@pytest.mark.parametrize("text", ["0", "+5", "-0", "315360000000"])
+def test_good_expirations(text):
+    check_expiration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no_integer"),
+        ("-", "no_integer"),
+        ("1x", '{leftover_string,"x"}'),
+        ("1.5", '{leftover_string,".5"}'),
+        ("-1", "{value_negative,-1}"),
+        ("315360000001", "{value_too_large,315360000001}"),
+        ("9" * 18, "{value_too_large," + "9" * 18 + "}"),
+        ("9" * 19, "{value_too_large,\n" + " " * 43 + "9" * 19 + "}"),
+    ],
+)
+def test_bad_expirations(text, reason):
+    with pytest.raises(PreconditionFailed) as caught:
+        check_expiration(text)
+    assert caught.value.text == f"invalid expiration '{text}': {reason}"

@@ -1,0 +1,150 @@
+"""tx.*: nothing is seen before the commit, everything after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pika import BasicProperties, spec
+
+from burrowmq.broker.channel import channel as channel_module
+from tests.support.broker_bench import BrokerBench, Client
+from tests.support.wire_client import method_bytes, publish_bytes
+
+
+def names(found: list[tuple[int, Any]]) -> list[str]:
+    return [type(method).__name__ for _, method in found]
+
+
+def transactional(bench: BrokerBench, **options: Any) -> Client:
+    client = bench.connect(1)
+    client.send(method_bytes(1, spec.Queue.Declare(queue="q", **options)))
+    if options.get("durable"):
+        bench.commit()
+    client.read()
+    assert names(client.call(1, spec.Tx.Select(), spec.Tx.Select())) == ["SelectOk", "SelectOk"]
+    return client
+
+
+def test_commit_publishes_and_waits_for_the_disk():
+    bench = BrokerBench()
+    client = transactional(bench, durable=True)
+    queue = bench.vhost.queues["q"]
+    client.send(publish_bytes(1, "", "q", b"1", properties=BasicProperties(delivery_mode=2)))
+    assert queue.ready_count == 0
+    assert client.call(1, spec.Tx.Commit()) == []
+    assert queue.ready_count == 1
+    bench.commit()
+    assert client.names() == ["Tx.CommitOk"]
+
+
+def test_settlements_take_effect_at_commit():
+    bench = BrokerBench()
+    client = transactional(bench)
+    queue = bench.vhost.queues["q"]
+    client.send(*[publish_bytes(1, "", "q", b"%d" % n) for n in range(3)])
+    client.call(1, spec.Tx.Commit())
+    bench.commit()
+    client.read()
+    client.call(1, *[spec.Basic.Get(queue="q")] * 3)
+    client.call(1, spec.Basic.Ack(1), spec.Basic.Reject(2, requeue=True))
+    assert (queue.unacked_count, queue.ready_count) == (3, 0)
+    assert names(client.call(1, spec.Tx.Commit())) == ["CommitOk"]
+    assert (queue.unacked_count, queue.ready_count) == (1, 1)
+
+
+def test_rollback_forgets_publishes_and_keeps_deliveries_outstanding():
+    bench = BrokerBench()
+    client = transactional(bench)
+    queue = bench.vhost.queues["q"]
+    bench.connect(1).send(publish_bytes(1, "", "q", b"x"))
+    client.call(1, spec.Basic.Get(queue="q"))
+    client.send(publish_bytes(1, "", "q", b"never"), method_bytes(1, spec.Basic.Ack(1)))
+    assert names(client.call(1, spec.Tx.Rollback())) == ["RollbackOk"]
+    assert (queue.unacked_count, queue.ready_count) == (1, 0)
+    client.call(1, spec.Basic.Ack(1))
+    client.call(1, spec.Tx.Commit())
+    assert queue.unacked_count == 0
+
+
+def test_closing_rolls_back():
+    bench = BrokerBench()
+    client = transactional(bench)
+    bench.connect(1).send(publish_bytes(1, "", "q", b"x"))
+    client.call(1, spec.Basic.Get(queue="q"))
+    client.send(publish_bytes(1, "", "q", b"never"), method_bytes(1, spec.Basic.Ack(1)))
+    client.call(1, spec.Channel.Close(200, "", 0, 0))
+    queue = bench.vhost.queues["q"]
+    assert (queue.unacked_count, queue.ready_count) == (0, 1)
+
+
+def requester_of(bench: BrokerBench) -> tuple[Client, str]:
+    """A client that consumes replies, and the key that they are sent to."""
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", consumer_tag="r", no_ack=True))
+    return client, client.session.channels[1].reply_target.key.decode()
+
+
+def test_a_direct_reply_does_not_wait_for_the_commit():
+    """As in RabbitMQ, where it is sent while routing; a mandatory one comes back at commit as unroutable."""
+    bench = BrokerBench()
+    requester, key = requester_of(bench)
+    client = transactional(bench)
+    cc = BasicProperties(headers={"CC": ["q"]})
+    client.send(publish_bytes(1, "", key, b"1", mandatory=True))
+    client.send(publish_bytes(1, "", key, b"2", properties=cc))
+    assert [method.body for _, method in requester.read()] == [b"1", b"2"]
+    assert bench.vhost.queues["q"].ready_count == 0
+    assert client.read() == []
+    assert names(client.call(1, spec.Tx.Commit()))[0] == "Return"
+    assert bench.vhost.queues["q"].ready_count == 1
+    assert requester.read() == []
+    bench.commit()
+    client.send(publish_bytes(1, "", key, b"3"))
+    client.call(1, spec.Tx.Rollback())
+    assert [method.body for _, method in requester.read()] == [b"3"]
+
+
+def test_a_commit_sends_nothing_on_a_requesters_closed_channel():
+    bench = BrokerBench()
+    requester, key = requester_of(bench)
+    client = transactional(bench)
+    client.send(publish_bytes(1, "", key, b"late"))
+    requester.read()
+    assert names(requester.call(1, spec.Channel.Close(200, "", 0, 0))) == ["CloseOk"]
+    client.call(1, spec.Tx.Commit())
+    assert requester.read() == []
+
+
+@pytest.mark.parametrize("method", [spec.Tx.Commit(), spec.Tx.Rollback()])
+def test_only_on_transactional_channels(method):
+    ((_, close),) = BrokerBench().connect(1).call(1, method)
+    assert close.reply_text == "PRECONDITION_FAILED - channel is not transactional"
+
+
+def test_not_on_a_channel_in_confirm_mode():
+    client = BrokerBench().connect(1)
+    client.call(1, spec.Confirm.Select())
+    ((_, close),) = client.call(1, spec.Tx.Select())
+    assert close.reply_text == "PRECONDITION_FAILED - cannot switch from confirm to tx mode"
+
+
+def test_a_queue_that_refuses_makes_the_commit_partial():
+    bench = BrokerBench()
+    arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    client = transactional(bench, arguments=arguments)
+    client.send(*[publish_bytes(1, "", "q", b"x")] * 2)
+    ((_, close),) = client.call(1, spec.Tx.Commit())
+    assert close.reply_text == "PRECONDITION_FAILED - partial tx completion"
+    assert bench.vhost.queues["q"].ready_count == 1
+
+
+def test_a_transaction_that_grows_without_end_ends_its_connection(monkeypatch):
+    monkeypatch.setattr(channel_module, "TRANSACTION_BYTES", 10_000)
+    bench = BrokerBench()
+    client = transactional(bench)
+    client.send(*[publish_bytes(1, "", "q", b"x" * 1000)] * 8)
+    ((channel, close),) = client.read()
+    assert (channel, close.reply_code) == (0, 506)
+    assert close.reply_text == "RESOURCE_ERROR - transaction exceeds 10000 bytes"
+    assert bench.vhost.queues["q"].ready_count == 0

@@ -1,0 +1,68 @@
+"""Unacked: the common paths; any order is the business of the model in tests/property."""
+
+from __future__ import annotations
+
+import pytest
+
+from burrowmq.broker.channel.unacked import COMPACT_ABOVE, Delivery, Unacked, UnknownTag
+from burrowmq.broker.queue.order.batch import TRANSIENT, Batch
+from tests.support.messages import message
+from tests.support.queue_bench import QueueBench
+
+QUEUE = QueueBench().queue
+
+
+def deliver(unacked: Unacked, first_tag: int, count: int) -> None:
+    messages = [message(b"%d" % n) for n in range(count)]
+    batch = Batch(range(first_tag * 10, first_tag * 10 + count), messages, 0, TRANSIENT)
+    unacked.add(Delivery(first_tag, QUEUE, QUEUE.backlog, batch, None))
+
+
+def test_a_run_of_acks_over_two_deliveries():
+    unacked = Unacked()
+    deliver(unacked, 1, 3)
+    deliver(unacked, 4, 3)
+    pieces = unacked.settle_range(2, 5)
+    assert [(list(p.tags), list(p.seqs)) for p in pieces] == [
+        ([2, 3], [11, 12]),
+        ([4, 5], [40, 41]),
+    ]
+    assert unacked.count == 2
+    assert [each.first_tag for each in unacked.oldest_first()] == [1, 4]
+
+
+def test_an_unknown_tag_takes_nothing():
+    unacked = Unacked()
+    deliver(unacked, 1, 3)
+    unacked.settle_range(2, 2)
+    for first, last, wrong in ((1, 3, 2), (3, 4, 4), (9, 9, 9)):
+        with pytest.raises(UnknownTag) as caught:
+            unacked.settle_range(first, last)
+        assert caught.value.args == (wrong,)
+        assert unacked.known_up_to(first, last) == wrong - 1
+    assert unacked.known_up_to(3, 3) == 3
+    assert unacked.count == 2
+    with pytest.raises(UnknownTag):
+        unacked.settle_up_to(2)
+    assert [list(p.tags) for p in unacked.settle_up_to(3)] == [[1, 3]]
+
+
+def test_settling_from_the_front_forgets_what_is_done():
+    unacked = Unacked()
+    total = COMPACT_ABOVE * 3
+    for tag in range(1, total + 1):
+        deliver(unacked, tag, 1)
+    for tag in range(1, total):
+        unacked.settle_range(tag, tag)
+        assert unacked.count == total - tag
+    assert [each.first_tag for each in unacked.oldest_first()] == [total]
+    unacked.settle_up_to(0)
+    assert list(unacked.oldest_first()) == []
+
+
+def test_a_roll_back_stands_among_what_was_not_settled():
+    unacked = Unacked()
+    deliver(unacked, 1, 5)
+    pieces = unacked.settle_range(2, 2) + unacked.settle_range(4, 4)
+    unacked.restore(pieces)
+    assert [tag for p in unacked.settle_up_to(0) for tag in p.tags] == [1, 2, 3, 4, 5]

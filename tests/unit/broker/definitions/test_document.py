@@ -1,0 +1,209 @@
+"""burrowmq.broker.definitions.document: a document makes a node, and again changes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burrowmq.broker.definitions.document import ImportRefused, import_document, import_file
+from burrowmq.broker.definitions.parameters import Parameters
+from burrowmq.broker.rules.auth import Auth
+from burrowmq.broker.vhost.vhost import Vhost
+from tests.support.topology import CountingEntropy, KeptEngine, make_vhost
+
+DOCUMENT: dict[str, Any] = {
+    "rabbit_version": "3.8.1",
+    "users": [
+        {"name": "bob", "password_hash": "abc", "tags": "monitoring,management"},
+        {
+            "name": "eve",
+            "password": "secret",
+            "tags": ["administrator"],
+            "limits": {"max-channels": 1},
+        },
+    ],
+    "vhosts": [
+        {"name": "/"},
+        {"name": "v", "metadata": {"description": "d", "tags": ["a"]}, "limits": []},
+    ],
+    "permissions": [{"user": "bob", "vhost": "v", "configure": "^a", "write": ".*", "read": ""}],
+    "topic_permissions": [
+        {"user": "bob", "vhost": "v", "exchange": "amq.topic", "write": "a", "read": "b"}
+    ],
+    "parameters": [
+        {"vhost": "v", "component": "vhost-limits", "name": "limits", "value": {"max-queues": 9}},
+        {
+            "vhost": "v",
+            "component": "operator_policy",
+            "name": "o",
+            "value": {
+                "pattern": "x",
+                "definition": {"expires": 5},
+                "priority": 0,
+                "apply-to": "all",
+            },
+        },
+    ],
+    "global_parameters": [{"name": "gp", "value": {"a": 1}}],
+    "policies": [
+        {
+            "vhost": "v",
+            "name": "p",
+            "pattern": "^q",
+            "apply-to": "all",
+            "definition": {"max-length": 1, "ha-mode": "all"},
+            "priority": 0,
+        }
+    ],
+    "queues": [{"name": "q", "vhost": "v", "durable": True, "arguments": {"x-max-length": 3}}],
+    "exchanges": [{"name": "x", "vhost": "v", "type": "headers", "durable": True}],
+    "bindings": [
+        {
+            "source": "x",
+            "vhost": "v",
+            "destination": "q",
+            "destination_type": "queue",
+            "routing_key": "k",
+            "arguments": {"x-match": "all", "n": 1},
+        },
+        {
+            "source": "nosuch",
+            "vhost": "v",
+            "destination": "q",
+            "destination_type": "queue",
+            "routing_key": "",
+            "arguments": {},
+        },
+    ],
+}
+
+
+class Node:
+    """The part of a node that a document fills."""
+
+    def __init__(self) -> None:
+        self.engine = KeptEngine()
+        self.vhosts: dict[str, Vhost] = {}
+        self.made: list[str] = []
+        self.auth = Auth(self.engine.definitions, CountingEntropy())
+        self.parameters = Parameters(self.engine.definitions)
+
+    def vhost_made(self, vhost: Vhost) -> None:
+        self.made.append(vhost.name)
+
+    def make_vhost(self, name: str) -> Vhost:
+        return make_vhost(name, self.engine)
+
+
+def test_everything_is_made() -> None:
+    node = Node()
+    import_document(node, DOCUMENT)
+    assert node.auth.users["bob"].tags == ("monitoring", "management")
+    assert node.auth.users["eve"].limits == {"max-channels": 1}
+    node.auth.authenticate("eve", "secret", is_loopback=True)
+    assert node.auth.permissions[("v", "bob")].configure == "^a"
+    assert node.auth.topic_permissions[("v", "bob")]["amq.topic"].read == "b"
+    vhost = node.vhosts["v"]
+    assert (vhost.description, vhost.tags, vhost.limits) == ("d", ["a"], {"max-queues": 9})
+    assert node.parameters.values == {"gp": {"a": 1}}
+    assert vhost.queues["q"].settings.max_length == 1
+    assert vhost.policies.operator_policies["o"].definition == {"expires": 5}
+    assert len(list(vhost.exchanges["x"].bindings)) == 1
+
+
+def test_again_it_changes_and_writes_nothing() -> None:
+    node = Node()
+    import_document(node, DOCUMENT)
+    node.engine.definitions.rows.clear()
+    import_document(node, DOCUMENT)
+    assert node.engine.definitions.rows == {}
+    assert len(list(node.vhosts["v"].exchanges["x"].bindings)) == 1
+
+
+def test_the_default_queue_type_of_a_vhost() -> None:
+    node = Node()
+    entries = [
+        {"name": "a", "metadata": {"default_queue_type": "classic"}},
+        {"name": "b", "metadata": {"default_queue_type": "undefined"}},
+    ]
+    import_document(node, {"vhosts": entries})
+    assert [node.vhosts[name].default_queue_type for name in "ab"] == ["classic", ""]
+    with pytest.raises(ImportRefused) as caught:
+        import_document(node, {"vhosts": [{"name": "c", "default_queue_type": "quorum"}]})
+    assert caught.value.reason == "Unsupported default queue type 'quorum' (c)"
+    assert "c" not in node.vhosts
+
+
+def test_into_one_vhost() -> None:
+    node = Node()
+    import_document(node, {"vhosts": [{"name": "other"}]})
+    parts = {
+        "users": [{"name": "never"}],
+        "queues": [{"name": "q"}],
+        "exchanges": [{"name": "x"}],
+        "bindings": [{"source": "x", "destination": "q", "routing_key": "k"}],
+        "policies": [{"name": "p", "pattern": "q", "definition": {"max-length": 1}}],
+    }
+    import_document(node, parts, "other")
+    vhost = node.vhosts["other"]
+    assert vhost.queues["q"].settings.max_length == 1
+    assert len(list(vhost.exchanges["x"].bindings)) == 1
+    assert node.auth.users == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"queues": [{"name": "z", "vhost": "nope"}]}, ["no_such_vhost", "nope"]),
+        (
+            {
+                "permissions": [
+                    {"user": "nope", "vhost": "/", "configure": "", "write": "", "read": ""}
+                ]
+            },
+            ["no_such_user", "nope"],
+        ),
+        (
+            {"policies": [{"name": "z", "vhost": "/", "pattern": "x", "definition": {"foo": 1}}]},
+            'Validation failed\n\n[{<<"foo">>,1}] are not recognised policy settings\n (//z)',
+        ),
+        (
+            {"parameters": [{"name": "z", "vhost": "/", "component": "foo", "value": 1}]},
+            "Validation failed\n\ncomponent foo not found\n (//foo/z)",
+        ),
+        (
+            {"queues": [{"name": "z", "vhost": "/", "arguments": {"x-max-length": -1}}]},
+            "PRECONDITION_FAILED - invalid arg 'x-max-length' for queue 'z' in vhost '/': {value_negative,-1}",
+        ),
+        (
+            {"queues": [{"name": "z", "vhost": "/", "type": "quorum"}]},
+            "PRECONDITION_FAILED - invalid arg 'x-queue-type' for queue 'z' in vhost '/':"
+            " \"unsupported queue type 'quorum'\"",
+        ),
+        ({"exchanges": [{"name": "z", "vhost": "/", "type": "x"}]}, "unknown exchange type 'x'"),
+        ({"queues": 5}, "queues must be a list"),
+        ({"queues": [5]}, "queues must be a list of objects"),
+        ({"queues": [{"vhost": "/"}]}, ["key_missing", "name"]),
+    ],
+)
+def test_refusals(document: dict[str, Any], reason: object) -> None:
+    node = Node()
+    import_document(node, {"vhosts": [{"name": "/"}]})
+    with pytest.raises(ImportRefused) as caught:
+        import_document(node, document)
+    assert caught.value.reason == reason
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "definitions.json"
+    for text in ("{", "[]", json.dumps({"queues": [{"name": "z", "vhost": "nope"}]})):
+        path.write_text(text)
+        with pytest.raises(ImportRefused, match=r"definitions\.json cannot be imported"):
+            import_file(Node(), str(path))
+    path.write_text(json.dumps(DOCUMENT))
+    node = Node()
+    import_file(node, str(path))
+    assert "q" in node.vhosts["v"].queues

@@ -1,0 +1,101 @@
+"""Reclaim: freed memory goes back to the system when it is much and has lasted, or when memory is short."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from burrowmq.broker.machine.reclaim import LOOKS, WORTH_BYTES, Reclaim
+
+RESIDENT = 10 * WORTH_BYTES
+
+HOLE = """
+from broker.machine.reclaim import CLibrary
+from broker.machine.resources import rss_bytes
+library = CLibrary()
+full = [bytes(1000) for _ in range(100_000)]
+behind = bytes(3000)
+held = rss_bytes()
+before = library.unused_bytes()
+full.clear()
+assert library.unused_bytes() - before > 90_000_000, library.unused_bytes()
+assert held - rss_bytes() < 20_000_000, "it goes back by itself: what is all this for?"
+library.give_back()
+assert held - rss_bytes() > 80_000_000, (held, rss_bytes())
+"""
+
+
+class FakeAllocator:
+    """Counts how often it was asked and told."""
+
+    def __init__(self) -> None:
+        self.unused = 0
+        self.asked = 0
+        self.told = 0
+
+    def unused_bytes(self) -> int:
+        self.asked += 1
+        return self.unused
+
+    def give_back(self) -> None:
+        self.told += 1
+
+
+def looks(reclaim: Reclaim, count: int, *, is_short: bool = False) -> list[bool]:
+    return [reclaim.look(RESIDENT, is_short=is_short) for _ in range(count)]
+
+
+def test_what_lies_unused_for_two_looks_goes_back_once():
+    allocator = FakeAllocator()
+    reclaim = Reclaim(allocator)
+    allocator.unused = WORTH_BYTES
+    assert not any(looks(reclaim, 2 * LOOKS - 1))
+    assert looks(reclaim, 1) == [True]
+    assert not any(looks(reclaim, 5 * LOOKS))
+    assert (allocator.asked, allocator.told) == (8, 1)
+
+
+def test_what_is_taken_again_before_the_next_look_stays():
+    allocator = FakeAllocator()
+    reclaim = Reclaim(allocator)
+    for unused in (0, 4 * WORTH_BYTES, WORTH_BYTES - 1, 4 * WORTH_BYTES, 0):
+        allocator.unused = unused
+        assert not any(looks(reclaim, LOOKS))
+    assert allocator.told == 0
+
+
+def test_what_was_returned_counts_again_after_it_was_taken():
+    allocator = FakeAllocator()
+    reclaim = Reclaim(allocator)
+    allocator.unused = 3 * WORTH_BYTES
+    assert looks(reclaim, 3, is_short=True) == [True, False, False]
+    allocator.unused = WORTH_BYTES  # two thirds are in use again
+    assert looks(reclaim, 1, is_short=True) == [False]
+    allocator.unused = 2 * WORTH_BYTES
+    assert looks(reclaim, 2, is_short=True) == [True, False]
+
+
+def test_an_operator_gets_little_back_too():
+    allocator = FakeAllocator()
+    reclaim = Reclaim(allocator)
+    allocator.unused = 1
+    reclaim.now()
+    assert allocator.told == 1
+
+
+def test_a_small_process_is_not_asked():
+    allocator = FakeAllocator()
+    allocator.unused = WORTH_BYTES
+    reclaim = Reclaim(allocator)
+    assert not any(reclaim.look(WORTH_BYTES - 1, is_short=True) for _ in range(2 * LOOKS))
+    assert allocator.asked == 0
+
+
+def test_the_c_library_returns_a_hole_that_it_keeps_by_itself():
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("this C library does not say what it holds")
+    done = subprocess.run([sys.executable, "-c", HOLE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,55 @@
+"""The lock on the data directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from burrowmq.broker.node.data_directory import (
+    DataDirectory,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+)
+
+
+def test_one_owner_at_a_time(tmp_path):
+    path = str(tmp_path / "a" / "data")
+    first, second = DataDirectory(path), DataDirectory(path)
+    first.lock()
+    assert os.stat(path).st_mode & 0o777 == 0o700
+    with pytest.raises(DataDirectoryLocked, match=f"in use by process {os.getpid()};"):
+        second.lock()
+    second.unlock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+
+def test_the_owners_number_replaces_an_older_one(tmp_path):
+    (tmp_path / "LOCK").write_text("99999999\n")
+    directory = DataDirectory(str(tmp_path))
+    directory.lock()
+    assert (tmp_path / "LOCK").read_text() == f"{os.getpid()}\n"
+    directory.unlock()
+
+
+def test_a_directory_that_cannot_be_used_says_what_to_do(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "data"):
+        with pytest.raises(DataDirectoryUnusable, match=r"cannot be used: .*file.*; move the file"):
+            DataDirectory(str(path)).lock()
+    with pytest.raises(DataDirectoryUnusable, match="choose another with --data-dir"):
+        DataDirectory("").lock()
+
+
+def test_a_directory_of_somebody_else_names_the_user(tmp_path, monkeypatch):
+    def refuse(path: str, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "makedirs", refuse)
+    with pytest.raises(
+        DataDirectoryUnusable, match=rf"Permission denied.*\(user id {os.geteuid()}\)"
+    ):
+        DataDirectory(str(tmp_path)).lock()

@@ -1,0 +1,166 @@
+"""Monitor: alarms by measurement, paging while memory is short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pika import spec
+
+from burrowmq.broker.machine.reclaim import WORTH_BYTES, Reclaim
+from burrowmq.broker.machine.resources import Measurement
+from burrowmq.broker.node.monitor import Monitor, ResourceLimits
+from tests.support.broker_bench import BrokerBench
+from tests.support.wire_client import publish_bytes
+
+
+class FakeAllocator:
+    """What is given back is no longer resident."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.unused = 0
+        self.calls = 0
+
+    def unused_bytes(self) -> int:
+        return self.unused
+
+    def give_back(self) -> None:
+        self.calls += 1
+        before = self.world.now
+        self.world.now = replace(before, rss_bytes=before.rss_bytes - self.unused)
+
+
+class World:
+    def __init__(self, *, paging_ratio: float | None = 0.5) -> None:
+        self.bench = BrokerBench(default_mode="cached")
+        self.now = Measurement(rss_bytes=0, disk_free_bytes=1000)
+        self.allocator = FakeAllocator(self)
+        limits = ResourceLimits(memory_bytes=100, disk_free_bytes=500, paging_ratio=paging_ratio)
+        self.monitor = Monitor(
+            limits,
+            lambda: self.now,
+            self.bench.alarms,
+            {"/": self.bench.vhost},
+            self.bench.turn,
+            Reclaim(self.allocator),
+        )
+
+    def look(self, rss: int, free: int | None = 1000) -> set[str]:
+        self.now = Measurement(rss_bytes=rss, disk_free_bytes=free)
+        self.monitor.look()
+        self.bench.run()
+        return set(self.bench.alarms.active)
+
+
+def test_alarms():
+    world = World()
+    assert world.look(100) == set()
+    assert world.look(101) == {"memory"}
+    assert world.look(10, free=499) == {"disk"}
+    assert world.look(10, free=None) == {"disk"}, "no answer is no news"
+    assert world.look(10) == set()
+    assert world.monitor.last.rss_bytes == 10
+
+
+def test_an_alarm_says_how_much_there_is_once():
+    world = World()
+    for _ in range(2):
+        world.look(3 << 20, free=1 << 20)
+    world.look(10, free=None)
+    limit = "0.0 MiB"
+    assert world.bench.observer.events == [
+        ("alarm_set", ("memory", f"3.0 MiB used, the watermark is {limit}")),
+        ("alarm_cleared", ("memory", f"0.0 MiB used, the watermark is {limit}")),
+    ]
+
+
+def test_an_alarm_ends_when_what_was_freed_is_given_back():
+    world = World()
+    world.monitor.start()
+    world.now = Measurement(rss_bytes=2 * WORTH_BYTES, disk_free_bytes=1000)
+    world.bench.loop.advance(1.0)
+    assert set(world.bench.alarms.active) == {"memory"}
+    world.allocator.unused = 2 * WORTH_BYTES - 10  # purged, but still resident
+    world.bench.loop.advance(1.0)
+    assert world.bench.alarms.active == set()
+    assert not world.monitor.is_paging
+    assert (world.allocator.calls, world.monitor.last.rss_bytes) == (1, 10)
+    world.monitor.stop()
+
+
+def test_an_operator_who_asks_for_memory_ends_the_alarm():
+    world = World()
+    assert world.look(WORTH_BYTES) == {"memory"}
+    world.allocator.unused = WORTH_BYTES - 10
+    world.monitor.give_back_memory()
+    assert (world.bench.alarms.active, world.monitor.last.rss_bytes) == (set(), 10)
+
+
+def test_queues_page_out_while_memory_is_short():
+    world = World()
+    client = world.bench.connect(1)
+    client.call(1, spec.Queue.Declare(queue="q"))
+    client.send(publish_bytes(1, "", "q", b"a"), publish_bytes(1, "", "q", b"b"))
+    queue = world.bench.vhost.queues["q"]
+    world.look(50)
+    assert queue.ram_ready_count == 2
+    world.look(51)
+    assert (queue.ram_ready_count, queue.ready_count) == (0, 2)
+    client.send(publish_bytes(1, "", "q", b"c"))
+    assert queue.ram_ready_count == 0
+    world.look(10)
+    assert not queue.is_paging
+    found = client.call(1, *[spec.Basic.Get(queue="q", no_ack=True)] * 4)
+    assert [getattr(method, "body", None) for _, method in found] == [b"a", b"b", b"c", None]
+
+
+def test_bounded_queues_have_no_paging_threshold():
+    world = World(paging_ratio=None)
+    world.look(1 << 40)
+    assert not world.monitor.is_paging
+
+
+def limits(**more):
+    given = {"memory_bytes": 400, "disk_free_bytes": 1, "paging_ratio": 0.5}
+    return ResourceLimits(**given, memory_relative=0.4, memory_total_bytes=1000, **more)
+
+
+def test_an_operator_moves_the_memory_watermark_and_paging_follows():
+    found = limits()
+    found.set_memory(relative=0.5)
+    assert (found.memory_bytes, found.memory_relative, found.paging_above_bytes) == (500, 0.5, 250)
+    found.set_memory(absolute_bytes=100)
+    assert (found.memory_bytes, found.memory_relative, found.paging_above_bytes) == (100, None, 50)
+    found.set_memory(absolute_bytes=0)
+    found.set_memory(relative=1.0)
+    assert (found.memory_bytes, found.paging_above_bytes) == (1000, 500)
+
+
+def test_free_space_is_looked_at_more_often_near_its_limit():
+    world = World()
+    gigabyte = 10**9
+    for free, seconds in (
+        (None, 10.0),
+        (500, 10.0),
+        (100 * gigabyte, 10.0),
+        (gigabyte, 8.0),
+        (501, 0.1),
+    ):
+        world.look(0, free)
+        assert world.monitor.disk_interval_s() == pytest.approx(seconds, abs=0.1)
+
+
+def test_it_looks_again_and_again_until_it_is_stopped():
+    world = World()
+    world.now = Measurement(rss_bytes=10, disk_free_bytes=10**12)
+    world.monitor.start()
+    world.now = Measurement(rss_bytes=200, disk_free_bytes=1)
+    world.bench.loop.advance(1.0)
+    assert world.bench.alarms.active == {"memory"}
+    world.bench.loop.advance(9.0)
+    assert world.bench.alarms.active == {"memory", "disk"}
+    world.monitor.stop()
+    world.now = Measurement(rss_bytes=1, disk_free_bytes=10**12)
+    world.bench.loop.advance(30.0)
+    assert world.bench.alarms.active == {"memory", "disk"}

@@ -1,0 +1,49 @@
+"""The heap of messages that came back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burrowmq.broker.queue.order import returned
+from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT
+from tests.support.messages import message
+
+ids = st.lists(st.lists(st.integers(0, 1000), max_size=8), max_size=6)
+
+
+@given(ids)
+def test_everything_leaves_in_order_of_ids(groups):
+    seen: set[int] = set()
+    heap: list = []
+    for group in groups:
+        fresh = sorted(set(group) - seen, reverse=True)
+        seen.update(fresh)
+        heap = returned.merge(
+            heap,
+            [
+                (seq, message(b"x"), 0, DURABLE if seq % 3 else TRANSIENT, seq % 2 == 0)
+                for seq in fresh
+            ],
+        )
+    left: list[int] = []
+    while heap:
+        batch = returned.take(heap, 3, 1 << 40)
+        assert 1 <= len(batch.seqs) <= 3
+        assert {seq % 2 == 0 for seq in batch.seqs} == {batch.redelivered}
+        assert {DURABLE if seq % 3 else TRANSIENT for seq in batch.seqs} == {batch.kind}
+        left += batch.seqs
+    assert left == sorted(seen)
+
+
+def test_bytes_limit_a_batch_and_deadlines_go_with_it():
+    entries = [(seq, message(b"x" * 10), seq * 5, TRANSIENT, True) for seq in range(4)]
+    heap = returned.merge([], entries)
+    batch = returned.take(heap, 10, 15)
+    assert (list(batch.seqs), batch.size, batch.expiries) == ([0, 1], 20, [0, 5])
+    assert returned.take(heap, 1, 1).expiries == [10]
+
+
+def test_no_deadline_is_no_list():
+    heap = returned.merge([], [(1, message(b"x"), 0, TRANSIENT, True)])
+    assert returned.take(heap, 1, 1).expiries is None

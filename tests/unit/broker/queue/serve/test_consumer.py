@@ -1,0 +1,150 @@
+"""Consumers: serving order, blocking, priorities, single active consumer."""
+
+from __future__ import annotations
+
+from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
+from tests.support.queue_bench import Inbox, QueueBench
+
+QUEUE = QueueBench().queue
+
+
+def consumer(tag: str, *, limit: int = UNLIMITED, **options) -> Consumer:
+    return Consumer(tag, QUEUE, Inbox(limit), **options)
+
+
+def tags(found: list[Consumer]) -> list[str]:
+    return [each.tag for each in found]
+
+
+def ring(*members: Consumer, **options) -> Consumers:
+    consumers = Consumers(**options)
+    for member in members:
+        consumers.add(member)
+    return consumers
+
+
+def test_credit_is_the_smaller_of_prefetch_and_channel():
+    assert consumer("a").credit() == UNLIMITED
+    assert consumer("a", prefetch_count=3).credit() == 3
+    assert consumer("a", prefetch_count=3, limit=2).credit() == 2
+    assert consumer("a", prefetch_count=3, no_ack=True).credit() == UNLIMITED
+    busy = consumer("a", prefetch_count=3)
+    busy.unacked_count = 5
+    assert busy.credit() == -2
+
+
+def test_turns():
+    consumers = ring(consumer("a"), consumer("b"), consumer("c"))
+    assert tags(consumers.ready(10)) == ["a", "b", "c"]
+    assert tags(consumers.ready(2)) == ["a", "b"]
+    consumers.served(0, 1)
+    assert tags(consumers.ready(10)) == ["b", "c", "a"]
+    consumers.served(0, 5)
+    assert tags(consumers.ready(10)) == ["a", "b", "c"]
+
+
+def test_a_blocked_consumer_is_set_aside_and_comes_back_last():
+    stuck = consumer("a", limit=0)
+    consumers = ring(stuck, consumer("b"), consumer("c"))
+    assert consumers.open_count == 3
+    assert tags(consumers.ready(10)) == ["b", "c"]
+    assert (stuck.is_blocked, consumers.open_count) == (True, 2)
+    assert not consumers.unblock(stuck)
+    stuck.outlet.limit = 1
+    assert consumers.unblock(stuck)
+    assert not consumers.unblock(stuck)
+    assert tags(consumers.ready(10)) == ["b", "c", "a"]
+
+
+def test_lower_priorities_wait_until_the_higher_cannot_take():
+    high = consumer("high", priority=9, limit=1)
+    consumers = ring(consumer("low"), high, consumer("negative", priority=-1))
+    assert tags(consumers.ready(10)) == ["high"]
+    high.outlet.limit = 0
+    assert tags(consumers.ready(10)) == ["low"]
+
+
+def test_removing():
+    a, b = consumer("a"), consumer("b", limit=0)
+    consumers = ring(a, b)
+    consumers.ready(2)
+    assert consumers.remove(b)
+    assert not consumers.remove(b)
+    assert (len(consumers), consumers.open_count, list(consumers)) == (1, 1, [a])
+    b.outlet.limit = 1
+    assert not consumers.unblock(b), (
+        "a cancelled consumer that settles late must not be served again"
+    )
+    assert consumers.remove(a)
+    assert consumers.ready(1) == []
+
+
+def test_single_active_consumer_elects_the_highest_priority_that_can_take():
+    a, b, c = consumer("a"), consumer("b", limit=0, priority=1), consumer("c", priority=1)
+    consumers = ring(a, b, c, is_single_active=True)
+    assert (a.is_active, b.is_active, c.is_active) == (True, False, False)
+    assert tags(consumers.ready(10)) == ["a"]
+    consumers.remove(a)
+    assert consumers.active is c
+    consumers.remove(c)
+    assert consumers.active is b
+    assert not consumers.unblock(c)
+    consumers.remove(b)
+    assert consumers.active is None
+
+
+def test_a_successor_waits_for_what_the_active_one_holds_on_another_channel():
+    a, b = consumer("a"), consumer("b")
+    consumers = ring(a, b, is_single_active=True)
+    a.unacked_count = 2
+    consumers.remove(a)
+    assert (consumers.active, b.is_active) == (b, True)
+    assert (consumers.leavers, consumers.open_count) == ([a], 0)
+    a.unacked_count = 1
+    consumers.hand_over()
+    assert (consumers.leavers, consumers.ready(1)) == ([a], [])
+    a.unacked_count = 0
+    consumers.hand_over()
+    assert (consumers.leavers, tags(consumers.ready(1))) == ([], ["b"])
+
+
+def test_a_successor_on_the_same_channel_does_not_wait():
+    inbox = Inbox()
+    a, b = Consumer("a", QUEUE, inbox), Consumer("b", QUEUE, inbox)
+    consumers = ring(a, b, is_single_active=True)
+    a.unacked_count = 1
+    consumers.remove(a)
+    assert tags(consumers.ready(1)) == ["b"]
+
+
+def test_a_successor_that_leaves_while_it_waits_is_followed_by_the_next():
+    a, b, c = consumer("a"), consumer("b"), consumer("c")
+    consumers = ring(a, b, c, is_single_active=True)
+    a.unacked_count = 1
+    consumers.remove(a)
+    consumers.remove(b)
+    assert (consumers.active, consumers.ready(1)) == (c, [])
+    a.unacked_count = 0
+    consumers.hand_over()
+    assert tags(consumers.ready(1)) == ["c"]
+
+
+def test_consumers_that_follow_an_exclusive_one_wait_too_in_their_order():
+    a, b, c = consumer("a", exclusive=True), consumer("b"), consumer("c")
+    consumers = ring(a)
+    a.unacked_count = 1
+    consumers.remove(a)
+    consumers.add(b)
+    consumers.add(c)
+    assert consumers.ready(2) == []
+    consumers.stop_waiting(a)
+    assert tags(consumers.ready(2)) == ["b", "c"]
+    consumers.stop_waiting(a)
+
+
+def test_nobody_waits_for_a_consumer_that_shared_the_queue():
+    a, b = consumer("a"), consumer("b")
+    consumers = ring(a, b)
+    a.unacked_count = 1
+    consumers.remove(a)
+    assert (consumers.leavers, tags(consumers.ready(1))) == ([], ["b"])

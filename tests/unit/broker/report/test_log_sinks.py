@@ -1,0 +1,110 @@
+"""Sinks and the log file: levels, rotation by size, a file that was moved, a file that cannot be."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+
+import pytest
+
+from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+
+
+def test_each_sink_has_its_level_and_form():
+    console, file = io.StringIO(), io.StringIO()
+    sinks = Sinks(
+        [Sink(stream=console, level="error"), Sink(stream=file, level="info", form="json")]
+    )
+    observer = LogObserver(sinks)
+    observer.node_stopped("n")
+    observer.store_failed("x")
+    assert len(console.getvalue().splitlines()) == 1
+    assert [json.loads(line)["event"] for line in file.getvalue().splitlines()] == [
+        "node_stopped",
+        "store_failed",
+    ]
+
+
+def test_the_level_can_change_while_it_runs():
+    stream = io.StringIO()
+    observer = LogObserver(Sinks([Sink(stream=stream, level="none")]))
+    for level, count in (("none", 0), ("debug", 5), ("error", 2), ("critical", 1), ("info", 4)):
+        stream.truncate(0)
+        observer.set_level(level)
+        observer.connection_accepted("c")
+        observer.node_stopped("n")
+        observer.alarm_set("memory", "all of it")
+        observer.sync_failed("p", "r")
+        observer.store_failed("x")
+        assert stream.getvalue().count("\n") == count, level
+
+
+def test_the_usual_sink_is_standard_error():
+    assert standard_error("info", "json") == Sink(stream=sys.stderr, level="info", form="json")
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def test_a_file_is_made_with_its_directory_and_appended_to(tmp_path):
+    path = tmp_path / "log" / "node.log"
+    for _ in range(2):
+        file = LogFile(str(path))
+        file.write("line\n")
+        file.flush()
+        file.close()
+    assert lines(path) == ["line", "line"]
+
+
+def test_a_file_beyond_its_limit_is_kept_under_a_number(tmp_path):
+    path = tmp_path / "node.log"
+    file = LogFile(str(path), size_max=12, count=2)
+    for number in range(7):
+        file.write(f"line {number}\n")
+    file.close()
+    assert lines(path) == ["line 6"]
+    assert lines(tmp_path / "node.log.0") == ["line 5"]
+    assert lines(tmp_path / "node.log.1") == ["line 4"]
+    assert len(os.listdir(tmp_path)) == 3
+
+
+def test_none_is_kept(tmp_path):
+    path = tmp_path / "node.log"
+    file = LogFile(str(path), size_max=6, count=0)
+    for number in range(3):
+        file.write(f"{number}\n" * 3)
+    file.close()
+    assert os.listdir(tmp_path) == ["node.log"]
+
+
+def test_a_file_that_was_moved_is_opened_again(tmp_path):
+    path = tmp_path / "node.log"
+    file = LogFile(str(path))
+    file.write("before\n")
+    file.flush()
+    path.rename(tmp_path / "old")
+    file.write("after\n")
+    file.close()
+    assert (lines(tmp_path / "old"), lines(path)) == (["before"], ["after"])
+
+
+def test_a_directory_that_is_gone_costs_no_line_of_the_open_file(tmp_path):
+    directory = tmp_path / "log"
+    file = LogFile(str(directory / "node.log"))
+    directory.rename(tmp_path / "moved")
+    (tmp_path / "log").write_text("in the way")
+    file.write("kept\n")
+    file.close()
+    assert lines(tmp_path / "moved" / "node.log") == [] or lines(
+        tmp_path / "moved" / "node.log"
+    ) == ["kept"]
+
+
+def test_a_file_that_cannot_be_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotLog, match=r"cannot open log file .*file/node\.log: "):
+        LogFile(str(tmp_path / "file" / "node.log"))

@@ -1,0 +1,233 @@
+"""burrowmq.broker.rules.auth: who logs in, who may do what, and what is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from burrowmq.broker.definitions.restore import EVERYTHING
+from burrowmq.broker.rules import auth as auth_module
+from burrowmq.broker.rules.auth import (
+    MD5,
+    SHA256,
+    SHA512,
+    Auth,
+    LoginRefused,
+    Permission,
+    TopicPermission,
+    User,
+    algorithm_of,
+    hash_password,
+)
+from burrowmq.broker.rules.pattern import BadPattern
+from burrowmq.protocol.errors import AccessRefused
+from tests.support.topology import CountingEntropy, KeptDefinitions, make_auth
+
+
+def test_the_hash_is_rabbitmqs() -> None:
+    # The documented example: salt 908D C60A, password test12.
+    salt = bytes.fromhex("908DC60A")
+    assert hash_password("test12", salt) == "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
+
+
+def test_a_password_logs_in() -> None:
+    assert make_auth().authenticate("guest", "guest", is_loopback=True).name == "guest"
+
+
+@pytest.mark.parametrize(
+    ("name", "password"), [("guest", "wrong"), ("guest", ""), ("nobody", "guest"), ("", "")]
+)
+def test_a_wrong_password_does_not(name: str, password: str) -> None:
+    with pytest.raises(LoginRefused, match=f"^user '{name}' - invalid credentials$"):
+        make_auth().authenticate(name, password, is_loopback=True)
+
+
+def test_guest_comes_from_this_machine_only() -> None:
+    auth = make_auth()
+    with pytest.raises(LoginRefused, match="user 'guest' can only connect via localhost"):
+        auth.authenticate("guest", "guest", is_loopback=False)
+    auth.set_password("bob", "secret")
+    assert auth.authenticate("bob", "secret", is_loopback=False).name == "bob"
+
+
+@pytest.mark.parametrize("stored", ["", "not base64!", "AAAA"])
+def test_a_damaged_or_blank_hash_fits_no_password(stored: str) -> None:
+    auth = make_auth()
+    auth.put_user("bob", stored)
+    with pytest.raises(LoginRefused):
+        auth.authenticate("bob", "x", is_loopback=True)
+
+
+def test_an_imported_sha512_hash_fits() -> None:
+    import hashlib
+    from base64 import b64encode
+
+    salt = b"salt"
+    stored = b64encode(salt + hashlib.sha512(salt + b"pw").digest()).decode()
+    auth = make_auth()
+    auth.put_user("bob", stored, hashing_algorithm=SHA512)
+    assert auth.authenticate("bob", "pw", is_loopback=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"), [("md5", MD5), ("sha256", SHA256), ("sha512", SHA512)]
+)
+def test_a_hash_tells_its_algorithm_by_its_length(name: str, algorithm: str) -> None:
+    import hashlib
+    from base64 import b64encode
+
+    salt = b"salt"
+    stored = b64encode(salt + hashlib.new(name, salt + b"pw").digest()).decode()
+    assert algorithm_of(stored) == algorithm
+    auth = make_auth()
+    auth.put_user("bob", stored, hashing_algorithm=algorithm_of(stored))
+    assert auth.authenticate("bob", "pw", is_loopback=True)
+    with pytest.raises(LoginRefused):
+        auth.authenticate("bob", "wrong", is_loopback=True)
+
+
+def test_what_is_no_hash_has_no_algorithm() -> None:
+    assert algorithm_of("") == algorithm_of("AAAA") == SHA256
+    with pytest.raises(ValueError, match=r"."):
+        algorithm_of("not base64!")
+
+
+def test_the_repr_of_a_user_hides_the_hash() -> None:
+    assert "hash" not in repr(User(name="u", password_hash="secret")).replace("hashing", "")
+
+
+def with_permission(configure: str = "", write: str = "", read: str = "") -> tuple[Auth, User]:
+    auth = make_auth()
+    user = auth.set_password("bob", "x")
+    auth.set_permission("/", "bob", Permission(configure=configure, write=write, read=read))
+    return auth, user
+
+
+def test_patterns_are_searched_anywhere_in_the_name() -> None:
+    auth, user = with_permission(read="middle")
+    auth.check(user, "/", "read", "queue", "the-middle-of")
+    with pytest.raises(AccessRefused):
+        auth.check(user, "/", "read", "queue", "other")
+
+
+def test_the_empty_pattern_covers_nothing() -> None:
+    auth, user = with_permission(configure="", write="^$")
+    for access in ("configure", "write", "read"):
+        with pytest.raises(AccessRefused):
+            auth.check(user, "/", access, "queue", "q")
+
+
+@pytest.mark.parametrize("access", ["configure", "write", "read"])
+def test_the_texts_of_refusal(access: auth_module.Access) -> None:
+    auth, user = with_permission()
+    with pytest.raises(AccessRefused) as caught:
+        auth.check(user, "/", access, "queue", "q")
+    assert caught.value.text == f"{access} access to queue 'q' in vhost '/' refused for user 'bob'"
+
+
+def test_the_default_exchange_goes_by_its_alias() -> None:
+    auth, user = with_permission(write=r"^amq\.default$")
+    auth.check(user, "/", "write", "exchange", "")
+    auth.set_permission("/", "bob", Permission(configure="", write="x", read=""))
+    with pytest.raises(AccessRefused) as caught:
+        auth.check(user, "/", "write", "exchange", "")
+    assert caught.value.text == (
+        "write access to exchange 'amq.default' in vhost '/' refused for user 'bob'"
+    )
+
+
+def test_permissions_are_per_vhost_and_a_record_lets_in() -> None:
+    auth, user = with_permission(read=".*")
+    assert auth.may_enter(user, "/")
+    assert not auth.may_enter(user, "other")
+    assert not auth.may("bob", "other", "read", "q")
+    auth.clear_permission("/", "bob")
+    assert not auth.may_enter(user, "/")
+
+
+def test_a_change_shows_at_once_and_is_numbered() -> None:
+    auth, user = with_permission(read="^a")
+    assert auth.may(user.name, "/", "read", "a")
+    before = auth.generation
+    auth.set_permission("/", "bob", Permission(configure="", write="", read="^b"))
+    assert not auth.may(user.name, "/", "read", "a")
+    assert auth.generation > before
+
+
+def test_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth_module, "ANSWERS_MAX", 10)
+    auth, user = with_permission(read="^a")
+    for number in range(100):
+        auth.may(user.name, "/", "read", f"a{number}")
+    assert len(auth._answers) <= 10
+
+
+def test_topic_permissions() -> None:
+    auth, user = with_permission()
+    auth.check_topic(user, "/", "write", "amq.topic", "anything")
+    record = TopicPermission(write="^{username}-{vhost}\\.", read="^a$")
+    auth.set_topic_permission("/", "bob", "amq.topic", record)
+    auth.check_topic(user, "/", "write", "amq.topic", "bob-/.x")
+    auth.check_topic(user, "/", "read", "amq.topic", "a")
+    auth.check_topic(user, "/", "write", "other", "x")
+    with pytest.raises(AccessRefused) as caught:
+        auth.check_topic(user, "/", "write", "amq.topic", "eve.x")
+    assert caught.value.text == (
+        "write access to topic 'eve.x' in exchange 'amq.topic' in vhost '/' refused for user 'bob'"
+    )
+    auth.clear_topic_permissions("/", "bob", "amq.topic")
+    auth.check_topic(user, "/", "write", "amq.topic", "eve.x")
+
+
+def test_a_user_name_cannot_widen_a_topic_permission() -> None:
+    auth = make_auth()
+    user = auth.set_password(".*", "x")
+    auth.set_topic_permission("/", ".*", "t", TopicPermission(write="^{username}$", read=""))
+    with pytest.raises(AccessRefused):
+        auth.check_topic(user, "/", "write", "t", "anything")
+
+
+@pytest.mark.parametrize("pattern", ["(", r"(a)\1", "x" * 3000])
+def test_bad_patterns_are_refused_when_set(pattern: str) -> None:
+    auth = make_auth()
+    with pytest.raises(BadPattern):
+        auth.set_permission("/", "guest", Permission(configure=pattern, write="", read=""))
+    assert auth.permissions[("/", "guest")] == EVERYTHING
+
+
+def test_every_change_is_a_row() -> None:
+    definitions = KeptDefinitions()
+    auth = Auth(definitions, CountingEntropy())
+    auth.set_password("bob", "x")
+    auth.set_tags("bob", ("management",))
+    auth.set_permission("/", "bob", EVERYTHING)
+    auth.set_topic_permission("/", "bob", "t", TopicPermission(write="", read=""))
+    assert definitions.of("user")[0]["tags"] == ["management"]
+    assert len(definitions.rows) == 3
+    auth.delete_vhost("/")
+    assert len(definitions.rows) == 1
+    auth.set_permission("/", "bob", EVERYTHING)
+    auth.set_topic_permission("/", "bob", "t", TopicPermission(write="", read=""))
+    auth.delete_user("bob")
+    assert definitions.rows == {}
+
+
+def test_a_new_password_keeps_the_tags() -> None:
+    auth = make_auth()
+    auth.set_tags("guest", ("administrator",))
+    auth.set_password("guest", "other")
+    assert auth.users["guest"].tags == ("administrator",)
+
+
+def test_limits_stay_with_the_user() -> None:
+    definitions = KeptDefinitions()
+    auth = make_auth(definitions)
+    auth.set_limits("guest", {"max-channels": 3})
+    auth.set_password("guest", "other")
+    auth.set_tags("guest", ("monitoring",))
+    assert auth.users["guest"].limits == {"max-channels": 3}
+    assert definitions.of("user")[0]["limits"] == {"max-channels": 3}
+    staged = dict(definitions.rows)
+    definitions.rows.clear()
+    auth.set_limits("guest", {"max-channels": 3})
+    assert definitions.rows == {}, "the same again writes nothing"
+    assert staged

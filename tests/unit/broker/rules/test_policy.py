@@ -1,0 +1,78 @@
+"""burrowmq.broker.rules.policy: which policy applies and what two kinds of them say together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burrowmq.broker.rules.policy import NO_POLICY, Policy, PolicySet, merge
+
+
+def policies(*found: Policy, operator: tuple[Policy, ...] = ()) -> PolicySet:
+    result = PolicySet()
+    result.policies = {policy.name: policy for policy in found}
+    result.operator_policies = {policy.name: policy for policy in operator}
+    return result
+
+
+def policy(name: str, pattern: str = ".*", **more: Any) -> Policy:
+    return Policy(
+        name=name, pattern=pattern, definition=more.pop("definition", {"max-length": 1}), **more
+    )
+
+
+def test_the_highest_priority_that_matches_applies() -> None:
+    found = policies(
+        policy("low", priority=1), policy("high", priority=5), policy("other", "^x", priority=9)
+    )
+    assert found.effective("queue", "q").policy == "high"
+    assert found.effective("queue", "x").policy == "other"
+
+
+@pytest.mark.parametrize(
+    ("apply_to", "kind", "applies"),
+    [
+        ("all", "queue", True),
+        ("all", "exchange", True),
+        ("queues", "exchange", False),
+        ("classic_queues", "queue", True),
+        ("quorum_queues", "queue", False),
+        ("streams", "queue", False),
+        ("exchanges", "exchange", True),
+        ("exchanges", "queue", False),
+    ],
+)
+def test_apply_to(apply_to: Any, kind: Any, applies: bool) -> None:
+    found = policies(policy("p", apply_to=apply_to)).effective(kind, "n")
+    assert (found is not NO_POLICY) is applies
+
+
+def test_a_key_of_another_queue_type_keeps_the_policy_from_queues() -> None:
+    found = policies(
+        policy("p", priority=9, definition={"max-age": "1h", "max-length": 1}), policy("plain")
+    )
+    assert found.effective("queue", "q").policy == "plain"
+
+
+def test_operator_policies_are_merged_in() -> None:
+    found = policies(
+        policy("p", definition={"max-length": 10, "overflow": "drop-head", "queue-mode": "lazy"}),
+        operator=(policy("o", definition={"max-length": 5, "overflow": "reject-publish"}),),
+    ).effective("queue", "q")
+    assert (found.policy, found.operator_policy) == ("p", "o")
+    assert found.definition == {
+        "max-length": 5,
+        "overflow": "reject-publish",
+        "queue-mode": "lazy",
+    }
+
+
+def test_the_lower_limit_holds_whoever_set_it() -> None:
+    assert merge({"message-ttl": 1}, {"message-ttl": 2}) == {"message-ttl": 1}
+    assert merge({"message-ttl": 2}, {"message-ttl": 1}) == {"message-ttl": 1}
+    assert merge({}, {"expires": 2}) == {"expires": 2}
+
+
+def test_no_policies_cost_nothing() -> None:
+    assert PolicySet().effective("queue", "q") is NO_POLICY

@@ -1,0 +1,448 @@
+"""AmqpTransport on asyncio's interface: writes, pauses, heartbeats, ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, cast
+
+import pytest
+from pika import spec
+
+from burrowmq.broker.sockets.transport import (
+    LARGE_READ,
+    LARGE_WRITE,
+    TURN_BYTES,
+    UNREAD_PAUSE,
+    WRITE_HARD_LIMIT,
+    AmqpTransport,
+)
+from tests.support.broker_bench import BrokerBench
+from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
+
+HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"
+
+
+class FakeSocketTransport:
+    """asyncio's transport, as far as ours uses it."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.buffered = 0
+        self.is_reading = True
+        self.state = "open"
+        self.options: list[tuple[int, int, Any]] = []
+        self.ssl_object: object = None
+        self.descriptor = -1
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.high = high
+
+    def get_extra_info(self, name: str) -> object:
+        if name == "ssl_object":
+            return self.ssl_object
+        assert name == "socket"
+        return self
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def setsockopt(self, level: int, option: int, value: Any) -> None:
+        self.options.append((level, option, value))
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffered
+
+    def pause_reading(self) -> None:
+        assert self.is_reading
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.is_reading
+        self.is_reading = True
+
+    def is_closing(self) -> bool:
+        return self.state != "open"
+
+    def close(self) -> None:
+        self.state = "closed"
+
+    def abort(self) -> None:
+        self.state = "aborted"
+
+
+class World:
+    def __init__(self, *, handshake_timeout_s: float = 1000.0, is_nodelay: bool = True) -> None:
+        self.bench = BrokerBench()
+        self.client = self.bench.socket()
+        self.sock = FakeSocketTransport()
+        self.transport = AmqpTransport(
+            lambda _: self.client.session, handshake_timeout_s, is_nodelay=is_nodelay
+        )
+
+    def connect(self) -> None:
+        self.transport.connection_made(cast("Any", self.sock))
+
+    def open(self, heartbeat: int = 0) -> None:
+        self.connect()
+        start_ok = spec.Connection.StartOk(
+            client_properties={}, mechanism="PLAIN", response="\0guest\0guest", locale="en_US"
+        )
+        for data in (
+            PROTOCOL_HEADER,
+            method_bytes(0, start_ok),
+            method_bytes(0, spec.Connection.TuneOk(2047, 131072, heartbeat)),
+            method_bytes(0, spec.Connection.Open(virtual_host="/")),
+        ):
+            self.transport.data_received(data)
+            self.bench.run()
+        assert self.client.session.is_open
+        self.sock.written.clear()
+
+    def lose(self) -> None:
+        self.transport.connection_lost(None)
+
+
+@pytest.fixture
+def run():
+    """Run a function on a loop of its own, for the timers that connection_made starts."""
+
+    def run_on_loop(step: Any) -> None:
+        async def main() -> None:
+            found = step()
+            if found is not None:
+                await found
+
+        asyncio.run(main())
+
+    return run_on_loop
+
+
+def test_one_write_for_all_that_is_queued(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        session = world.client.session
+        session.write(b"a")
+        session.write(b"b")
+        world.bench.run()
+        assert world.sock.written == [b"ab"]
+        assert (world.transport.writes, world.transport.reads) == (4, 4)
+        world.lose()
+
+    run(step)
+
+
+def test_what_the_socket_has_not_taken_is_counted(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        assert world.transport.bytes_unsent == 0
+        world.sock.buffered = 5
+        assert world.transport.bytes_unsent == 5
+        world.lose()
+
+    run(step)
+
+
+def test_reading_resumes_when_the_last_reason_is_gone(run):
+    def step() -> None:
+        world = World()
+        world.connect()
+        for reason in ("alarm", "backlog", "alarm"):
+            world.transport.pause_reading(reason)
+        world.transport.resume_reading("alarm")
+        world.transport.resume_reading("never given")
+        assert not world.sock.is_reading
+        world.transport.resume_reading("backlog")
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_a_turn_ends_before_a_full_socket_is_empty(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        for _ in range(2):
+            world.transport.data_received(HEARTBEAT * (TURN_BYTES // len(HEARTBEAT) - 1))
+            assert world.sock.is_reading
+            world.transport.data_received(HEARTBEAT)
+            assert not world.sock.is_reading
+            world.bench.run()
+            assert world.sock.is_reading
+        world.transport.data_received(HEARTBEAT * (TURN_BYTES // len(HEARTBEAT)))
+        world.transport.pause_reading("alarm")
+        world.bench.run()
+        assert not world.sock.is_reading
+        world.transport.resume_reading("alarm")
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_a_turn_ends_early_for_a_disk_that_has_nothing_to_do(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        large = HEARTBEAT * (LARGE_READ // len(HEARTBEAT))
+        world.transport.data_received(large)
+        assert world.sock.is_reading
+        world.bench.engine.is_hungry = True
+        world.transport.data_received(HEARTBEAT)
+        assert world.sock.is_reading, "a small read is the last one anyway"
+        world.transport.data_received(large)
+        assert not world.sock.is_reading
+        world.bench.run()
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+@pytest.fixture
+def pair():
+    """Two connected sockets: ours, whose buffers are small, and the client's."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    theirs.setblocking(False)
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_much_output_goes_to_the_socket_and_the_rest_to_the_loop(run, pair):
+    ours, theirs = pair
+
+    def step() -> None:
+        world = World()
+        world.sock.descriptor = ours.fileno()
+        world.open()
+        output = bytes(range(256)) * (LARGE_WRITE // 256) * 16
+        world.client.session.write(output)
+        world.bench.run()
+        (rest,) = world.sock.written
+        sent = theirs.recv(len(output))
+        assert sent
+        assert sent + rest == output
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("reason", ["tls", "small", "buffered", "broken"])
+def test_output_goes_to_the_loop_that_cannot_go_past_it(run, pair, reason):
+    ours, theirs = pair
+
+    def step() -> None:
+        world = World()
+        world.sock.descriptor = 1 << 20 if reason == "broken" else ours.fileno()
+        world.sock.ssl_object = object() if reason == "tls" else None
+        world.open()
+        world.sock.buffered = 1 if reason == "buffered" else 0
+        output = b"x" * (LARGE_WRITE - (reason == "small"))
+        world.client.session.write(output)
+        world.bench.run()
+        assert world.sock.written == [output]
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+        world.lose()
+
+    run(step)
+
+
+def test_a_full_buffer_stops_deliveries_until_it_has_drained(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        world.transport.pause_writing()
+        assert world.client.session.is_congested
+        world.client.session.write(b"reply")
+        world.bench.run()
+        assert world.client.session.is_congested
+        world.transport.resume_writing()
+        assert not world.client.session.is_congested
+        world.lose()
+
+    run(step)
+
+
+def test_who_does_not_read_its_answers_is_not_read_until_it_does(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        world.transport.pause_writing()
+        world.client.session.write(b"a few answers")
+        world.bench.run()
+        assert world.sock.is_reading
+        world.sock.buffered = UNREAD_PAUSE + 1
+        world.client.session.write(b"one more")
+        world.bench.run()
+        assert not world.sock.is_reading
+        world.transport.resume_writing()
+        assert world.sock.is_reading
+        world.lose()
+
+    run(step)
+
+
+def test_who_reads_nothing_at_all_is_dropped(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        world.transport.pause_writing()
+        world.sock.buffered = WRITE_HARD_LIMIT + 1
+        world.client.session.write(b"x")
+        world.bench.run()
+        assert world.sock.state == "aborted"
+        world.lose()
+
+    run(step)
+
+
+def test_nodelay_is_withdrawn_only_when_asked(run):
+    def step() -> None:
+        usual, off = World(), World(is_nodelay=False)
+        for world in (usual, off):
+            world.connect()
+            world.lose()
+        assert usual.sock.options == []
+        assert off.sock.options == [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)]
+
+    run(step)
+
+
+def test_a_handshake_that_does_not_end_is_ended(run):
+    async def steps() -> None:
+        slow, quick = World(handshake_timeout_s=0.0), World(handshake_timeout_s=0.0)
+        slow.connect()
+        quick.open()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (slow.sock.state, quick.sock.state) == ("aborted", "open")
+        slow.lose()
+        quick.lose()
+
+    run(steps)
+
+
+def test_closing_later_writes_first(run):
+    async def steps() -> None:
+        world = World()
+        world.open()
+        world.client.session.write(b"bye")
+        world.transport.close_after(1000.0)
+        world.transport.close_after(0.0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (world.sock.written, world.sock.state) == ([b"bye"], "closed")
+        world.lose()
+
+    run(steps)
+
+
+def test_abort_resets(run):
+    def step() -> None:
+        world = World()
+        world.connect()
+        world.transport.abort()
+        assert world.sock.state == "aborted"
+        assert [option for _, option, _ in world.sock.options] == [socket.SO_LINGER]
+        world.lose()
+
+    run(step)
+
+
+def test_the_end_is_told_with_its_reason(run):
+    def step() -> None:
+        world = World()
+        world.open()
+        world.transport.connection_lost(ConnectionResetError("reset"))
+        ((_, user, vhost, reason),) = world.bench.observer.named("connection_closed")
+        assert (user, vhost, reason) == ("guest", "/", "reset")
+        assert world.client.session.wire is None
+        assert not world.transport.eof_received()
+
+    run(step)
+
+
+def test_a_heartbeat_goes_out_after_half_an_interval_of_silence(run):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=10)
+        for now in range(100, 120):
+            world.transport.data_received(HEARTBEAT)
+            world.transport.heartbeat_due(float(now))
+        assert world.sock.written == [HEARTBEAT] * 3
+        world.client.session.write(b"x")
+        world.bench.run()
+        world.transport.heartbeat_due(121.0)
+        assert world.sock.written[-1] == b"x", "what was written spares the heartbeat"
+        world.lose()
+
+    run(step)
+
+
+def test_a_peer_silent_for_two_intervals_is_dropped(run):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=10)
+        world.transport.heartbeat_due(100.0)
+        world.transport.heartbeat_due(110.0)
+        world.transport.heartbeat_due(119.0)
+        assert world.sock.state == "open"
+        world.transport.heartbeat_due(120.0)
+        assert world.sock.state == "aborted"
+        ((*_, reason),) = world.bench.observer.named("connection_closed")
+        assert reason == "missed heartbeats from client, timeout: 10s"
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("heard", [0.3, 0.5, 0.75, 0.999])
+def test_a_peer_is_not_dropped_before_two_intervals_have_passed_since_it_was_heard(run, heard):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=1)
+        now, looks = 100.0, 0
+        while world.sock.state == "open":
+            if now >= 100 + heard and not looks:
+                world.transport.data_received(HEARTBEAT)
+                looks = 1
+            world.transport.heartbeat_due(now)
+            now += 0.25
+        assert 2.0 <= now - 0.25 - (100 + heard) <= 2.5
+        world.lose()
+
+    run(step)
+
+
+def test_a_peer_that_we_do_not_read_is_not_called_silent(run):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=10)
+        world.transport.pause_reading("alarm")
+        for now in range(100, 200, 10):
+            world.transport.heartbeat_due(float(now))
+        assert world.sock.state == "open"
+        world.lose()
+
+    run(step)
+
+
+def test_no_heartbeats_were_agreed(run):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=0)
+        for now in range(100, 1000, 10):
+            world.transport.heartbeat_due(float(now))
+        assert (world.sock.written, world.sock.state) == ([], "open")
+        world.lose()
+
+    run(step)

@@ -1,0 +1,124 @@
+"""The turn: stages in their fixed order, marks, commits, lag."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from burrowmq.broker.turn.turn import LAG_BUCKETS_S, SystemEntropy, Turn
+from tests.support.broker_bench import ManualLoop
+
+
+class World:
+    def __init__(self) -> None:
+        self.loop = ManualLoop()
+        self.order: list[str] = []
+        self.turn = Turn(cast("Any", self.loop), lambda: self.order.append("hand over"))
+
+
+class Part:
+    """A queue, a channel and a connection in one."""
+
+    def __init__(self, world: World, name: str = "") -> None:
+        self.world = world
+        self.name = name
+        self.is_dirty = False
+        self.is_confirm_dirty = False
+        self.waits_for = 0
+        self.on_flush: Any = lambda: None
+
+    def pump(self) -> None:
+        assert not self.is_dirty
+        self.world.order.append(f"pump{self.name}")
+        self.world.turn.confirms_dirty(self)
+
+    def flush(self) -> None:
+        self.world.order.append(f"write{self.name}")
+        self.on_flush()
+
+    @property
+    def has_waiting_confirms(self) -> bool:
+        return self.waits_for > self.world.turn.committed_epoch
+
+    def emit_confirms(self, committed_epoch: int) -> None:
+        self.world.order.append(f"confirm{self.name} {committed_epoch}")
+
+
+def test_the_stages_have_their_order_whatever_was_marked_first():
+    world = World()
+    output, queue, channel = Part(world), Part(world), Part(world)
+    world.turn.output_dirty(output)
+    world.turn.confirms_dirty(channel)
+    world.turn.queue_dirty(queue)
+    world.loop.run_once()
+    assert world.order == ["pump", "hand over", "confirm 0", "confirm 0", "write"]
+
+
+def test_marks_of_one_turn_are_one_callback_and_one_call_each():
+    world = World()
+    queue = Part(world)
+    queue.pump = lambda: world.order.append("pump")  # type: ignore[method-assign]
+    for _ in range(100):
+        world.turn.queue_dirty(queue)
+        world.turn.touch()
+    world.loop.run()
+    assert world.order == ["pump", "hand over"]
+    assert world.loop.callbacks_run == 1
+
+
+def test_what_a_stage_makes_for_an_earlier_one_waits_for_the_next_turn():
+    world = World()
+    output, queue = Part(world), Part(world)
+    queue.pump = lambda: world.order.append("pump")  # type: ignore[method-assign]
+    output.on_flush = lambda: world.turn.queue_dirty(queue)
+    world.turn.output_dirty(output)
+    world.loop.run()
+    assert world.order == ["hand over", "write", "pump", "hand over"]
+    assert world.turn.turns == 2
+
+
+def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
+    world = World()
+    channel = Part(world)
+    channel.waits_for = 2
+    world.turn.confirms_dirty(channel)
+    world.loop.run()
+    world.turn.on_committed(1)
+    world.loop.run()
+    assert channel.is_confirm_dirty
+    world.turn.on_committed(2)
+    world.loop.run()
+    asked = [step for step in world.order if step.startswith("confirm")]
+    assert asked == ["confirm 0", "confirm 1", "confirm 2"]
+    assert not channel.is_confirm_dirty
+    world.turn.on_committed(3)
+    world.loop.run()
+    assert len([step for step in world.order if step.startswith("confirm")]) == 3
+
+
+def test_waiters_are_called_in_order_once_their_batch_is_durable():
+    world = World()
+    for epoch in (1, 1, 2):
+        world.turn.when_committed(epoch, lambda e=epoch: world.order.append(f"durable {e}"))
+    world.loop.run()
+    assert world.order == ["hand over"], "waiting makes sure that the batch is handed over"
+    world.turn.on_committed(1)
+    assert world.order[1:] == ["durable 1", "durable 1"]
+    world.turn.when_committed(1, lambda: world.order.append("at once"))
+    world.turn.on_committed(2)
+    assert world.order[3:] == ["at once", "durable 2"]
+
+
+def test_lag_is_counted_in_buckets():
+    world = World()
+    world.turn.watch_lag(0.0)
+    for _ in range(3):
+        world.loop.run_once()
+    assert sum(world.turn.lag_counts) == 3
+    assert len(world.turn.lag_counts) == len(LAG_BUCKETS_S) + 1
+    assert world.turn.lag_max_s >= 0.0
+
+
+def test_entropy_differs():
+    tokens = {SystemEntropy().token(16) for _ in range(10)}
+    assert len(tokens) == 10
+    assert {len(token) for token in tokens} == {16}

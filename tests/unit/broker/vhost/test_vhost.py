@@ -1,0 +1,395 @@
+"""burrowmq.broker.vhost.vhost: names, bindings, routes remembered, auto-delete, rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.rules.policy import Policy
+from burrowmq.broker.vhost import vhost as vhost_module
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
+from burrowmq.protocol.codec import join_exrk
+from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
+from tests.support.topology import CountingQueue, KeptEngine, NamedDestination, make_vhost
+
+LOCKED = (
+    "cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally"
+    " declared on another connection or the exclusive property value does not match that of"
+    " the original declaration."
+)
+
+
+def queue(vhost: Vhost, name: str = "q", **more: Any) -> Any:
+    return vhost.declare_queue(QueueDeclaration(name=name, **more), more.get("owner"))
+
+
+def exchange(vhost: Vhost, name: str = "x", **more: Any) -> Any:
+    return vhost.declare_exchange(ExchangeDeclaration(name=name, **more))
+
+
+def edge(source: str, destination: str, key: bytes = b"", kind: Any = "queue") -> Edge:
+    return Edge(source, kind, destination, key, {})
+
+
+def resolved(vhost: Vhost, exchange_name: bytes, key: bytes) -> list[str] | None:
+    found = vhost.resolve(join_exrk(exchange_name, key)).queues
+    return None if found is None else sorted(each.name for each in found)
+
+
+# -- routes -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_predeclared_exchanges() -> None:
+    vhost = make_vhost()
+    assert {name: (each.type, each.internal) for name, each in vhost.exchanges.items()} == {
+        "": ("direct", False),
+        "amq.direct": ("direct", False),
+        "amq.fanout": ("fanout", False),
+        "amq.topic": ("topic", False),
+        "amq.headers": ("headers", False),
+        "amq.match": ("headers", False),
+        "amq.rabbitmq.trace": ("topic", True),
+    }
+    assert all(each.durable and not each.auto_delete for each in vhost.exchanges.values())
+
+
+def test_a_missing_exchange() -> None:
+    with pytest.raises(NotFound) as caught:
+        make_vhost().resolve(join_exrk(b"x", b"k"))
+    assert caught.value.text == "no exchange 'x' in vhost '/'"
+
+
+def test_an_internal_exchange() -> None:
+    with pytest.raises(AccessRefused) as caught:
+        make_vhost().resolve(join_exrk(b"amq.rabbitmq.trace", b"k"))
+    assert caught.value.text == (
+        "cannot publish to internal exchange 'amq.rabbitmq.trace' in vhost '/'"
+    )
+
+
+def test_routes_are_remembered_until_something_changes() -> None:
+    vhost = make_vhost()
+    assert resolved(vhost, b"", b"q") == []
+    exrk = join_exrk(b"", b"q")
+    assert vhost.resolve(exrk) is vhost.resolve(exrk)
+    before = vhost.generation
+    found = queue(vhost)
+    assert vhost.generation > before
+    assert resolved(vhost, b"", b"q") == ["q"]
+    for change in (
+        lambda: vhost.bind(edge("amq.direct", "q", b"k")),
+        lambda: vhost.unbind(edge("amq.direct", "q", b"k")),
+        lambda: exchange(vhost),
+        lambda: vhost.delete_exchange(vhost.exchange("x")),
+        vhost.policies_changed,
+        lambda: vhost.delete_queue(found),
+    ):
+        vhost.resolve(exrk)
+        before = vhost.generation
+        change()
+        assert vhost.generation > before
+        assert not vhost.route_cache
+
+
+def test_routes_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vhost_module, "ROUTE_CACHE_MAX", 10)
+    vhost = make_vhost()
+    for number in range(100):
+        resolved(vhost, b"", b"%d" % number)
+    assert len(vhost.route_cache) <= 10
+
+
+def test_a_headers_exchange_is_routed_message_by_message() -> None:
+    vhost = make_vhost()
+    assert resolved(vhost, b"amq.headers", b"k") is None
+    assert vhost.resolve(join_exrk(b"amq.headers", b"k")).exchange.name == "amq.headers"
+
+
+def test_direct_replies_are_asked_for_and_never_remembered() -> None:
+    vhost = make_vhost()
+    key = b"amq.rabbitmq.reply-to.a.b"
+    assert resolved(vhost, b"", key) == []
+    target = NamedDestination("target")
+    vhost.direct_reply = {key: target}.get
+    assert resolved(vhost, b"", key) == ["target"]
+    assert resolved(vhost, b"", b"amq.rabbitmq.reply-to.none") == []
+    assert not vhost.route_cache
+
+
+# -- exchanges --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (
+            {"type": "direct"},
+            {"type": "topic"},
+            "'type' {}: received 'topic' but current is 'direct'",
+        ),
+        ({"durable": True}, {}, "'durable' {}: received 'false' but current is 'true'"),
+        ({}, {"auto_delete": True}, "'auto_delete' {}: received 'true' but current is 'false'"),
+        ({}, {"internal": True}, "'internal' {}: received 'true' but current is 'false'"),
+        (
+            {},
+            {"arguments": {"alternate-exchange": "a"}},
+            "'alternate-exchange' {}: received the value 'a' of type 'longstr' but current is none",
+        ),
+        (
+            {"arguments": {"alternate-exchange": "a"}},
+            {"arguments": {"alternate-exchange": "b"}},
+            "'alternate-exchange' {}: received 'b' but current is 'a'",
+        ),
+    ],
+)
+def test_another_exchange_of_that_name(first: Any, second: Any, text: str) -> None:
+    vhost = make_vhost()
+    exchange(vhost, **first)
+    with pytest.raises(PreconditionFailed) as caught:
+        exchange(vhost, **second)
+    assert caught.value.text == "inequivalent arg " + text.format("for exchange 'x' in vhost '/'")
+
+
+def test_other_arguments_of_exchanges_do_not_count() -> None:
+    vhost = make_vhost()
+    first = exchange(vhost, arguments={"a": 1})
+    assert exchange(vhost, arguments={"b": 2}) is first
+
+
+def test_deleting_an_exchange_takes_its_bindings_both_ways() -> None:
+    vhost = make_vhost()
+    found = exchange(vhost)
+    queue(vhost)
+    vhost.bind(edge("x", "q"))
+    vhost.bind(edge("amq.fanout", "x", kind="exchange"))
+    vhost.delete_exchange(found)
+    assert "x" not in vhost.exchanges
+    assert not vhost.exchange("amq.fanout").bindings
+    assert not list(vhost.bindings_to("queue", "q"))
+    assert not vhost.graph._incoming
+
+
+def test_if_unused_looks_at_bindings_from_it_only() -> None:
+    vhost = make_vhost()
+    found = exchange(vhost)
+    queue(vhost)
+    vhost.bind(edge("amq.fanout", "x", kind="exchange"))
+    vhost.bind(edge("x", "q"))
+    with pytest.raises(PreconditionFailed) as caught:
+        vhost.delete_exchange(found, if_unused=True)
+    assert caught.value.text == "exchange 'x' in vhost '/' in use"
+    vhost.unbind(edge("x", "q"))
+    vhost.delete_exchange(found, if_unused=True)
+    assert "x" not in vhost.exchanges
+
+
+def test_auto_delete_follows_the_last_binding_from_it() -> None:
+    vhost = make_vhost()
+    exchange(vhost, auto_delete=True)
+    queue(vhost)
+    vhost.bind(edge("amq.fanout", "x", kind="exchange"))
+    vhost.unbind(edge("amq.fanout", "x", kind="exchange"))
+    assert "x" in vhost.exchanges, "never had a binding from it"
+    vhost.bind(edge("x", "q"))
+    vhost.unbind(edge("x", "q"))
+    assert "x" not in vhost.exchanges
+
+
+def test_auto_delete_cascades_upstream() -> None:
+    vhost = make_vhost()
+    for name in ("a", "b", "c"):
+        exchange(vhost, name, auto_delete=True, type="fanout")
+    found = queue(vhost)
+    vhost.bind(edge("a", "b", kind="exchange"))
+    vhost.bind(edge("b", "c", kind="exchange"))
+    vhost.bind(edge("c", "q"))
+    vhost.delete_queue(found)
+    assert not {"a", "b", "c"} & set(vhost.exchanges)
+    assert not vhost.graph._incoming
+
+
+def test_a_loop_of_auto_delete_exchanges_is_deleted_once() -> None:
+    vhost = make_vhost()
+    for name in ("a", "b"):
+        exchange(vhost, name, auto_delete=True, type="fanout")
+    vhost.bind(edge("a", "b", kind="exchange"))
+    vhost.bind(edge("b", "a", kind="exchange"))
+    vhost.bind(edge("a", "a", kind="exchange"))
+    vhost.delete_exchange(vhost.exchange("a"))
+    assert not {"a", "b"} & set(vhost.exchanges)
+    assert not vhost.graph._incoming
+
+
+# -- queues -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_queue() -> None:
+    with pytest.raises(NotFound) as caught:
+        make_vhost().queue("q")
+    assert caught.value.text == "no queue 'q' in vhost '/'"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        ({"durable": True}, {}, "'durable' {}: received 'false' but current is 'true'"),
+        ({}, {"auto_delete": True}, "'auto_delete' {}: received 'true' but current is 'false'"),
+        (
+            {"arguments": {"x-max-length": 1}},
+            {},
+            "'x-max-length' {}: received none but current is the value '1' of type 'signedint'",
+        ),
+    ],
+)
+def test_another_queue_of_that_name(first: Any, second: Any, text: str) -> None:
+    vhost = make_vhost()
+    queue(vhost, **first)
+    with pytest.raises(PreconditionFailed) as caught:
+        queue(vhost, **second)
+    assert caught.value.text == "inequivalent arg " + text.format("for queue 'q' in vhost '/'")
+
+
+@pytest.mark.parametrize(("first", "second"), [("me", "you"), ("me", None), (None, "me")])
+def test_an_exclusive_queue_is_its_owners(first: str | None, second: str | None) -> None:
+    vhost = make_vhost()
+    queue(vhost, owner=first)
+    with pytest.raises(ResourceLocked) as caught:
+        queue(vhost, owner=second)
+    assert caught.value.text == LOCKED
+
+
+def test_the_owner_cannot_declare_it_not_exclusive() -> None:
+    vhost = make_vhost()
+    queue(vhost, owner="me")
+    with pytest.raises(ResourceLocked):
+        vhost.declare_queue(QueueDeclaration(name="q"), "me")
+    assert queue(vhost, owner="me").name == "q"
+    assert queue(vhost, owner="me", durable=True).durable is False
+
+
+def test_an_owners_queues_are_known_until_they_are_deleted() -> None:
+    vhost = make_vhost()
+    mine = queue(vhost, "a", owner="me"), queue(vhost, "b", owner="me")
+    queue(vhost, "c", owner="you")
+    vhost.delete_queue(mine[0])
+    assert vhost.exclusive_queues("me") == [mine[1]]
+    vhost.delete_queue(mine[1])
+    assert vhost.exclusive_queues("me") == []
+    assert list(vhost.queues) == ["c"]
+    vhost.delete_queue(vhost.queues["c"])
+    assert not vhost._owned
+
+
+def test_the_queue_limit_counts_new_queues_only() -> None:
+    vhost = make_vhost()
+    vhost.limits = {"max-queues": 1}
+    queue(vhost)
+    queue(vhost)
+    with pytest.raises(PreconditionFailed) as caught:
+        queue(vhost, "r")
+    assert caught.value.text == "cannot declare queue 'r': queue limit in vhost '/' (1) is reached"
+
+
+def test_deleting_twice_is_harmless() -> None:
+    vhost = make_vhost()
+    found = queue(vhost)
+    found.ready_count = 3
+    assert vhost.delete_queue(found) == 3
+    queue(vhost)
+    assert vhost.delete_queue(found) == 0
+    assert "q" in vhost.queues
+
+
+def test_a_policy_changes_settings_and_alternates() -> None:
+    vhost = make_vhost()
+    found: CountingQueue = queue(vhost, arguments={"x-max-length": 10})
+    exchange(vhost)
+    exchange(vhost, "y", arguments={"alternate-exchange": "mine"})
+    definition: Any = {"max-length": 5, "alternate-exchange": "theirs"}
+    vhost.policies.policies["p"] = Policy(name="p", pattern=".*", definition=definition)
+    vhost.policies_changed()
+    assert found.settings.max_length == 5
+    assert vhost.exchange("x").alternate == "theirs"
+    assert vhost.exchange("x").policy_name == "p"
+    assert vhost.exchange("y").alternate == "mine"
+    assert vhost.exchange("").alternate is None
+    vhost.policies.policies.clear()
+    vhost.policies_changed()
+    assert found.settings.max_length == 10
+    assert vhost.exchange("x").alternate is None
+
+
+# -- bindings ---------------------------------------------------------------------------------------------------------
+
+
+def test_binding_what_is_missing_names_the_source_first() -> None:
+    vhost = make_vhost()
+    for wrong, text in (
+        (edge("x", "q"), "no exchange 'x' in vhost '/'"),
+        (edge("amq.direct", "q"), "no queue 'q' in vhost '/'"),
+        (edge("amq.direct", "y", kind="exchange"), "no exchange 'y' in vhost '/'"),
+    ):
+        with pytest.raises(NotFound) as caught:
+            vhost.bind(wrong)
+        assert caught.value.text == text
+
+
+def test_binding_is_validated_and_exclusive_queues_are_locked() -> None:
+    vhost = make_vhost()
+    queue(vhost, owner="me")
+    with pytest.raises(PreconditionFailed):
+        vhost.bind(Edge("amq.headers", "queue", "q", b"", {"x-match": "foo"}), "me")
+    with pytest.raises(ResourceLocked) as caught:
+        vhost.bind(edge("amq.direct", "q"), "you")
+    assert caught.value.text == LOCKED
+    vhost.bind(edge("amq.direct", "q"), "me")
+    with pytest.raises(ResourceLocked):
+        vhost.unbind(edge("amq.direct", "q"), "you")
+
+
+def test_unbinding_what_is_not_there_is_harmless() -> None:
+    vhost = make_vhost()
+    vhost.unbind(edge("x", "q"))
+    vhost.unbind(edge("amq.direct", "q"))
+    queue(vhost)
+    vhost.bind(Edge("amq.direct", "queue", "q", b"k", {"a": 1}))
+    vhost.unbind(Edge("amq.direct", "queue", "q", b"k", {"a": 2}))
+    assert len(vhost.exchange("amq.direct").bindings) == 1
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_durable_things_are_rows_and_others_are_not() -> None:
+    engine = KeptEngine()
+    vhost = make_vhost(engine=engine)
+    exchange(vhost, "t")
+    queue(vhost, "t")
+    queue(vhost, "mine", durable=True, owner="me")
+    vhost.bind(edge("amq.fanout", "t"))
+    exchange(vhost, "d", durable=True)
+    vhost.bind(edge("d", "t"))
+    assert vhost.rows.staged == 1
+    queue(vhost, "d", durable=True)
+    vhost.bind(edge("t", "d"))
+    vhost.bind(edge("d", "d"))
+    vhost.bind(edge("d", "d"))
+    assert sorted(kind for kind, _ in engine.definitions.rows) == ["binding", "exchange", "queue"]
+    vhost.delete_queue(vhost.queue("d"))
+    assert [kind for kind, _ in engine.definitions.rows] == ["exchange"]
+    vhost.delete_exchange(vhost.exchange("d"))
+    assert not engine.definitions.rows
+
+
+def test_a_row_is_unsynced_until_two_epochs_later() -> None:
+    engine = KeptEngine()
+    vhost = make_vhost(engine=engine)
+    assert not vhost.rows.is_unsynced()
+    queue(vhost, durable=True)
+    assert vhost.rows.is_unsynced()
+    engine.epoch += 1
+    assert vhost.rows.is_unsynced()
+    engine.epoch += 1
+    assert not vhost.rows.is_unsynced()

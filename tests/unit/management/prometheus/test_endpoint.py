@@ -1,0 +1,60 @@
+"""The metrics pages over HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from burrowmq.management.prometheus import exposition
+from tests.support.served import Served, request
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/metrics/per-object", "/metrics/detailed?family=queue_metrics"]
+)
+def test_pages(served: Served, path: str) -> None:
+    answer = request(served.metrics_port, "GET", path)
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+    assert "rabbitmq_identity_info{" in answer.body
+
+
+def test_refusals_and_compression(served: Served) -> None:
+    port = served.metrics_port
+    assert request(port, "GET", "/").status == 404
+    accept = {"Accept": "application/openmetrics-text;version=1.0.0"}
+    assert request(port, "GET", "/metrics", headers=accept).status == 406
+    packed = request(port, "GET", "/metrics", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+
+
+def test_scrapes_that_overlap_wait_and_who_has_gone_gets_none(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, plain = served.metrics_port, exposition.text
+    began, may_go_on = threading.Event(), threading.Event()
+    made: list[int] = []
+
+    def text(families: list[exposition.Family]) -> bytes:
+        made.append(len(families))
+        began.set()
+        assert may_go_on.wait(10)
+        return plain(families)
+
+    monkeypatch.setattr(exposition, "text", text)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(request, port, "GET", "/metrics/per-object")
+        assert began.wait(10)
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port)) as impatient:
+                impatient.sendall(b"GET /metrics/per-object HTTP/1.1\r\nHost: h\r\n\r\n")
+        for _ in range(3):  # answers come meanwhile: the loop has seen that they went away
+            accept = {"Accept": "application/openmetrics-text"}
+            assert request(port, "GET", "/metrics", headers=accept).status == 406
+        last = pool.submit(request, port, "GET", "/metrics/detailed?family=queue_metrics")
+        may_go_on.set()
+        assert first.result(10).status == last.result(10).status == 200
+    assert len(made) == 2

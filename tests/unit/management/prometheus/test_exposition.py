@@ -1,0 +1,109 @@
+"""The families of a scrape."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from burrowmq.management.prometheus import exposition
+from tests.support.fake_node import FakeNode, small_world
+
+# What RabbitMQ's overview dashboard asks for.
+DASHBOARD = [
+    "queue_messages_ready",
+    "queue_messages_unacked",
+    "global_messages_received_total",
+    "global_messages_redelivered_total",
+    "global_messages_delivered_consume_auto_ack_total",
+    "global_messages_delivered_consume_manual_ack_total",
+    "global_messages_delivered_get_auto_ack_total",
+    "global_messages_delivered_get_manual_ack_total",
+    "global_publishers",
+    "consumers",
+    "connections",
+    "queues",
+    "channels",
+    "build_info",
+    "resident_memory_limit_bytes",
+    "process_resident_memory_bytes",
+    "disk_space_available_bytes",
+    "process_max_fds",
+    "process_open_fds",
+    "process_max_tcp_sockets",
+    "process_open_tcp_sockets",
+    "global_messages_confirmed_total",
+    "global_messages_routed_total",
+    "global_messages_received_confirm_total",
+    "global_messages_unroutable_dropped_total",
+    "global_messages_unroutable_returned_total",
+    "global_messages_acknowledged_total",
+    "global_messages_get_empty_total",
+    "queues_declared_total",
+    "queues_created_total",
+    "queues_deleted_total",
+    "channels_opened_total",
+    "channels_closed_total",
+    "connections_opened_total",
+    "connections_closed_total",
+    "identity_info",
+]
+
+
+def samples(node: FakeNode) -> dict[str, float]:
+    page = exposition.text(asyncio.run(exposition.aggregated(node))).decode()
+    return {
+        each.name: each.value
+        for family in text_string_to_metric_families(page)
+        for each in family.samples
+    }
+
+
+def test_the_dashboard_finds_everything() -> None:
+    found = samples(FakeNode())
+    assert not [name for name in DASHBOARD if f"rabbitmq_{name}" not in found]
+
+
+def test_sums() -> None:
+    found = samples(small_world())
+    assert found["rabbitmq_queue_messages_ready"] == 1_000_003
+    assert found["rabbitmq_queue_messages_ram"] == 4
+    assert found["rabbitmq_queue_process_memory_bytes"] == 20_480 + 4096
+    assert found["rabbitmq_connections"] == found["rabbitmq_channels"] == 1
+
+
+def made(families: list[object]) -> list[Any]:
+    return list(exposition._Snapshot(families).collect())
+
+
+def test_one_identity() -> None:
+    families = made(asyncio.run(exposition.per_object(small_world())))
+    assert [len(each.samples) for each in families if each.name == "rabbitmq_identity_info"] == [1]
+
+
+def test_detailed_has_only_what_was_asked_for() -> None:
+    node = small_world()
+    families = made(
+        asyncio.run(exposition.detailed(node, {"queue_coarse_metrics", "nosuch"}, {"/"}))
+    )
+    names = {each.name for each in families}
+    assert "rabbitmq_detailed_queue_messages_ready" in names
+    assert not [name for name in names if "channel" in name or "memory_bytes" in name]
+    nowhere = made(asyncio.run(exposition.detailed(node, {"queue_coarse_metrics"}, {"other"})))
+    assert not [
+        each for each in nowhere if each.name.startswith("rabbitmq_detailed") and each.samples
+    ]
+
+
+def test_cluster_families() -> None:
+    families = made(
+        asyncio.run(exposition.detailed(small_world(), {"vhost_status", "exchange_bindings"}, None))
+    )
+    found = {each.name: each for each in families}
+    assert found["rabbitmq_cluster_vhost_status"].samples[0].labels == {"vhost": "/"}
+    bound = {
+        each.labels["exchange"]: each.value
+        for each in found["rabbitmq_cluster_exchange_bindings"].samples
+    }
+    assert bound["amq.topic"] == 1

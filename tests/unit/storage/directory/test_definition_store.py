@@ -1,0 +1,109 @@
+"""Definitions in SQLite."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
+from burrowmq.storage.errors import StorageError, StoreRefused, with_way_out
+
+
+def test_rows_survive_closing(tmp_path: Path) -> None:
+    path = str(tmp_path / "definitions.db")
+    store = SqliteDefinitionStore(path)
+    store.commit([("queue", "b", {"durable": True}), ("queue", "a", [1, "ü"]), ("vhost", "/", 1)])
+    store.commit([("queue", "b", None), ("vhost", "/", 2)])
+    store.close()
+    store = SqliteDefinitionStore(path)
+    assert store.load() == [("queue", "a", [1, "ü"]), ("vhost", "/", 2)]
+    store.close()
+
+
+def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "definitions.db")
+    SqliteDefinitionStore(path).close()
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+        database.execute(f"PRAGMA user_version={FORMAT + 1}")
+        database.execute("DROP TABLE definition")
+    database.close()
+    with pytest.raises(StoreRefused, match=f"has format {FORMAT + 1}, this release reads up to"):
+        SqliteDefinitionStore(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == []
+    database.close()
+
+
+def test_a_file_of_before_formats_were_numbered_is_taken(tmp_path: Path) -> None:
+    path = str(tmp_path / "definitions.db")
+    store = SqliteDefinitionStore(path)
+    store.commit([("vhost", "/", 1)])
+    store._connection.execute("PRAGMA user_version=0")
+    store.close()
+    store = SqliteDefinitionStore(path)
+    assert store.load() == [("vhost", "/", 1)]
+    copy = str(tmp_path / "copy.db")
+    store.copy_to(copy)
+    store.close()
+    with sqlite3.connect(copy) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (FORMAT,)
+    database.close()
+
+
+def test_deleting_what_is_not_there_is_nothing(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    store.commit([("queue", "q", None)])
+    assert store.load() == []
+    store.close()
+
+
+def test_a_batch_is_committed_whole_or_not_at_all(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    store.commit([("queue", "q", 1)])
+    bad: list[tuple[str, str, object]] = [("queue", "q", 2), (None, "r", 3)]  # type: ignore[list-item]
+    with pytest.raises(StorageError):
+        store.commit(bad)  # type: ignore[arg-type]
+    assert store.load() == [("queue", "q", 1)]
+    store.close()
+
+
+def test_every_commit_is_synced(tmp_path: Path) -> None:
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    pragma = store._connection.execute
+    assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert pragma("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    store.close()
+
+
+def test_nobody_else_reads_the_hashes(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    finally:
+        os.umask(before)
+    store.commit([("user", "u", "hash")])
+    modes = {name.name: name.stat().st_mode & 0o777 for name in tmp_path.iterdir()}
+    store.close()
+    assert modes == dict.fromkeys(
+        ("definitions.db", "definitions.db-wal", "definitions.db-shm"), 0o640
+    )
+
+
+def test_a_file_of_somebody_else_is_said_to_be_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, *_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StorageError) as caught:
+        SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    text = with_way_out(caught.value)
+    assert (
+        "definitions.db: open failed: Permission denied (EACCES); give the data directory" in text
+    )

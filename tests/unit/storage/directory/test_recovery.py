@@ -1,0 +1,278 @@
+"""Starts: clean and not, refused, after damage.
+
+Covers: storage/queue/scan.py, storage/directory/terms.py, storage/disk/rescue.py, storage/directory/clean_stop.py
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.queue.v2.index import entries_at
+from burrowmq.storage.record import ENTRY_SIZE
+from tests.simulation.store_world import make_message, read_all
+from tests.support.sim_filesystem import SimFileSystem
+from tests.unit.storage.test_engine import engine_on, publish, unopened
+
+COUNT = 64
+Rows = dict[tuple[str, str], object]
+
+
+def filled(*, clean: bool = False) -> tuple[SimFileSystem, Rows]:
+    """A store with 100 messages in q, every tenth in the shared store too."""
+    filesystem, rows = SimFileSystem(), Rows()
+    engine = engine_on(filesystem, rows, segment_entry_count=COUNT)
+    engine.definitions.put("queue", "q", {})
+    log = engine.open_queue("/", "q", durable=True)
+    for seq in range(100):
+        publish(log, seq, 1, 5000 if seq % 10 == 0 else 50)
+    log.set_delivered(7)
+    engine.require_sync()
+    engine.hand_over()
+    if clean:
+        engine.close()
+    return filesystem, rows
+
+
+def reopen(filesystem: SimFileSystem, rows: Rows, **options: object):
+    engine = engine_on(filesystem, rows, **{"segment_entry_count": COUNT, **options})
+    log = engine.open_queue("/", "q", durable=True)
+    return engine, log, [seq for seq, _, _ in read_all(log, 33)]
+
+
+def path_of(filesystem: SimFileSystem, ending: str) -> str:
+    return next(path for path in filesystem.paths() if path.endswith(ending))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_everything_is_there_again(clean: bool) -> None:
+    filesystem, rows = filled(clean=clean)
+    _, log, found = reopen(filesystem, rows)
+    assert found == list(range(100))
+    recovered = log.recovered
+    assert recovered is not None
+    assert (recovered.first_seq, recovered.count, recovered.persistent_count) == (0, 100, 100)
+    assert recovered.bytes == sum(
+        make_message(0, size, True).size for size in [5000] * 10 + [50] * 90
+    )
+    # After a clean stop it goes on where it was; otherwise in a new segment, all of it redelivered.
+    assert (recovered.next_seq, recovered.next_deliver_seq) == ((100, 7) if clean else (128, 128))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_acks_hold_and_positions_stay(clean: bool) -> None:
+    filesystem, rows = filled()
+    engine, log, _ = reopen(filesystem, rows)
+    log.ack(0, 29, None)
+    log.ack_many([31, 40, 99])
+    engine.hand_over()
+    engine.idle()
+    if clean:
+        engine.close()
+    engine, log, found = reopen(filesystem, rows)
+    assert found == [30, *(seq for seq in range(32, 99) if seq != 40)]
+    writer = engine._writer
+    assert writer is not None
+    assert writer.context.vhost("/").persistent.stats()["live_messages"] == 6
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_transient_messages_and_queues_are_gone(clean: bool) -> None:
+    filesystem, rows = SimFileSystem(), Rows()
+    engine = engine_on(filesystem, rows)
+    durable = engine.open_queue("/", "d", durable=True)
+    other = engine.open_queue("/", "t", durable=False)
+    for size in (50, 5000):
+        seq = durable.next_seq
+        mixed = [make_message(seq + at, size, at % 2 == 0) for at in range(6)]
+        durable.append(seq, list(mixed), None, 6 * size)
+        other.append(seq, list(mixed), None, 6 * size)
+    engine.require_sync()
+    engine.hand_over()
+    if clean:
+        engine.close()
+    engine = engine_on(filesystem, rows)
+    log = engine.open_queue("/", "d", durable=True)
+    assert [seq for seq, _, _ in read_all(log, 9)] == [0, 2, 4, 6, 8, 10]
+    gone = engine.open_queue("/", "t", durable=False)
+    assert (gone.recovered, read_all(gone, 9)) == (None, [])
+    assert not [
+        path for path in filesystem.paths() if "/transient/" in path or "transient/1" in path
+    ]
+
+
+def test_a_clean_stop_that_is_tried_again_drops_each_reference_once() -> None:
+    filesystem, rows = SimFileSystem(), Rows()
+    engine = engine_on(filesystem, rows, ballast_bytes=1000)
+    durable = engine.open_queue("/", "d", durable=True)
+    other = engine.open_queue("/", "t", durable=False)
+    messages = [make_message(at, 5000, True) for at in range(3)]
+    for log in (durable, other):
+        log.append(0, list(messages), None, 3 * 5000)
+    engine.require_sync()
+    engine.hand_over()
+    filesystem.fail("pwrite", errno.ENOSPC, path_part="/terms")
+    engine.close()
+    assert filesystem.exists("/data/CLEAN")
+    engine = engine_on(filesystem, rows)
+    log = engine.open_queue("/", "d", durable=True)
+    assert [seq for seq, _, _ in read_all(log, 9)] == [0, 1, 2]
+
+
+def test_the_mark_of_a_clean_stop_is_gone_while_running() -> None:
+    filesystem, rows = filled(clean=True)
+    assert filesystem.exists("/data/CLEAN")
+    reopen(filesystem, rows)
+    assert not filesystem.exists("/data/CLEAN")
+
+
+def test_queues_that_nobody_opens_are_removed() -> None:
+    filesystem, rows = filled()
+    engine = engine_on(filesystem, rows, segment_entry_count=COUNT)
+    engine.discard_unclaimed()
+    engine.hand_over()
+    assert not [path for path in filesystem.paths() if "/queues/" in path]
+    writer = engine._writer
+    assert writer is not None
+    assert writer.context.vhost("/").persistent.stats()["live_messages"] == 0
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_what_nobody_opens_goes_though_the_first_attempt_fails(keep: int) -> None:
+    filesystem, rows = SimFileSystem(), Rows({("queue", "x"): {}})
+    engine = engine_on(filesystem, rows)
+    for name in "abc":
+        publish(engine.open_queue("/", name, durable=True), 0, 3, 5000)
+    engine.require_sync()
+    engine.hand_over()
+    engine.close()
+    engine = engine_on(filesystem, rows)
+    engine.discard_unclaimed()
+    filesystem.fail("rmtree", errno.EMFILE, nth=2, keep=keep)
+    engine.require_sync()
+    engine.hand_over()
+    engine.idle()
+    assert not [path for path in filesystem.paths() if "/queues/" in path]
+    publish(engine.open_queue("/", "c", durable=True), 0, 2)
+    engine.require_sync()
+    engine.hand_over()
+    again = unopened(filesystem.process_killed(), rows)
+    assert again.recover().queues[QueueNames("/", "c")].count == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"segment_entry_count": 128}, "queue_index_segment_entry_count is 128 .* made with 64"),
+        ({"segment_size_limit": 1 << 20}, "msg_store_file_size_limit is 1048576 .* with 16777216"),
+    ],
+)
+def test_changed_limits_are_refused_and_nothing_is_written(
+    options: dict[str, int], name: str
+) -> None:
+    filesystem, rows = filled(clean=True)
+    before = {path: filesystem.content(path) for path in filesystem.paths()}
+    with pytest.raises(LimitChanged, match=name):
+        reopen(filesystem, rows, **options)
+    assert {path: filesystem.content(path) for path in filesystem.paths()} == before
+    assert reopen(filesystem, rows)[2] == list(range(100))
+
+
+def test_an_unreadable_or_missing_store_file_is_refused() -> None:
+    filesystem, rows = filled(clean=True)
+    content = filesystem.content("/data/STORE.json")
+    filesystem.damage("/data/STORE.json", 0, b"x")
+    with pytest.raises(StoreRefused, match="cannot be read"):
+        reopen(filesystem, rows)
+    filesystem.damage("/data/STORE.json", 0, content.replace(b'"format": 2', b'"format": 7'))
+    with pytest.raises(UnknownFormat):
+        reopen(filesystem, rows)
+    filesystem.unlink("/data/STORE.json")
+    with pytest.raises(StoreRefused, match="restore that file"):
+        reopen(filesystem, rows)
+
+
+def flip(filesystem: SimFileSystem, path: str, offset: int) -> None:
+    filesystem.damage(path, offset, bytes((filesystem.content(path)[offset] ^ 0x10,)))
+
+
+# What a flipped bit in each place may cost at most, after a stop that was not clean.
+DAMAGES: dict[str, tuple[str, Callable[[bytes], int], int]] = {
+    "index header": ("/0.qi", lambda data: 20, 0),
+    "ack copy A": ("/0.qi", lambda data: 70, 0),
+    "ack copy B": ("/0.qi", lambda data: 64 + 40 + 8, 0),
+    "index entry": ("/0.qi", lambda data: entries_at(COUNT) + 5 * ENTRY_SIZE + 9, 1),
+    "store header": ("/0.qs", lambda data: 5, 0),
+    "record header": ("/0.qs", lambda data: 64 + 3, 1),
+    "record body": ("/0.qs", lambda data: 64 + 60, 1),
+    "last record": ("/1.qs", lambda data: len(data) - 2, 1),
+    "shared record": (".seg", lambda data: 3000, 1),
+    "queue name": ("/.queue_name", lambda data: 9, 0),
+    "vhost name": ("/.vhost_name", lambda data: 0, 0),
+}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_flipped_bit_costs_one_message_at_most(damage: str, clean: bool) -> None:
+    ending, place, cost = DAMAGES[damage]
+    filesystem, rows = filled(clean=clean)
+    path = path_of(filesystem, ending)
+    flip(filesystem, path, place(filesystem.content(path)))
+    engine, log, found = reopen(filesystem, rows)
+    assert len(found) >= 100 - cost
+    assert found == sorted(set(found))
+    publish(log, log.next_seq, 2)
+    engine.require_sync()
+    engine.hand_over()
+    engine.idle()
+    again = [seq for seq, _, _ in read_all(log, 33)]
+    assert again[:-2] == found
+
+
+@pytest.mark.parametrize("ending", ["/0.qs", "/1.qi", ".seg"])
+def test_a_missing_file_costs_what_was_in_it(ending: str) -> None:
+    filesystem, rows = filled()
+    filesystem.unlink(path_of(filesystem, ending))
+    _, _, found = reopen(filesystem, rows)
+    shared = [seq for seq in range(100) if seq % 10 == 0]
+    assert (
+        set(found)
+        == {
+            "/0.qs": {*range(64, 100), *shared},
+            "/1.qi": set(range(64)),
+            ".seg": set(range(100)) - set(shared),
+        }[ending]
+    )
+
+
+def test_leftovers_are_removed() -> None:
+    filesystem, rows = filled()
+    directory = path_of(filesystem, "/0.qi")[: -len("/0.qi")]
+    for name in ("0.qi.tmp", "0.g1.qs", "7.qs"):
+        filesystem.create(f"{directory}/{name}").pwrite(b"left", 0)
+    _, log, found = reopen(filesystem, rows)
+    assert found == list(range(100))
+    assert not [path for path in filesystem.paths() if path.endswith((".tmp", ".g1.qs", "7.qs"))]
+    assert log.next_seq == 8 * COUNT
+
+
+def test_clean_and_unclean_starts_agree() -> None:
+    filesystem, rows = filled(clean=True)
+    clean = reopen(filesystem, rows)
+    unclean = reopen(filesystem, rows)
+    assert clean[2] == unclean[2]
+    for name in ("first_seq", "count", "bytes", "persistent_count", "persistent_bytes"):
+        assert getattr(clean[1].recovered, name) == getattr(unclean[1].recovered, name)
+
+
+def test_the_first_start_of_all_comes_after_no_unclean_stop() -> None:
+    filesystem = SimFileSystem()
+    assert unopened(filesystem).recover().clean
+    filesystem, rows = filled()
+    killed = unopened(filesystem.process_killed(), rows, segment_entry_count=COUNT)
+    assert not killed.recover().clean

@@ -1,0 +1,276 @@
+"""The threads: order, confirms, reads, waiting for space, failing, closing.
+
+Covers: storage/disk/threads.py, storage/disk/backend.py, storage/disk/jobs.py
+"""
+
+from __future__ import annotations
+
+import errno
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from burrowmq.storage.engine import EARLY_BYTES, Engine
+from burrowmq.storage.errors import StoreClosed
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import StoreOptions
+from tests.simulation.store_world import SilentObserver, make_message
+from tests.support.stored_message import FakeMessage
+
+
+class FailingFileSystem(OsFileSystem):
+    """The real one, with a switch for the disk being full and for creating at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.error: int | None = None
+        self.is_broken = False
+
+    def create(self, path: str):
+        if self.is_broken:
+            raise RuntimeError("broken")
+        if self.error is not None and path.endswith((".qi", ".qs", ".seg")):
+            raise OSError(self.error, "no", path)
+        return super().create(path)
+
+
+class Loop:
+    """An event loop's worth of callbacks."""
+
+    def __init__(self) -> None:
+        self.inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def run_until(self, is_done: Callable[[], bool]) -> None:
+        while not is_done():
+            self.inbox.get(timeout=20)()
+
+
+class Node:
+    """An engine with threads in a directory."""
+
+    def __init__(self, directory: Path, confirm: str = "fsync") -> None:
+        self.loop = Loop()
+        self.filesystem = FailingFileSystem()
+        self.observer = SilentObserver()
+        self.engine = Engine(
+            str(directory),
+            self.filesystem,
+            StoreOptions(
+                confirm=confirm, segment_entry_count=64, segment_size_limit=40_000, idle_s=0.02
+            ),
+            self.observer,
+            FakeMessage,
+        )
+        self.report = self.engine.recover()
+        self.engine.start(self.loop.inbox.put)
+        self.committed: list[int] = []
+        self.engine.on_committed = self.committed.append
+
+    def sync(self) -> None:
+        self.engine.require_sync()
+        epoch = self.engine.epoch
+        self.engine.hand_over()
+        self.loop.run_until(lambda: bool(self.committed) and self.committed[-1] >= epoch)
+
+    def _read(self, log: QueueLog, seq: int) -> tuple[list[tuple[int, object, int]], int]:
+        answers: list[tuple[list[tuple[int, object, int]], int]] = []
+        answer = log.read(seq, 40, 1 << 20, lambda *found: answers.append(found))
+        if answer is None:
+            self.loop.run_until(lambda: bool(answers))
+            answer = answers[0]
+        return answer
+
+    def read_all(self, log: QueueLog) -> list[tuple[int, object, int]]:
+        found: list[tuple[int, object, int]] = []
+        seq = 0
+        while True:
+            answer = self._read(log, seq)
+            found += answer[0]
+            if not answer[0] and answer[1] <= seq:
+                return found
+            seq = answer[1]
+
+
+@pytest.fixture(params=["fsync", "written"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    before = set(threading.enumerate())
+    found = Node(tmp_path / "data", request.param)
+    yield found
+    try:
+        found.engine.close()
+    except StoreClosed:
+        pass
+    left = set(threading.enumerate()) - before
+    assert not [thread for thread in left if thread.name in ("disk", "reader", "copier")]
+
+
+def test_batches_commit_in_order_and_reads_come_back(node: Node) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    messages = [make_message(at, (20, 6000)[at % 7 == 0], persistent=True) for at in range(300)]
+    for at in range(0, 300, 10):
+        log.append(at, messages[at : at + 10], None, 500)
+        node.engine.require_sync()
+        node.engine.hand_over()
+    node.sync()
+    assert node.committed == sorted(node.committed)
+    found = node.read_all(log)
+    assert [(seq, m.raw) for seq, m, _ in found] == [(at, m.raw) for at, m in enumerate(messages)]
+
+
+def test_a_hand_over_finds_what_is_finished_before_the_loop_comes_to_it(node: Node) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    log.append(0, [make_message(0, 10, persistent=True)], None, 10)
+    first = node.engine.epoch
+    node.engine.hand_over()
+    callback = node.loop.inbox.get(timeout=20)
+    assert node.committed[-1] < first
+    log.append(1, [make_message(1, 10, persistent=True)], None, 10)
+    second = node.engine.epoch
+    node.engine.hand_over()
+    assert node.committed[-1] == first
+    callback()
+    assert node.committed.count(first) == 1
+    node.loop.run_until(lambda: node.committed[-1] == second)
+
+
+def test_a_free_disk_wants_what_is_enough_and_waited_for(node: Node) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    log.append(0, [make_message(0, EARLY_BYTES, persistent=True)], None, EARLY_BYTES)
+    assert not node.engine.wants_batch(), "nobody waits"
+    node.engine.require_sync()
+    assert node.engine.wants_batch()
+    node.engine.hand_over()
+    node.engine.require_sync()
+    log.append(1, [make_message(1, 100, persistent=True)], None, 100)
+    callback = node.loop.inbox.get(timeout=20)
+    assert not node.engine.wants_batch(), "it is not much"
+    log.append(2, [make_message(2, EARLY_BYTES, persistent=True)], None, EARLY_BYTES)
+    assert node.engine.wants_batch(), "the one before is finished, if not reported"
+    callback()
+    assert node.engine.wants_batch()
+
+
+def test_half_the_messages_gone_the_store_shrinks_by_itself(node: Node, tmp_path: Path) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    messages = [make_message(at, 5000, persistent=True) for at in range(100)]
+    log.append(0, messages, None, 500_000)
+    node.sync()
+    log.ack_many([seq for seq in range(100) if seq % 3])
+    node.sync()
+    directory = next(tmp_path.glob("data/vhosts/*/msg_store_persistent"))
+
+    def size() -> int:
+        for _ in range(100):
+            try:
+                return sum(path.stat().st_size for path in directory.iterdir())
+            except FileNotFoundError:
+                continue  # compacted away between listing and asking
+        raise AssertionError("the directory does not come to rest")
+
+    for _ in range(400):
+        if size() <= 2 * 34 * 5100 + 3 * 40_000:
+            break
+        threading.Event().wait(0.01)
+    assert size() <= 2 * 34 * 5100 + 3 * 40_000
+    assert [seq for seq, _, _ in node.read_all(log)] == list(range(0, 100, 3))
+
+
+def test_a_full_disk_holds_the_commit_until_there_is_space(node: Node) -> None:
+    spaces: list[bool] = []
+    node.engine.on_space = spaces.append
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    node.filesystem.error = errno.ENOSPC
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.engine.require_sync()
+    epoch = node.engine.epoch
+    node.engine.hand_over()
+    node.loop.run_until(lambda: spaces == [True])
+    assert epoch not in node.committed
+    node.filesystem.error = None
+    node.loop.run_until(lambda: epoch in node.committed)
+    assert spaces == [True, False]
+
+
+def test_a_write_error_fails_the_store_once_and_for_all(node: Node) -> None:
+    failures: list[str] = []
+    node.engine.on_failed = failures.append
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    node.filesystem.error = errno.EIO
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    before = list(node.committed)
+    node.engine.hand_over()
+    node.loop.run_until(lambda: bool(failures))
+    node.filesystem.error = None
+    log.append(1, [make_message(2, 10, persistent=True)], None, 10)
+    node.engine.hand_over()
+    assert (len(failures), node.committed) == (1, before)
+    with pytest.raises(StoreClosed):
+        node.engine.close()
+
+
+def test_a_bug_in_the_disk_thread_is_reported_with_its_traceback(node: Node) -> None:
+    failures: list[str] = []
+    node.engine.on_failed = failures.append
+    log = node.engine.open_queue("/", "q", durable=True)
+    node.sync()
+    node.filesystem.is_broken = True
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.engine.hand_over()
+    node.loop.run_until(lambda: bool(failures))
+    assert "RuntimeError: broken" in failures[0]
+    node.filesystem.is_broken = False
+
+
+def test_what_was_staged_last_is_written_by_closing(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(at, 10, persistent=True) for at in range(5)], None, 50)
+    log.set_delivered(3)
+    node.engine.close()
+    again = Node(tmp_path)
+    assert again.report.clean
+    found = again.report.queues[QueueNames("/", "q")]
+    assert (found.count, found.next_seq, found.next_deliver_seq) == (5, 5, 3)
+    again.engine.close()
+
+
+def test_an_idle_store_syncs_by_itself(node: Node) -> None:
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.engine.hand_over()
+    for _ in range(400):
+        if node.engine.stats()["file_syncs"] >= 2:
+            break
+        threading.Event().wait(0.01)
+    assert node.engine.stats()["file_syncs"] >= 2
+
+
+def test_a_stop_that_cannot_be_clean_says_so(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.sync()
+    node.filesystem.is_broken = True
+    with pytest.raises(StoreClosed, match="broken"):
+        node.engine.close()
+
+
+def test_a_loop_that_is_gone_does_not_hurt_closing(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+
+    def closed(_: Callable[[], None]) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    node.engine._backend._post_to_loop = closed  # type: ignore[union-attr]
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.engine.close()

@@ -1,0 +1,158 @@
+"""The real file system and the simulated one keep the same promises."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from burrowmq.storage.files.filesystem import FileSystem, OsFile, OsFileSystem, compiled_sync
+from tests.support.sim_filesystem import SimFileSystem
+
+
+@pytest.fixture(params=["os", "simulated"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileSystem, str]:
+    filesystem: FileSystem = OsFileSystem() if request.param == "os" else SimFileSystem()
+    directory = str(tmp_path / "store")
+    filesystem.mkdir(directory)
+    return filesystem, directory
+
+
+def test_write_read_truncate(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    file = filesystem.create(f"{directory}/a")
+    file.pwrite(b"hello", 0)
+    file.pwrite(b"far", 10)
+    file.pwritev([b"x", bytearray(b"yz"), memoryview(b"w")], 5)
+    assert file.pread(100, 0) == b"helloxyzw\0far"
+    assert file.pread(3, 12) == b"r"
+    assert file.pread(3, 50) == b""
+    file.truncate(5)
+    file.fdatasync()
+    filesystem.fsync_dir(directory)
+    assert file.size() == filesystem.file_size(file.path) == 5
+    assert filesystem.read_file(file.path) == b"hello"
+    assert filesystem.open(f"{directory}/a").pread(9, 1) == b"ello"
+    file.close()
+    file.close()
+
+
+def test_names(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    for name in ("b", "a"):
+        filesystem.create(f"{directory}/{name}").close()
+    filesystem.mkdir(f"{directory}/sub/deep")
+    filesystem.mkdir(f"{directory}/sub/deep")
+    assert filesystem.listdir(directory) == ["a", "b", "sub"]
+    filesystem.rename(f"{directory}/a", f"{directory}/b")
+    assert filesystem.listdir(directory) == ["b", "sub"]
+    assert filesystem.exists(f"{directory}/b")
+    assert filesystem.exists(f"{directory}/sub")
+    filesystem.unlink(f"{directory}/b")
+    assert not filesystem.exists(f"{directory}/b")
+    filesystem.rmtree(f"{directory}/sub")
+    filesystem.rmtree(f"{directory}/sub")
+    assert filesystem.listdir(directory) == []
+    assert filesystem.disk_free(directory) > 0
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (lambda fs, d: fs.open(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.unlink(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.read_file(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.rename(f"{d}/none", f"{d}/x"), FileNotFoundError),
+        (lambda fs, d: fs.listdir(f"{d}/none"), FileNotFoundError),
+        (lambda fs, d: fs.create(f"{d}/none/x"), FileNotFoundError),
+        (lambda fs, d: (fs.create(f"{d}/x"), fs.create(f"{d}/x")), FileExistsError),
+    ],
+)
+def test_errors(
+    disk: tuple[FileSystem, str],
+    act: Callable[[FileSystem, str], object],
+    error: type[OSError],
+) -> None:
+    with pytest.raises(error):
+        act(*disk)
+
+
+def test_an_unlinked_file_stays_readable(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    file = filesystem.create(f"{directory}/a")
+    file.pwrite(b"still here", 0)
+    filesystem.unlink(f"{directory}/a")
+    assert file.pread(10, 0) == b"still here"
+
+
+def test_small_and_large_parts_are_written_in_their_order(disk: tuple[FileSystem, str]) -> None:
+    filesystem, directory = disk
+    parts = [str(number).encode() * 200 for number in range(3000)]
+    parts[10:10] = [b"a" * 300_000, b"b" * 300_000]
+    file = filesystem.create(f"{directory}/a")
+    file.pwritev(parts, 3)
+    assert file.pread(1 << 23, 3) == b"".join(parts)
+
+
+def test_short_writes_and_reads_are_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwrite, pread = os.pwrite, os.pread
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, bytes(data)[:3], at))
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 2), at))
+    file = OsFileSystem().create(str(tmp_path / "a"))
+    file.pwrite(b"0123456789", 0)
+    file.pwritev([b"abc", b"def"], 10)
+    assert file.pread(100, 0) == b"0123456789abcdef"
+
+
+def test_a_write_that_makes_no_progress_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsFileSystem().create(str(tmp_path / "a"))
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    with pytest.raises(OSError, match="0 bytes"):
+        file.pwrite(b"x", 0)
+
+
+def test_the_descriptor_goes_with_the_last_reference(tmp_path: Path) -> None:
+    fd = os.open(tmp_path / "a", os.O_RDWR | os.O_CREAT)
+    file = OsFile("a", fd)
+    os.fstat(fd)
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+@pytest.fixture(params=["compiled", "threads"])
+def real_disk(request: pytest.FixtureRequest) -> OsFileSystem:
+    if request.param == "threads":
+        return OsFileSystem(None)
+    if compiled_sync() is None:
+        pytest.skip("the compiled sync is not built here, or BURROWMQ_PURE forbids it")
+    return OsFileSystem(compiled_sync())
+
+
+def test_what_fails_among_several_is_named_and_keeps_nothing_from_the_others(
+    real_disk: OsFileSystem, tmp_path: Path
+) -> None:
+    files = [real_disk.create(f"{tmp_path}/{name}") for name in "abcde"]
+    for file in files:
+        file.pwrite(b"data", 0)
+    assert real_disk.sync_all(files, [str(tmp_path)]) == []
+    reading, writing = os.pipe()
+    files[0] = OsFile("first pipe", os.dup(writing))  # a pipe cannot be synced
+    files[3] = OsFile("second pipe", writing)
+    failed = real_disk.sync_all(files, [f"{tmp_path}/none", str(tmp_path)])
+    os.close(reading)
+    assert [(item, error.errno) for item, error in failed] == [
+        (files[0], errno.EINVAL),
+        (files[3], errno.EINVAL),
+        (f"{tmp_path}/none", errno.ENOENT),
+    ]
+    assert [item for item, _ in real_disk.sync_all([], [str(tmp_path), f"{tmp_path}/none"])] == [
+        f"{tmp_path}/none"
+    ]

@@ -1,0 +1,105 @@
+"""The ballast: reserved where there is room, given up when there is none, and back before publishers go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.files.space import BALLAST_FILE, Space
+from tests.simulation.store_world import SilentObserver
+from tests.support.sim_filesystem import SimFileSystem
+
+SIZE = 1000
+PATH = f"/data/{BALLAST_FILE}"
+
+
+def space_on(free_bytes: int | None) -> tuple[SimFileSystem, Space, list[bool]]:
+    filesystem = SimFileSystem()
+    filesystem.mkdir("/data")
+    filesystem.free_bytes = free_bytes
+    told: list[bool] = []
+    return filesystem, Space(filesystem, "/data", SIZE, SilentObserver(), told.append), told
+
+
+def test_it_is_given_up_and_comes_back_with_the_room() -> None:
+    filesystem, space, told = space_on(100 * SIZE)
+    assert filesystem.file_size(PATH) == SIZE
+    space.look()
+    assert told == []
+    space.ran_out("no room")
+    space.ran_out("still none")
+    assert told == [True]
+    assert not filesystem.exists(PATH)
+    filesystem.free_bytes = 2 * SIZE
+    space.look()
+    assert told == [True]
+    assert space.is_short
+    filesystem.free_bytes = 3 * SIZE
+    space.look()
+    assert told == [True, False]
+    assert filesystem.file_size(PATH) == SIZE
+
+
+def test_a_small_disk_has_none() -> None:
+    for free_bytes in (0, 7 * SIZE):
+        filesystem, space, told = space_on(free_bytes)
+        assert not filesystem.exists(PATH)
+        space.ran_out("no room")
+        space.look()
+        assert told == [True, False]
+
+
+def test_one_that_cannot_be_reserved_again_keeps_publishers_waiting() -> None:
+    filesystem, space, told = space_on(None)
+    space.ran_out("no room")
+    filesystem.fail("pwrite", path_part=BALLAST_FILE)
+    space.look()
+    assert told == [True]
+    assert not filesystem.exists(PATH)
+    space.look()
+    assert told == [True, False]
+
+
+def test_an_earlier_run_left_it(tmp_path: Path) -> None:
+    filesystem = OsFileSystem()
+    for _ in range(2):
+        Space(filesystem, str(tmp_path), 4096, SilentObserver(), lambda _: None)
+        assert (tmp_path / BALLAST_FILE).stat().st_blocks * 512 >= 4096
+
+
+def test_a_full_disk_gives_way_to_acknowledgements() -> None:
+    """Without the ballast the batch that waits for room would keep the acks behind it waiting for ever."""
+    from dataclasses import replace
+
+    from tests.simulation.store_world import OPTIONS, World
+
+    world = World(3, strict=True, options=replace(OPTIONS, ballast_bytes=200_000))
+    world.declare()
+    world.sync()
+    spaces: list[bool] = []
+    world.engine.on_space = spaces.append
+    filesystem = world.filesystem
+    filesystem.free_bytes = 500
+    unlink = filesystem.unlink
+
+    def unlink_and_free(path: str) -> None:
+        size = filesystem.file_size(path)
+        unlink(path)
+        assert filesystem.free_bytes is not None
+        filesystem.free_bytes += size
+
+    filesystem.unlink = unlink_and_free  # type: ignore[method-assign]
+    for _ in range(12):
+        world.publish()
+    world.sync()
+    assert spaces == [True]
+    for queue in world.queues.values():
+        live = queue.live()
+        queue.log.ack_many(live)
+        for seq in live:
+            queue.entries[seq].ack_epoch = world.engine.epoch
+    world.sync()
+    filesystem.free_bytes += 1_000_000
+    world.engine.idle()
+    assert spaces == [True, False]
+    world.read_back()
