@@ -14,8 +14,8 @@ import errno
 import os
 import socket
 from collections.abc import Sequence
-from typing import Any
 
+from burrowmq.broker.node.node import Node
 from burrowmq.management import settings
 
 BACKLOG = 128
@@ -42,7 +42,7 @@ class Doors:
             sock.close()
 
 
-def bind(node: Any) -> Doors:
+def bind(node: Node) -> Doors:
     """Bind what the configuration names. Raises OSError, with the address, when one is taken."""
     doors = Doors()
     try:

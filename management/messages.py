@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Any
+from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
+from burrowmq.broker.node.node import Node
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request
 from burrowmq.protocol import properties as basic
@@ -20,6 +24,7 @@ from burrowmq.protocol.errors import ResourceLocked
 from burrowmq.protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
+Taken: TypeAlias = tuple[Backlog, Batch]
 NAMES = (
     "content_type", "content_encoding", "headers", "delivery_mode", "priority", "correlation_id", "reply_to",
     "expiration", "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
@@ -29,7 +34,7 @@ PROBE = "aliveness-test"
 
 
 def publish(
-    node: Any, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
+    node: Node, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
 ) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
@@ -74,7 +79,7 @@ def _properties(given: dict[str, Any]) -> Any:
 
 
 async def get(
-    node: Any, vhost: str, name: str, count: int, ack_mode: str
+    node: Node, vhost: str, name: str, count: int, ack_mode: str
 ) -> list[tuple[Any, bool, int]]:
     """Up to `count` (message, redelivered, messages left) of a queue, settled as asked."""
     queue = commands.topology.queue_of(node, vhost, name)
@@ -83,14 +88,15 @@ async def get(
     except ResourceLocked as refusal:
         # RabbitMQ gets messages over a channel and tells what closed it.
         raise bad_request(f"405 RESOURCE_LOCKED - {refusal}") from refusal
-    taken: list[tuple[Any, Any]] = []
+    taken: list[Taken] = []
     found: list[tuple[Any, bool, int]] = []
     try:
         while len(found) < count:
-            backlog, batch = await _take(queue)
-            if batch is None:
+            one = await _take(queue)
+            if one is None:
                 break
-            taken.append((backlog, batch))
+            backlog, batch = one
+            taken.append(one)
             queue.delivered(False, backlog, batch)
             found.append((batch.messages[0], bool(batch.redelivered), queue.ready_count))
     finally:
@@ -99,14 +105,16 @@ async def get(
     return found
 
 
-async def _take(queue: Any) -> tuple[Any, Any]:
-    """One batch of one message; waits when it is being read from disk."""
-    waiter: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
+async def _take(queue: Queue) -> Taken | None:
+    """One batch of one message, None when there is none; waits when it is being read from disk."""
+    waiter: asyncio.Future[Taken | None] = asyncio.get_running_loop().create_future()
 
-    def on_batch(backlog: Any, batch: Any) -> None:
+    def on_batch(backlog: Backlog | None, batch: Batch | None) -> None:
+        found = None if backlog is None or batch is None else (backlog, batch)
         if not waiter.done():
-            waiter.set_result((backlog, batch))
-        elif batch is not None:
+            waiter.set_result(found)
+        elif found is not None:
+            backlog, batch = found
             queue.delivered(False, backlog, batch)
             _settle(queue, backlog, batch, "ack_requeue_true")
 
@@ -117,7 +125,7 @@ async def _take(queue: Any) -> tuple[Any, Any]:
         raise ApiError(503, "timeout", "the queue is loading") from error
 
 
-def _settle(queue: Any, backlog: Any, batch: Any, ack_mode: str) -> None:
+def _settle(queue: Queue, backlog: Backlog, batch: Batch, ack_mode: str) -> None:
     if ack_mode.endswith("requeue_true"):
         expiries = batch.expiries or [0] * len(batch.messages)
         entries = [
@@ -166,7 +174,7 @@ def _text(body: bytes, encoding: str) -> tuple[str, str]:
     return base64.b64encode(body).decode("ascii"), "base64"
 
 
-async def probe(node: Any, vhost: str) -> None:
+async def probe(node: Node, vhost: str) -> None:
     """Declare, publish and get in a vhost. Raises: whatever goes wrong."""
     commands.topology.declare_queue(node, vhost, PROBE, False, False, {})
     publish(node, vhost, "", PROBE, {}, b"test_message")

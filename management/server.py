@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.node.node import Node
 from burrowmq.broker.rules.auth import LoginRefused
 from burrowmq.broker.sockets.listener import address_of
 from burrowmq.management import commands, settings, ui
@@ -56,7 +57,7 @@ IS_TRUSTED: web.AppKey[bool] = web.AppKey("is_trusted", bool)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def create_app(node: Any, trusted: bool, rates: Rates | None = None) -> web.Application:
+def create_app(node: Node, trusted: bool, rates: Rates | None = None) -> web.Application:
     """The HTTP API and UI; `trusted` for the control socket."""
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
     app[NODE], app[RATES], app[IS_TRUSTED] = node, rates or Rates(), trusted
@@ -169,7 +170,7 @@ def _answer_broker(request: web.Request, error: Exception) -> web.Response:
 class Management:
     """The running listeners."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
         self._rates = Rates()
         self._runners: list[web.AppRunner] = []
@@ -261,7 +262,7 @@ class Management:
         rates.finish()
 
 
-async def start(node: Any, doors: Doors) -> Management:
+async def start(node: Node, doors: Doors) -> Management:
     """Serve what `management.doors.bind` bound."""
     management = Management(node)
     await management.start(doors)

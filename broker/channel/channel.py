@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from burrowmq.broker.channel.confirms import Confirms
 from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
+from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.batch import Batch, Returned
 from burrowmq.broker.queue.queue import Queue
@@ -54,6 +55,7 @@ class ChannelSession(Protocol):
     """What a channel needs of its connection's session."""
 
     name: str
+    peer: Peer
     connection: ServerConnection
     scheduler: Scheduler
     engine: Engine
@@ -61,6 +63,7 @@ class ChannelSession(Protocol):
     entropy: Entropy
     user: User
     vhost: Vhost
+    vhost_name: str
     replies: ReplyTargets
     is_congested: bool
     consumer_max: int | None

@@ -1,8 +1,8 @@
 """Read-only rows about everything in the node, with RabbitMQ's field names.
 
-Owns no state. The HTTP API, Prometheus and (through the API) burrowctl ask it for lists of dicts; it is the only
-package outside the broker's core that touches the attributes of queues, channels, sessions and exchanges, so that a
-rename there is one edit here. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
+Owns no state. The HTTP API, Prometheus and (through the API) burrowctl ask it for lists of dicts. What others
+read of queues, channels, sessions and exchanges, they should read here; commands and messages of `management` also act
+on those objects themselves. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
 
 Invariants: nothing here changes the broker, nothing here waits, and a row costs O(columns asked for). A value that
 RabbitMQ has and this broker has not (mirrors, Erlang processes) is the value that RabbitMQ shows on a single node.

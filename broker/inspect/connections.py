@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from burrowmq.broker.channel.channel import Channel, ChannelSession
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
+from burrowmq.broker.node.node import Node
+from burrowmq.broker.session.session import Session
 
 
-def alarms(node: Any) -> list[Row]:
+def alarms(node: Node) -> list[Row]:
     """Resource alarms in effect: `{"node", "resource"}` with resource memory or disk."""
     return [{"node": node.name, "resource": name} for name in sorted(_alarm_names(node))]
 
 
-def _alarm_names(node: Any) -> set[str]:
+def _alarm_names(node: Node) -> set[str]:
     """Memory and disk; a store that is full or broken is a disk alarm."""
     return {"disk" if name == "store" else str(name) for name in node.alarms.active}
 
 
-def channel_details(node: Any, channel: Any) -> Row:
+def channel_details(node: Node, channel: Channel) -> Row:
     """Where a consumer sits."""
     session = channel.session
     return {
@@ -34,17 +37,17 @@ def channel_details(node: Any, channel: Any) -> Row:
     }
 
 
-def user_name(session: Any) -> str:
+def user_name(session: ChannelSession) -> str:
     """The name that a session logged in with, empty before it did."""
-    return str(session.user.name)
+    return session.user.name
 
 
-def vhost_name(session: Any) -> str:
+def vhost_name(session: ChannelSession) -> str:
     """The vhost that a session opened, empty before it did."""
-    return "" if session.vhost is None else str(session.vhost.name)
+    return session.vhost_name
 
 
-def session_state(node: Any, session: Any) -> str:
+def session_state(node: Node, session: Session) -> str:
     """RabbitMQ's word for what a connection is doing."""
     if session.is_blocked:
         return "blocked"
@@ -68,7 +71,7 @@ def _tls_row(tls: Any) -> Row:
     }
 
 
-def connection_row(node: Any, session: Any, table: Table = plain) -> Row:
+def connection_row(node: Node, session: Session, table: Table = plain) -> Row:
     """One connection."""
     connection, peer, wire = session.connection, session.peer, session.wire
     properties = connection.client_properties or {}
@@ -104,18 +107,18 @@ def connection_row(node: Any, session: Any, table: Table = plain) -> Row:
     }  # fmt: skip
 
 
-def each_session(node: Any, vhost: str | None = None) -> list[Any]:
+def each_session(node: Node, vhost: str | None = None) -> list[Any]:
     """Sessions by name; a session that has not opened a vhost yet belongs to none."""
     found = [s for s in list(node.sessions) if vhost is None or vhost_name(s) == vhost]
     return sorted(found, key=lambda session: str(session.name))
 
 
-def connections(node: Any, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def connections(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every connection."""
     return [connection_row(node, session, table) for session in each_session(node, vhost)]
 
 
-def _uncommitted(channel: Any) -> tuple[int, int]:
+def _uncommitted(channel: Channel) -> tuple[int, int]:
     """(messages, settlements) waiting for tx.commit."""
     transaction = channel.transaction
     if transaction is None:
@@ -126,7 +129,7 @@ def _uncommitted(channel: Any) -> tuple[int, int]:
     )
 
 
-def channel_row(node: Any, channel: Any) -> Row:
+def channel_row(node: Node, channel: Channel) -> Row:
     """One channel."""
     session = channel.session
     return {
@@ -156,7 +159,7 @@ def channel_row(node: Any, channel: Any) -> Row:
     }  # fmt: skip
 
 
-def channels(node: Any, vhost: str | None = None) -> list[Row]:
+def channels(node: Node, vhost: str | None = None) -> list[Row]:
     """Every channel, by connection and number."""
     return [
         channel_row(node, session.channels[number])

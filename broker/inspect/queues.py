@@ -6,44 +6,49 @@ Owns no state. Source: rabbit_amqqueue's and rabbit_amqqueue_process' info keys 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
+from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.inspect.connections import channel_details
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
+from burrowmq.broker.node.node import Node
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.serve.consumer import Consumer
+from burrowmq.broker.session.session import Session
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.properties import decode
 
 Column = Callable[[Any, Any, Any], object]
 
 
-def _exclusive_consumer(queue: Any) -> Any:
+def _exclusive_consumer(queue: Queue) -> Any:
     return next((c for c in queue.consumers if c.exclusive), None)
 
 
-def _single_active_consumer(queue: Any) -> Any:
+def _single_active_consumer(queue: Queue) -> Consumer | None:
     if not queue.settings.single_active_consumer:
         return None
     return next((c for c in queue.consumers if c.is_active), None)
 
 
-def _tag(consumer: Any) -> str:
-    tag = consumer.tag
-    return tag.decode("utf-8", "replace") if isinstance(tag, bytes) else str(tag)
+def _tag(consumer: Consumer) -> str:
+    return consumer.tag
 
 
-def _tag_or_none(consumer: Any) -> str | None:
+def _tag_or_none(consumer: Consumer | None) -> str | None:
     return None if consumer is None else _tag(consumer)
 
 
-def _pid_or_none(node: Any, consumer: Any) -> str | None:
+def _pid_or_none(node: Node, consumer: Consumer | None) -> str | None:
     return None if consumer is None else pid(node, consumer.outlet)
 
 
-def _capacity(queue: Any) -> int | None:
+def _capacity(queue: Queue) -> int | None:
     """The share of time that consumers could take messages: none without consumers, else not measured."""
     return None if queue.consumers else 0
 
 
-def _paged_out(queue: Any, size: bool) -> int:
+def _paged_out(queue: Queue, size: bool) -> int:
     """Transient messages that are on disk only."""
     if size:
         transient = queue.ready_bytes + queue.unacked_bytes - queue.persistent_bytes
@@ -54,14 +59,14 @@ def _paged_out(queue: Any, size: bool) -> int:
     return int(max(0, transient - in_ram))
 
 
-def _owner(queue: Any) -> Row | None:
-    owner = queue.exclusive_owner
+def _owner(queue: Queue) -> Row | None:
+    owner = cast("Session | None", queue.exclusive_owner)  # a queue only compares it
     if owner is None:
         return None
     return {"name": owner.name, "peer_host": owner.peer.host, "peer_port": owner.peer.port}
 
 
-def _head_timestamp(queue: Any) -> int | None:
+def _head_timestamp(queue: Queue) -> int | None:
     """The timestamp property of the message that is delivered next; None when its body is on disk only."""
     for level in reversed(queue.levels):
         if level.count:
@@ -70,7 +75,7 @@ def _head_timestamp(queue: Any) -> int | None:
     return None
 
 
-def _backing_queue(queue: Any) -> Row:
+def _backing_queue(queue: Queue) -> Row:
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
     first = sum(level.next_seq for level in queue.levels)
@@ -165,7 +170,7 @@ DETAILED_QUEUE_COLUMNS = (
 )
 
 
-def each_queue(node: Any, vhost: str | None = None) -> Iterator[tuple[Any, Any]]:
+def each_queue(node: Node, vhost: str | None = None) -> Iterator[tuple[Any, Any]]:
     """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
     for owner in each_vhost(node, vhost):
         for name in sorted(owner.queues):
@@ -175,7 +180,7 @@ def each_queue(node: Any, vhost: str | None = None) -> Iterator[tuple[Any, Any]]
 
 
 def iter_queues(
-    node: Any, vhost: str | None = None, columns: Sequence[str] | None = None, table: Table = plain
+    node: Node, vhost: str | None = None, columns: Sequence[str] | None = None, table: Table = plain
 ) -> Iterator[Row]:
     """One row a queue, with the columns asked for (or the HTTP API's reduced set).
 
@@ -190,12 +195,12 @@ def iter_queues(
         yield row
 
 
-def queues(node: Any, vhost: str | None = None, columns: Sequence[str] | None = None) -> list[Row]:
+def queues(node: Node, vhost: str | None = None, columns: Sequence[str] | None = None) -> list[Row]:
     """The rows of `iter_queues` at once."""
     return list(iter_queues(node, vhost, columns))
 
 
-def queue(node: Any, vhost: str, name: str) -> Row | None:
+def queue(node: Node, vhost: str, name: str) -> Row | None:
     """Everything about one queue, its consumers included."""
     owner = node.vhosts.get(vhost)
     found = None if owner is None else owner.queues.get(name)
@@ -209,7 +214,7 @@ def queue(node: Any, vhost: str, name: str) -> Row | None:
     return row
 
 
-def each_vhost(node: Any, vhost: str | None) -> Iterable[Any]:
+def each_vhost(node: Node, vhost: str | None) -> Iterable[Any]:
     """The vhost of that name if there is one, or all of them by name."""
     if vhost is None:
         return [node.vhosts[name] for name in sorted(node.vhosts)]
@@ -217,9 +222,11 @@ def each_vhost(node: Any, vhost: str | None) -> Iterable[Any]:
     return [] if found is None else [found]
 
 
-def consumer_row(node: Any, vhost: Any, queue: Any, consumer: Any, table: Table = plain) -> Row:
+def consumer_row(
+    node: Node, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
+) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
-    channel = consumer.outlet
+    channel = cast("Channel", consumer.outlet)  # what a queue knows of it is less
     is_active = bool(consumer.is_active)
     is_single = bool(queue.settings.single_active_consumer)
     return {
@@ -237,7 +244,7 @@ def consumer_row(node: Any, vhost: Any, queue: Any, consumer: Any, table: Table 
     }
 
 
-def consumers(node: Any, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def consumers(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every consumer, by queue."""
     return [
         consumer_row(node, owner, queue, consumer, table)

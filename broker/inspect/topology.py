@@ -6,14 +6,17 @@ Owns no state. Source: rabbit_exchange's and rabbit_binding's info keys (3.13).
 from __future__ import annotations
 
 import zlib
-from typing import Any
 from urllib.parse import quote_plus
 
+from burrowmq.broker.exchange.base import Exchange
+from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row, Table, plain
+from burrowmq.broker.node.node import Node
+from burrowmq.broker.vhost.vhost import Vhost
 
 
-def exchange_row(vhost: Any, exchange: Any, table: Table = plain) -> Row:
+def exchange_row(vhost: Vhost, exchange: Exchange, table: Table = plain) -> Row:
     """One exchange; the default one has the empty name."""
     stats: Row = {}
     published, routed = (
@@ -40,7 +43,7 @@ def exchange_row(vhost: Any, exchange: Any, table: Table = plain) -> Row:
     }
 
 
-def exchanges(node: Any, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def exchanges(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every exchange, by vhost and name."""
     return [
         exchange_row(owner, owner.exchanges[name], table)
@@ -58,12 +61,11 @@ def properties_key(routing_key: str, arguments: Row) -> str:
     return f"{quote_plus(routing_key, safe='')}~{digest:08x}"
 
 
-def _routing_key(binding: Any) -> str:
-    key = binding.routing_key
-    return key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
+def _routing_key(binding: Binding) -> str:
+    return binding.routing_key.decode("utf-8", "replace")
 
 
-def _binding_row(vhost: Any, source: str, binding: Any, table: Table) -> Row:
+def _binding_row(vhost: Vhost, source: str, binding: Binding, table: Table) -> Row:
     key, arguments = _routing_key(binding), binding.arguments or {}
     return {
         "source": source,
@@ -76,7 +78,7 @@ def _binding_row(vhost: Any, source: str, binding: Any, table: Table) -> Row:
     }
 
 
-def _implicit_binding_row(vhost: Any, queue_name: str, table: Table) -> Row:
+def _implicit_binding_row(vhost: Vhost, queue_name: str, table: Table) -> Row:
     return {
         "source": "",
         "vhost": vhost.name,
@@ -88,7 +90,7 @@ def _implicit_binding_row(vhost: Any, queue_name: str, table: Table) -> Row:
     }
 
 
-def bindings(node: Any, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def bindings(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them."""
     rows: list[Row] = []
     for owner in each_vhost(node, vhost):
@@ -102,11 +104,11 @@ def bindings(node: Any, vhost: str | None = None, table: Table = plain) -> list[
     return rows
 
 
-def find_binding(node: Any, row: Row) -> Any:
+def find_binding(node: Node, row: Row) -> Binding | None:
     """The binding object that a row of `bindings` was made from; None for an implicit one."""
     owner = node.vhosts.get(row["vhost"])
     exchange = None if owner is None else owner.exchanges.get(row["source"])
-    if exchange is None or row["source"] == "":
+    if owner is None or exchange is None or row["source"] == "":
         return None
     wanted = ("destination", "destination_type", "properties_key")
     for binding in exchange.bindings:

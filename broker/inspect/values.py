@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from burrowmq.broker.node.node import Node
 from burrowmq.protocol import table as table_types
 
 Row = dict[str, Any]
@@ -82,7 +83,7 @@ def _latin_1(value: str | bytes) -> str:
     return found.decode("latin-1")
 
 
-def pid(node: Any, thing: Any) -> str:
+def pid(node: Node, thing: Any) -> str:
     """A name in the shape of an Erlang process id; unique among the objects that are alive."""
     return f"<{node.name}.{int(node.started_at)}.{(id(thing) >> 4) & 0xFFFFFFF}.0>"
 

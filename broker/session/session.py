@@ -100,6 +100,7 @@ class Session:
         self.channels: dict[int, Channel] = {}
         self.user = User(name="")
         self.vhost: Vhost = None  # type: ignore[assignment]  # set by connection.open, before any channel
+        self.vhost_name = ""  # empty until then
         self.replies: ReplyTargets = None  # type: ignore[assignment]  # set with the vhost
         self.auth_mechanism = ""
         self.is_open = False
@@ -338,6 +339,7 @@ class Session:
     def _on_open(self, event: OpenRequested) -> None:
         try:
             self.vhost = self.context.admission.enter(self.user, event.vhost)
+            self.vhost_name = self.vhost.name
         except AmqpError as error:
             error.class_id, error.method_id = 10, 40
             self.fail(error)

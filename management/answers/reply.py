@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from burrowmq.broker.node.node import Node
 from burrowmq.broker.words import json_document
 from burrowmq.management.aio import web
 from burrowmq.management.answers.access import Caller
@@ -64,7 +65,7 @@ class Call:
     """One request."""
 
     request: web.Request
-    node: Any
+    node: Node
     caller: Caller
     rates: Rates
 

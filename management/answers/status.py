@@ -16,6 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.node.node import Node
 from burrowmq.broker.peer import certificate
 from burrowmq.management import process, settings
 
@@ -35,12 +36,12 @@ def burrowmq_version() -> str:
         return "0.0.0"
 
 
-def uptime_s(node: Any) -> float:
+def uptime_s(node: Node) -> float:
     """Seconds since the node started."""
     return max(0.0, time.time() - float(node.started_at))
 
 
-def memory(node: Any, resident: int | None = None) -> Document:
+def memory(node: Node, resident: int | None = None) -> Document:
     """Where the memory is; O(queues). What cannot be told apart is `other_system`."""
     resident = process.resident_bytes() if resident is None else resident
     queues = sum(int(queue.memory_bytes) for _, queue in inspect.each_queue(node))
@@ -63,12 +64,12 @@ def memory(node: Any, resident: int | None = None) -> Document:
     }
 
 
-def listeners(node: Any) -> list[Document]:
+def listeners(node: Node) -> list[Document]:
     """Every open port, with RabbitMQ's protocol names."""
     return [row for row, _ in _listeners(node)]
 
 
-def _listeners(node: Any) -> Iterator[tuple[Document, Any]]:
+def _listeners(node: Node) -> Iterator[tuple[Document, Any]]:
     """Yield each open port with its TLS options, None without TLS."""
     config = node.config
     amqp, api = "AMQP 0-9-1", "HTTP API"
@@ -92,7 +93,7 @@ def _listeners(node: Any) -> Iterator[tuple[Document, Any]]:
             yield row, None if tls is None else tls.tls
 
 
-def certificates(node: Any) -> list[Document]:
+def certificates(node: Node) -> list[Document]:
     """The listeners with TLS and when the certificates in their files end; reads those files."""
     return [
         {
@@ -112,7 +113,7 @@ def _ends(name: str, path: str | None) -> Document:
     return {name: path, f"{name}_expires_on": ends}
 
 
-def expiring(node: Any, before: datetime) -> list[Document]:
+def expiring(node: Node, before: datetime) -> list[Document]:
     """Those of `certificates` that end before a moment."""
     text = before.strftime("%Y-%m-%d %H:%M:%S")
     ends = ("certfile_expires_on", "cacertfile_expires_on")
@@ -123,7 +124,7 @@ def expiring(node: Any, before: datetime) -> list[Document]:
     ]
 
 
-def document(node: Any) -> Document:
+def document(node: Node) -> Document:
     """What `burrowctl status --formatter json` prints, and a few keys of our own."""
     config, figures = node.config, process.figures(node.config.data_dir)
     totals, store = inspect.object_totals(node), inspect.store_stats(node)

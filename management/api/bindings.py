@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote_plus
 
 from burrowmq.broker import inspect
+from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
@@ -23,7 +24,7 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 
-KINDS = {"q": "queue", "e": "exchange"}
+KINDS: dict[str, ResourceKind] = {"q": "queue", "e": "exchange"}
 
 
 async def bindings(call: Call) -> web.Response:

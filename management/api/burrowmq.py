@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
@@ -125,12 +126,15 @@ def _topic_permissions(call: Call, vhost: str | None) -> Iterable[Row]:
     return inspect.topic_permissions(call.node, _known_vhost(call, vhost), user)
 
 
+_POLICY_KINDS: dict[str, ResourceKind] = {"queue": "queue", "exchange": "exchange"}
+
+
 def _matching_policies(call: Call, vhost: str | None) -> list[Row]:
     """Policies and operator policies that match an object's name, those in force first."""
-    owner = call.node.vhosts.get(vhost)
-    kind = call.query("kind", "queue")
-    if owner is None or kind not in ("queue", "exchange"):
-        raise bad_request(f"no such virtual host or kind: {vhost}, {kind}")
+    owner = None if vhost is None else call.node.vhosts.get(vhost)
+    kind = _POLICY_KINDS.get(call.query("kind", "queue"))
+    if owner is None or kind is None:
+        raise bad_request(f"no such virtual host or kind: {vhost}, {call.query('kind', 'queue')}")
     rows: list[Row] = []
     for is_operator in (False, True):
         found = owner.policies.of_kind(is_operator=is_operator)

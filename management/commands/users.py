@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.node.node import Node
 from burrowmq.broker.rules.auth import (
     ALGORITHMS,
     SALT_SIZE,
+    Access,
     Permission,
     TopicPermission,
     algorithm_of,
@@ -18,30 +20,31 @@ from burrowmq.broker.rules.auth import (
 )
 from burrowmq.broker.rules.parameter_rules import user_limits
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
+from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management.answers.reply import Call, bad_request
 from burrowmq.management.commands.commit import staged
 from burrowmq.management.commands.sessions import close_sessions
 
 
-def authenticate(node: Any, name: str, password: str, *, is_loopback: bool = True) -> Any:
+def authenticate(node: Node, name: str, password: str, *, is_loopback: bool = True) -> Any:
     """The user. Raises: LoginRefused."""
     return node.auth.authenticate(name, password, is_loopback=is_loopback)
 
 
-def require(call: Call, vhost: str, access: str, kind: str, name: str) -> None:
+def require(call: Call, vhost: str, access: Access, kind: ResourceKind, name: str) -> None:
     """The AMQP permission of the caller; burrowctl has every one. Raises: AccessRefused."""
     if call.caller.is_trusted:
         return
     call.node.auth.check(call.node.auth.users[call.caller.name], vhost, access, kind, name)
 
 
-def hash_of(node: Any, password: str) -> str:
+def hash_of(node: Node, password: str) -> str:
     """The hash of a password as definitions carry it."""
     return hash_password(password, node.entropy.token(SALT_SIZE))
 
 
 def put_user(
-    node: Any,
+    node: Node,
     name: str,
     password: str | None,
     password_hash: str | None,
@@ -66,7 +69,7 @@ def put_user(
     return is_new
 
 
-def delete_user(node: Any, name: str) -> None:
+def delete_user(node: Node, name: str) -> None:
     """Remove a user with all permissions; the user's connections are closed."""
     node.auth.delete_user(name)
     chosen = [session for session in node.sessions if inspect.user_name(session) == name]
@@ -74,26 +77,26 @@ def delete_user(node: Any, name: str) -> None:
     staged(node)
 
 
-def set_user_limits(node: Any, user: str, limits: Any) -> None:
+def set_user_limits(node: Node, user: str, limits: Any) -> None:
     """Replace a user's limits. Raises: RefusedValue."""
     node.auth.set_limits(user, user_limits(limits))
     staged(node)
 
 
-def put_permission(node: Any, vhost: str, user: str, patterns: list[str]) -> None:
+def put_permission(node: Node, vhost: str, user: str, patterns: list[str]) -> None:
     """Say what a user may do in a vhost: configure, write, read. Raises: BadPattern."""
     configure, write, read = patterns
     node.auth.set_permission(vhost, user, Permission(configure=configure, write=write, read=read))
     staged(node)
 
 
-def delete_permission(node: Any, vhost: str, user: str) -> None:
+def delete_permission(node: Node, vhost: str, user: str) -> None:
     """Take a user's access to a vhost."""
     node.auth.clear_permission(vhost, user)
     staged(node)
 
 
-def put_topic_permission(node: Any, vhost: str, user: str, exchange: str, keys: list[str]) -> None:
+def put_topic_permission(node: Node, vhost: str, user: str, exchange: str, keys: list[str]) -> None:
     """Say which routing keys a user may write and read with an exchange. Raises: ApiError."""
     write, read = keys
     for pattern in keys:
@@ -105,7 +108,7 @@ def put_topic_permission(node: Any, vhost: str, user: str, exchange: str, keys: 
     staged(node)
 
 
-def delete_topic_permission(node: Any, vhost: str, user: str, exchange: str | None) -> None:
+def delete_topic_permission(node: Node, vhost: str, user: str, exchange: str | None) -> None:
     """Remove a user's topic permissions in a vhost, all or those of one exchange."""
     node.auth.clear_topic_permissions(vhost, user, exchange)
     staged(node)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
+from burrowmq.broker.node.node import Node
 from burrowmq.management import settings
 from burrowmq.management.aio import web
 
@@ -26,7 +27,7 @@ OBJECTS: web.AppKey[asyncio.Lock] = web.AppKey("objects", asyncio.Lock)
 Families = Callable[[Any, Any], Awaitable[list[Any]]]
 
 
-def create_app(node: Any) -> web.Application:
+def create_app(node: Node) -> web.Application:
     """The application that listens on the metrics port."""
     app = web.Application()
     app[NODE] = node

@@ -154,6 +154,11 @@ class FakeSession:
     closed_with: list[str] = field(default_factory=list)
     cancelled_before_close: bool = False
 
+    @property
+    def vhost_name(self) -> str:
+        """The name of the vhost that was entered."""
+        return self.vhost.name if self.vhost else ""
+
     def cancel_consumers(self) -> None:
         """Remember when: before the close or after it."""
         self.cancelled_before_close = not self.closed_with
