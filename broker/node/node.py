@@ -42,6 +42,7 @@ from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.session.ack_timeout import AckTimeouts
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
+from burrowmq.broker.sockets import listener
 from burrowmq.broker.sockets.acceptor import Acceptor
 from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
@@ -129,6 +130,9 @@ class Node:
         config = self.config
         self._directory.lock()
         self._check_provision()
+        doors = options.doors(config, self.sockets_max)
+        # Recovery may take minutes: a port that another process has is said at once.
+        listener.check_free((*doors.tcp, *doors.tls), doors.sockets)
         self._loop = asyncio.get_running_loop()
         self.turn = self._make_turn()
         self._heartbeats = Heartbeats(self.sessions, self.turn)
@@ -180,7 +184,7 @@ class Node:
         self._log_limits()
         self.monitor.start()
         self.acceptor = Acceptor(
-            options.doors(config, self.sockets_max),
+            doors,
             self._open_session,
             self.sessions.__len__,
             self.observer,

@@ -38,8 +38,10 @@ class SocketOptions:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-def bind(host: str, port: int, options: SocketOptions) -> socket.socket:
-    """A listening socket. Raises CannotListen."""
+def bind(
+    host: str, port: int, options: SocketOptions, *, is_listening: bool = True
+) -> socket.socket:
+    """A listening socket, or one that is only bound. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -48,7 +50,8 @@ def bind(host: str, port: int, options: SocketOptions) -> socket.socket:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         options.apply(sock)
         sock.bind((host, port))
-        sock.listen(options.backlog)
+        if is_listening:
+            sock.listen(options.backlog)
         sock.setblocking(False)
     except OSError as error:
         sock.close()
@@ -63,7 +66,9 @@ def address_of(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> list[socket.socket]:
+def bind_all(
+    endpoints: Sequence[tuple[str, int]], options: SocketOptions, *, is_listening: bool = True
+) -> list[socket.socket]:
     """Bind every address; an empty host means all interfaces. Raises CannotListen."""
     sockets: list[socket.socket] = []
     every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104
@@ -72,7 +77,7 @@ def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> li
     ]
     for host, port in wanted:
         try:
-            sockets.append(bind(host, port, options))
+            sockets.append(bind(host, port, options, is_listening=is_listening))
         except CannotListen as error:
             cause = error.__cause__
             has_no_ipv6 = isinstance(cause, OSError) and cause.errno in {
@@ -85,6 +90,12 @@ def bind_all(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> li
                 sock.close()
             raise
     return sockets
+
+
+def check_free(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> None:
+    """Find out whether all can be bound; nobody can connect meanwhile. Raises CannotListen."""
+    for sock in bind_all(endpoints, options, is_listening=False):
+        sock.close()
 
 
 async def serve(

@@ -123,6 +123,21 @@ def test_a_port_that_is_taken_ends_the_start_and_leaves_the_directory_free(tmp_p
     with_node(config(tmp_path), _nothing)
 
 
+def test_a_port_that_is_taken_is_said_before_anything_is_recovered(tmp_path):
+    observer = RecordingObserver()
+
+    async def start(port: int) -> None:
+        node = Node(config(tmp_path, port=port), observer)  # type: ignore[arg-type]
+        try:
+            await node.start()
+        finally:
+            await node.abandon()
+
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(CannotListen):
+        asyncio.run(start(taken.getsockname()[1]))
+    assert not observer.named("recovery_finished")
+
+
 async def _nothing(_: Node) -> None:
     return
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from burrowmq.broker.sockets.listener import CannotListen, SocketOptions, bind, bind_all
+from burrowmq.broker.sockets.listener import CannotListen, SocketOptions, bind, bind_all, check_free
 
 
 @pytest.fixture
@@ -48,6 +48,24 @@ def test_a_port_that_is_taken_is_named_and_nothing_stays_bound(opened):
     with pytest.raises(CannotListen, match=rf"cannot listen on 127\.0\.0\.1:{port}: "):
         bind_all([("127.0.0.1", free), ("127.0.0.1", port)], SocketOptions())
     opened.enter_context(bind("127.0.0.1", free, SocketOptions()))
+
+
+def test_a_look_names_what_is_taken_and_leaves_what_is_free(opened):
+    taken = opened.enter_context(bind("127.0.0.1", 0, SocketOptions()))
+    port = taken.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    with pytest.raises(CannotListen, match=rf"cannot listen on 127\.0\.0\.1:{port}: "):
+        check_free([("127.0.0.1", free), ("127.0.0.1", port)], SocketOptions())
+    check_free([("127.0.0.1", free)], SocketOptions())
+    opened.enter_context(bind("127.0.0.1", free, SocketOptions()))
+
+
+def test_nobody_can_connect_to_what_is_bound_only(opened):
+    sock = opened.enter_context(bind("127.0.0.1", 0, SocketOptions(), is_listening=False))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(sock.getsockname())
 
 
 def test_an_empty_host_is_every_interface(opened):
