@@ -244,6 +244,13 @@ class Engine:
         self.collect(Open(queue_id, names, durable, version), 0)
         return log
 
+    def is_deleting(self, vhost: str, name: str) -> bool:
+        """Whether the batch being collected deletes a durable queue of this name.
+
+        Who declares it again opens the new one at once: the old messages then go before the new definition is there.
+        """
+        return (vhost, name) in self._batch.deleted
+
     def discard_unclaimed(self) -> None:
         """Delete recovered queues that nobody opened: their definition is gone. Once, after the start's open calls."""
         self.collect(DropUnclaimed(0), 0)
@@ -302,7 +309,9 @@ class Engine:
 
     def forget(self, queue_id: int) -> None:
         """The queue was deleted."""
-        self._logs.pop(queue_id, None)
+        log = self._logs.pop(queue_id, None)
+        if log is not None and log.durable:
+            self._batch.deleted.add((log.names.vhost, log.names.name))
 
     def index_bytes(self, queue_id: int) -> int:
         """Bytes of a queue's objects on the disk side."""

@@ -435,6 +435,10 @@ class Queue:
         if self.getters or self._after_pump:
             self.context.scheduler.queue_dirty(self)
 
+    def open_storage(self) -> None:
+        """Open the storage before there is a message: an old queue of this name goes in the same batch."""
+        self.backlog.open()
+
     def recover(self, is_known: Callable[[str, int], bool]) -> None:
         """Take over what the store found for this durable queue; a start batch is loaded by `load_start_batch`.
 

@@ -273,6 +273,8 @@ class Vhost:
                     "version": self.options.default_queue_version,
                 },
             )
+            if self.engine.is_deleting(self.name, name):
+                queue.open_storage()
         return queue
 
     def restore_queue(self, declaration: QueueDeclaration) -> Queue:

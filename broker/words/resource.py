@@ -59,6 +59,10 @@ class StagingEngine(Protocol):
         """Where durable definitions are staged."""
         ...
 
+    def is_deleting(self, vhost: str, name: str) -> bool:
+        """Whether the batch being collected deletes a durable queue of this name."""
+        ...
+
 
 class Rows:
     """Writes a vhost's rows, and remembers what a reply has to know: was something staged, is it on disk."""

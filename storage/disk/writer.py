@@ -90,7 +90,7 @@ class Writer:
         self.counters.batches += 1
 
     def _redeclared(self, staged: Staged) -> list[Control]:
-        """Deletions of queues that the same batch declares again.
+        """Deletions of queues that the same batch opens again, which who declares them sees to (`is_deleting`).
 
         They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
         others go after, so that a queue whose deletion was not committed still has its messages.

@@ -91,13 +91,14 @@ Command = (
 class Batch:
     """The commands of one epoch. `size` is the bytes it holds in memory, `sync` whether somebody waits for it.
 
-    `backup` is to be cut when the batch is applied.
+    `deleted` are the durable queues (vhost, name) that it deletes; `backup` is to be cut when the batch is applied.
     """
 
     epoch: int
     commands: list[Command] = field(default_factory=list)
     definitions: list[tuple[str, str, JsonValue]] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
+    deleted: set[tuple[str, str]] = field(default_factory=set)
     size: int = 0
     sync: bool = False
     backup: BackupJob | None = None

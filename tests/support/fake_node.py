@@ -216,6 +216,10 @@ class FakeEngine:
         """Count."""
         self.syncs += 1
 
+    def is_deleting(self, vhost: str, name: str) -> bool:
+        """Nothing is stored."""
+        return False
+
     def delete_vhost(self, vhost: str) -> None:
         """Nothing is stored."""
 

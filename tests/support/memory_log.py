@@ -121,6 +121,10 @@ class MemoryEngine:
         """A new log, or the one of that name; levels above 0 have their number behind it."""
         return self.logs.setdefault(f"{name}-{level}" if level else name, MemoryLog(self))
 
+    def is_deleting(self, vhost: str, name: str) -> bool:
+        """Nothing is left of what was deleted."""
+        return False
+
     def require_sync(self) -> None:
         """Count who waits."""
         self.sync_required += 1

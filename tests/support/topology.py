@@ -41,6 +41,10 @@ class KeptEngine:
     def __init__(self) -> None:
         self.epoch = 1
         self.definitions = KeptDefinitions()
+        self.deleting: set[tuple[str, str]] = set()
+
+    def is_deleting(self, vhost: str, name: str) -> bool:
+        return (vhost, name) in self.deleting
 
 
 class CountingEntropy:
@@ -68,6 +72,7 @@ class CountingQueue:
         self.consumer_count = 0
         self.touch_count = 0
         self.is_deleted = False
+        self.is_open = False
 
     def __repr__(self) -> str:
         return f"CountingQueue({self.name!r})"
@@ -78,6 +83,9 @@ class CountingQueue:
 
     def delete(self) -> None:
         self.is_deleted = True
+
+    def open_storage(self) -> None:
+        self.is_open = True
 
     def touch(self) -> None:
         self.touch_count += 1

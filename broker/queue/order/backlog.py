@@ -104,6 +104,10 @@ class Backlog:
             self._log = self._open_log()
         return self._log
 
+    def open(self) -> None:
+        """Open this level's part of the store before it is needed."""
+        self._log = self.log
+
     @property
     def has_log(self) -> bool:
         """Whether anything of this level was ever in the store."""

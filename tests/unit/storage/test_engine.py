@@ -337,6 +337,24 @@ def test_a_purge_a_deletion_and_a_new_queue_of_the_same_name() -> None:
     assert [seq for seq, _, _ in read_all(again, 9)] == [0, 1]
 
 
+def test_what_a_batch_deletes_is_known_until_it_is_handed_over() -> None:
+    engine = engine_on(SimFileSystem())
+    kept, gone, passing = (
+        engine.open_queue("/", name, durable=name != "passing")
+        for name in ("kept", "gone", "passing")
+    )
+    engine.hand_over()
+    gone.delete()
+    passing.delete()
+    assert engine.is_deleting("/", "gone")
+    assert not any(engine.is_deleting("/", name) for name in ("kept", "passing"))
+    assert not engine.is_deleting("other", "gone")
+    engine.hand_over()
+    assert not engine.is_deleting("/", "gone")
+    engine.delete_vhost("/")
+    assert engine.is_deleting("/", kept.names.name)
+
+
 def test_an_empty_queue_keeps_no_files() -> None:
     filesystem = SimFileSystem()
     engine = engine_on(filesystem)

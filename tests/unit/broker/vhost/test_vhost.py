@@ -383,6 +383,18 @@ def test_durable_things_are_rows_and_others_are_not() -> None:
     assert not engine.definitions.rows
 
 
+def test_a_durable_queue_whose_name_is_being_deleted_opens_its_storage_at_once() -> None:
+    engine = KeptEngine()
+    engine.deleting.add(("/", "again"))
+    vhost = make_vhost(engine=engine)
+    again: Any = queue(vhost, "again", durable=True)
+    assert again.is_open
+    vhost.delete_queue(again)
+    for name, durable in (("again", False), ("other", True)):
+        found: Any = queue(vhost, name, durable=durable)
+        assert not found.is_open
+
+
 def test_a_row_is_unsynced_until_two_epochs_later() -> None:
     engine = KeptEngine()
     vhost = make_vhost(engine=engine)
