@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from typing import TypeVar
 
 from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.directory.backup import Cut, make_backup, take_cut
@@ -28,9 +29,12 @@ from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.files.space import Space
 from burrowmq.storage.loop.batch import Batch, ReadRequest
 from burrowmq.storage.queue import convert as queue_convert
+from burrowmq.storage.queue.convert import Prepared
 from burrowmq.storage.shared.compaction import CompactionPlan
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.types import BackupJob, LoadedMessage
+
+T = TypeVar("T")
 
 # A journal is gone after two syncs; one that was on its way out before takes as many.
 _JOURNAL_SYNCS = 6
@@ -194,34 +198,47 @@ class Work:
         """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
         if self.writer.is_rescuing:
             return False
-        conversion = self.writer.conversion
-        filesystem = self.writer.context.filesystem
         try:
             for _ in range(_JOURNAL_SYNCS):
-                with self.lock, as_storage_errors():
-                    is_waiting = self.writer.begin_conversion()
+                is_waiting = self._or_give_up(self._begin_slice)
                 if not is_waiting:
                     break
+                # Of what was written before: this one ends the store when it fails again after the rescue.
                 self.sync(None)
             else:
                 return False
-            with self.lock, as_storage_errors():
-                prepared = conversion.prepare()
-            queue_convert.sync(filesystem, prepared)
+            prepared = None if is_waiting is None else self._or_give_up(self._prepare_slice)
         except DiskFull:
             return False
-        except (
-            ReadFailed,
-            SyncFailed,
-        ) as error:  # of new files: nothing is lost, the old ones go on
-            with self.lock:
-                conversion.abandon()
-                conversion.give_up_chosen()
-            self.writer.context.observer.sync_failed("conversion", str(error))
+        if prepared is None:
             return False
         with self.lock, as_storage_errors():
-            conversion.publish()
+            self.writer.conversion.publish()
         return bool(prepared)
+
+    def _begin_slice(self) -> bool:
+        with self.lock, as_storage_errors():
+            return self.writer.begin_conversion()
+
+    def _prepare_slice(self) -> list[Prepared]:
+        with self.lock, as_storage_errors():
+            prepared = self.writer.conversion.prepare()
+        queue_convert.sync(self.writer.context.filesystem, prepared)
+        return prepared
+
+    def _or_give_up(self, step: Callable[[], T]) -> T | None:
+        """Take a step of a conversion that writes new files only; None, and the slice is given up, when that failed.
+
+        Nothing is lost then: the old files go on. Raises StorageError otherwise.
+        """
+        try:
+            return step()
+        except (ReadFailed, SyncFailed) as error:
+            with self.lock:
+                self.writer.conversion.abandon()
+                self.writer.conversion.give_up_chosen()
+            self.writer.context.observer.sync_failed("conversion", str(error))
+            return None
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
         """Read; the lock is held for planning only."""

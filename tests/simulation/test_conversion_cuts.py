@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from burrowmq.storage.disk import jobs as work
-from burrowmq.storage.errors import StorageError
+from burrowmq.storage.errors import StorageError, SyncFailed
 from burrowmq.storage.queue import convert as queue_convert
 from burrowmq.storage.queue.v1.index import QueueIndexV1
 from burrowmq.storage.queue.v1.journal import Journal
@@ -252,3 +252,31 @@ def test_the_harness_catches(
         except StorageError:
             continue
     pytest.fail(f"{mutant.__name__} was not noticed")
+
+
+def test_a_sync_of_journals_that_fails_again_after_the_rescue_ends_the_store() -> None:
+    script = Script(1, strict=True)
+    world = script.world
+    world.publish()
+    world.sync()  # the journal has something that the segments do not have yet
+    script.queue.log.set_version(2)
+    world.filesystem.fail("fdatasync", times=1000)
+    with pytest.raises(SyncFailed):
+        world.engine.hand_over()
+
+
+def test_a_sync_of_journals_that_fails_once_costs_nothing() -> None:
+    script = Script(1, strict=True)
+    world = script.world
+    world.publish()
+    world.sync()
+    script.queue.log.set_version(2)
+    world.filesystem.fail("fdatasync")
+    world.engine.hand_over()
+    writer = world.engine._writer
+    assert writer is not None
+    assert writer.counters.rescues == 1
+    script.queue.version = 2
+    world.idle()
+    assert writer.conversion.queue_count == 0
+    world.crash()
