@@ -145,16 +145,23 @@ class Engine:
         self._backend = InlineBackend(self._open_writer(), self)
 
     def close(self) -> None:
-        """Stop cleanly: apply what is staged, sync, write the terms and the mark of a clean stop. Blocking."""
+        """Stop cleanly: apply what is staged, sync, write the terms and the mark of a clean stop. Blocking.
+
+        Files and threads are let go of in any case, those of a store that failed or was not started too.
+        Raises StorageError when the stop was not clean.
+        """
         backend, self._backend = self._backend, None
-        if backend is None:
-            return
         # The loop may still be ending connections in its own thread: what that stages comes too late.
         batch, self._batch = self._batch, Batch(self.epoch + 1)
         logs = list(self._logs.values())
         ends = {log.queue_id: (log.next_seq, log.next_deliver_seq) for log in logs}
-        backend.close(None if batch.is_empty() else batch, ends)
-        self._writer = None
+        try:
+            if backend is not None:
+                backend.close(None if batch.is_empty() else batch, ends)
+        finally:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.context.release()
 
     def idle(self) -> None:
         """Inline mode: do what the disk thread does when it is idle (acks, syncs, compactions)."""

@@ -256,6 +256,15 @@ class StoreContext:
         if failed:
             raise SyncFailed(", ".join(failed.values()))
 
+    def release(self) -> None:
+        """Close everything that is still open: after a stop, clean or not, nobody uses it any more."""
+        for vhost in self.vhosts():
+            vhost.release_files()
+            for store in (vhost.persistent, vhost.transient):
+                store.give_up()
+        self.cache.release()
+        self.definitions.close()
+
     def is_dirty(self) -> bool:
         """Tell whether anything written is not durable yet."""
         return bool(

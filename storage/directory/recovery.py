@@ -14,6 +14,7 @@ number was never used. Source: storage of a queue in docs/formats; rabbit_classi
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from burrowmq.storage.directory import clean_stop
@@ -133,21 +134,24 @@ def _open_store(
             ),
         )
 
-    report = RecoveryReport(clean=False)
-    context = new_context()
-    if parts is not None and clean_stop.restore(context, parts, report):
-        report.clean = True
-    else:
-        report, context = RecoveryReport(), new_context()
-        if filesystem.exists(f"{data_dir}/vhosts"):
-            recorded.first_segment = recorded.ceiling
-            reserve_segments(filesystem, recorded)
-            _rebuild(context, report, is_exact=parts is not None)
-    report.definitions = definitions.load()
-    if not (report.definitions or report.queues):
-        report.clean = True  # a new directory: no stop came before
-    report.messages = sum(queue.count for queue in report.queues.values())
-    return context, report
+    with ExitStack() as attempt:
+        attempt.callback(definitions.close)
+        report = RecoveryReport(clean=False)
+        context = new_context()
+        if parts is not None and clean_stop.restore(context, parts, report):
+            report.clean = True
+        else:
+            report, context = RecoveryReport(), new_context()
+            if filesystem.exists(f"{data_dir}/vhosts"):
+                recorded.first_segment = recorded.ceiling
+                reserve_segments(filesystem, recorded)
+                _rebuild(context, report, is_exact=parts is not None)
+        report.definitions = definitions.load()
+        if not (report.definitions or report.queues):
+            report.clean = True  # a new directory: no stop came before
+        report.messages = sum(queue.count for queue in report.queues.values())
+        attempt.pop_all()
+        return context, report
 
 
 def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -> None:

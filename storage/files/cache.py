@@ -199,6 +199,13 @@ class FileCache:
             del self._open[path]
         return len(clean)
 
+    def release(self) -> None:
+        """Close every file, synced or not."""
+        for files in (self._open, self._dirty_stores, self._dirty_indexes):
+            for file in files.values():
+                file.close()
+            files.clear()
+
     @property
     def open_count(self) -> int:
         """Files that are open."""

@@ -5,7 +5,9 @@ Covers: storage/disk/threads.py, storage/disk/backend.py, storage/disk/jobs.py
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -262,6 +264,42 @@ def test_a_stop_that_cannot_be_clean_says_so(tmp_path: Path) -> None:
     node.filesystem.is_broken = True
     with pytest.raises(StoreClosed, match="broken"):
         node.engine.close()
+
+
+def files_open_below(directory: Path) -> list[str]:
+    """Of this process, by the kernel's list."""
+    found: list[str] = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(descriptor))
+    return [path for path in found if path.startswith(str(directory))]
+
+
+def test_a_store_that_failed_has_no_file_open_once_it_is_closed(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    failures: list[str] = []
+    node.engine.on_failed = failures.append
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(at, 10, persistent=True) for at in range(5)], None, 50)
+    node.sync()
+    node.filesystem.error = errno.EIO
+    log.append(5, [make_message(at, 10, persistent=True) for at in range(99)], None, 990)
+    node.engine.hand_over()
+    node.loop.run_until(lambda: bool(failures))
+    node.filesystem.error = None
+    assert files_open_below(tmp_path)
+    with pytest.raises(StoreClosed):
+        node.engine.close()
+    assert not files_open_below(tmp_path)
+
+
+def test_a_store_that_was_recovered_and_never_started_can_be_closed(tmp_path: Path) -> None:
+    engine = Engine(str(tmp_path), OsFileSystem(), StoreOptions(), SilentObserver(), FakeMessage)
+    engine.recover()
+    assert files_open_below(tmp_path)
+    engine.close()
+    engine.close()
+    assert not files_open_below(tmp_path)
 
 
 def test_a_loop_that_is_gone_does_not_hurt_closing(tmp_path: Path) -> None:
