@@ -1,6 +1,6 @@
 """Assemble the fragments of changes/ into a section of CHANGELOG.md and remove them.
 
-A fragment is `<issue>.<added|changed|fixed|removed>.md`, a sentence or two; parallel work never touches the same
+A fragment is `<words>.<added|changed|fixed|removed>.md`, a sentence or two; parallel work never touches the same
 file. Called by `make changelog VERSION=x.y.z` at a release.
 """
 

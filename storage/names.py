@@ -15,8 +15,8 @@ The file in it, `.queue_name`, is UTF-8 text:
     LEVEL: 1          decimal; a file without this line is of level 0
     INDEX: v2         the version of new index segments
 
-Written by queue_disk when it makes the directory, by conversion at its end and by takeover; read by recovery and
-burrowmq-store. The directory's own name is the check of what the file says. State: none. Invariant: any name fits a
+Written by `storage.queue.disk` when it makes the directory, by conversion at its end and by takeover; read by recovery
+and burrowmq-store. The directory's own name is the check of what the file says. State: none. Invariant: any name fits a
 line.
 """
 

@@ -1,8 +1,8 @@
 """One channel of one connection: delivery tags, unacked messages, prefetch, confirms, transaction.
 
 State owned: everything that AMQP scopes to a channel. Called by `broker.channel.methods` (what the client asked), by
-queues through `queue.consumer.Outlet` (deliveries) and by the end-of-turn stages (confirms). Output goes to the
-session's buffer in the order in which it is produced; one write per connection and turn carries it.
+queues through `broker.queue.serve.consumer.Outlet` (deliveries) and by the end-of-turn stages (confirms). Output goes
+to the session's buffer in the order in which it is produced; one write per connection and turn carries it.
 
 A channel may be *held*: a reply waits for the disk (a durable declaration, tx.commit, basic.get on a queue that is
 loading). Then its later input waits too, so that replies keep their order; the session keeps that input.

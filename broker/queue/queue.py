@@ -7,11 +7,12 @@ settle what they were given by `settle` and `requeue`.
 
 State owned: the levels, the consumers, the counts that list_queues shows, the expiry and lease timers. Never knows
 exchanges, bindings or sockets: dead letters leave through `QueueContext.republish`, deliveries through
-`consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
+`serve.consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
 limits); `_is_plain` says in one test that none is.
 
-Longer than most modules because it is one object's whole surface: order is `backlog`'s, turns are `dispatch`'s; limits,
-expiry, getters, rate, the lease and idle buffers have modules of their own; the counts stay with what changes them.
+Longer than most modules because it is one object's whole surface: `order.backlog` keeps the order, `serve.dispatch`
+says whose turn it is; limits, expiry, getters, rate, the lease and idle buffers have modules of their own; the counts
+stay with what changes them.
 
 Sources: rabbit_amqqueue_process, rabbit_variable_queue; the classic queue guide of RabbitMQ.
 """

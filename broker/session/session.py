@@ -1,8 +1,9 @@
 """One connection: login, vhost, channels, and the single place where errors become closes.
 
 A session takes the events of its `ServerConnection` in order, finds the channel and calls the handler. Handlers
-raise; `_guard` is the only `except`: it stamps the failing method's ids and closes the channel (soft errors) or the
-connection (hard ones, and everything on channel 0). Anything else that is raised is a bug: logged, answered with 541.
+raise, and `_guard` alone turns what they raise into a close: it stamps the failing method's ids and closes the channel
+(soft errors) or the connection (hard ones, and everything on channel 0). Anything else that is raised is a bug: logged,
+answered with 541.
 
 State owned: identity, the channel table, the blocked flag and what waits behind it. Sockets are the transport's, seen
 through `Wire`; who may come in is `broker.session.admission`'s, input of held channels `broker.session.held`'s

@@ -14,7 +14,7 @@ elsewhere is good while `generation` stays the same; the cache holds at most ROU
 full. A queue or exchange that is in no dictionary has no binding either.
 
 Longer than most modules because names, bindings and the cache change together: routes are `router`'s, the graph is
-`exchange.graph`'s.
+`broker.exchange.graph`'s.
 
 Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vhost.
 """

@@ -3,7 +3,7 @@
     events = connection.receive_data(octets)    # what the peer asked for, in order
     octets = connection.take_out()              # what to send, in order
 
-State: parse state (codec), start-up (handshake), channel legality (channels), the outgoing octets. Owned by
+State: parse state (`protocol.codec`), start-up (handshake), channel legality (channels), the outgoing octets. Owned by
 broker.session.session, which answers the events by calling the methods here.
 
 Invariants: receive_data never raises for what a peer sends; an AmqpError or Disconnect is the last event of

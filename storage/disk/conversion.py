@@ -1,9 +1,9 @@
 """Queues on their way from one version of their files to the other, some segments at a time.
 
 A queue whose version changes keeps working: its new segments are of the new version at once, the others are written
-anew one after the other (queue_convert) between the batches. The tail comes first, because it is still written to. A
-change back on the way only changes what the remaining segments are measured by; a deletion ends it; a start finds what
-is left by the files themselves.
+anew one after the other (`storage.queue.convert`) between the batches. The tail comes first, because it is still
+written to. A change back on the way only changes what the remaining segments are measured by; a deletion ends it; a
+start finds what is left by the files themselves.
 
 State: the queues that have segments of another version than theirs. Called by the disk thread's turn: `begin`, then
 `sync` as often as it says so, then `prepare`, the files' sync, `publish`.

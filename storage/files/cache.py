@@ -1,8 +1,9 @@
 """Open files of all queues together: a bounded cache, and what has to be synced.
 
 State: the open files by path, least recently used first, and the files and directories written since their last
-sync. Called by queue_index and queue_store on the disk thread; the reader thread takes files out of the cache under the
-writer's lock and may go on reading one after it was evicted or unlinked, because a file closes with its last reference.
+sync. Called by `storage.queue.v2.index` and `storage.queue.v2.store` on the disk thread; the reader thread takes files
+out of the cache under the writer's lock and may go on reading one after it was evicted or unlinked, because a file
+closes with its last reference.
 
 Invariants: a dirty file stays open until it was synced, so that a failed write-back is reported to us; a sync that
 failed is never tried again on that file; stores, indexes and directories are synced together, which is safe in any

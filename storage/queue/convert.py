@@ -2,9 +2,9 @@
 
 A segment's new files are made aside with the next generation, made durable, and published by one rename; after the
 directory is durable the old files go. Nothing but the files says how far a conversion came: of two index files for one
-segment the one of the higher generation counts (queue_scan), so a crash at any point leaves the old one or the new one,
-never both, and the next start goes on with the segments that are still of the other version. Bodies are copied as they
-are, in stretches: segment, place and seed are the same in both versions, so their checks stay right.
+segment the one of the higher generation counts (`storage.queue.scan`), so a crash at any point leaves the old one or
+the new one, never both, and the next start goes on with the segments that are still of the other version. Bodies are
+copied as they are, in stretches: segment, place and seed are the same in both versions, so their checks stay right.
 
 State: none here; a `Prepared` on its way. Called by conversion and the writer on the disk thread, under its lock.
 

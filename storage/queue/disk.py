@@ -1,10 +1,10 @@
 """One queue's storage on the disk side: the index segments, each in files of one of the two versions.
 
-A new segment is of the queue's version; an older one stays what it is until queue_convert has written it anew. So a
-queue may be of both versions at a time, and nothing above this module asks which.
+A new segment is of the queue's version; an older one stays what it is until `storage.queue.convert` has written it
+anew. So a queue may be of both versions at a time, and nothing above this module asks which.
 
 State: the queue's directory, made at its first message, the table of its segments, and the objects that own the files.
-Called by the writer on the disk thread; queue_read looks at it on the reader thread, under the writer's lock.
+Called by the writer on the disk thread; `storage.queue.read` looks at it on the reader thread, under the writer's lock.
 
 Invariants: an entry is counted only after its body and itself were written; the two files of a version 2 segment are
 made and removed together (the index first when removing, so that a store without index is all that a power cut can

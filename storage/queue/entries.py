@@ -1,7 +1,7 @@
 """The index entries of a run that is being written, as columns.
 
-State: none. Called by queue_disk on the disk thread. Invariant: nothing here costs Python work for each message when
-the messages of the run are alike.
+State: none. Called by `storage.queue.disk` on the disk thread. Invariant: nothing here costs Python work for each
+message when the messages of the run are alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The 64 octets that every file of a queue's index begins with, whatever its version.
 
-The tables of both versions' modules (`queue_index`, `queue_blocks`) and docs/formats have them among their bytes: a
-magic that says which kind of file, the number of the segment or journal, what the file was made with, and a CRC.
+The tables of both versions' modules (`storage.queue.v2.index`, `storage.queue.v1.blocks`) and docs/formats have them
+among their bytes: a magic that says which kind of file, the number of the segment or journal, what the file was made
+with, and a CRC.
 
 State: none. Called by the modules of both versions, each with magics of its own.
 """

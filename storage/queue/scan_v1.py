@@ -1,8 +1,8 @@
 """Walking one queue's version 1 files after an unclean stop.
 
-State: the `Journals` of a queue while recovery runs. Called by queue_scan. What a journal holds is taken from there,
-its bodies checked, because a flush into the segment file may have been cut short; everything else in a segment file was
-durable before the journal went. The runs found are moved into the segment files before the queue is opened.
+State: the `Journals` of a queue while recovery runs. Called by `storage.queue.scan`. What a journal holds is taken from
+there, its bodies checked, because a flush into the segment file may have been cut short; everything else in a segment
+file was durable before the journal went. The runs found are moved into the segment files before the queue is opened.
 
 Invariants: a block counts only for the generation of the segment that it names; a damaged block costs what it says.
 """

@@ -25,9 +25,9 @@ Index entry (ENTRY_SIZE = 32): u8 status (0 none, 1 present), u8 flags, u16 chec
 seeded CRC over the other 30 bytes), u8 kind of location, 3 zeros, u64 location, u32 size in the
 store, u32 payload octets, u64 expiry. An entry that was never written is all zeros.
 
-State: none. Called by message_store, queue_store and queue_index on the disk thread, by reads on
-the worker thread. Invariants: a record is never returned unless its check passes (or none is asked for); the packers
-read `exrk`, `raw`, `size` and `flags` of a message and change nothing in it.
+State: none. Called by `storage.shared.store`, `storage.queue.v2.store` and `storage.queue.v2.index` on the disk thread,
+by reads on the worker thread. Invariants: a record is never returned unless its check passes (or none is asked for);
+the packers read `exrk`, `raw`, `size` and `flags` of a message and change nothing in it.
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ pack_index_entries = _packer.pack_index_entries
 def seed_of(identity: bytes, directory: str = "") -> int:
     """Give the CRC seed of a store with this identity (16 bytes), or of the queue in a directory of it.
 
-    Of a directory's name the hash counts and not the level behind it (`queue_names`): level n of a queue q has the seed
-    that it had when it went by the name of a queue called q, NUL, n.
+    Of a directory's name the hash counts and not the level behind it (`storage.names`): level n of a queue q has the
+    seed that it had when it went by the name of a queue called q, NUL, n.
     """
     name = directory.rpartition("/")[2].partition("-")[0]
     return zlib.crc32(name.encode(), zlib.crc32(identity))

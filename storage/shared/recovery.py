@@ -2,7 +2,7 @@
 
 After a clean stop from the snapshot that it left; else from a tally of the queue indexes, which
 are the truth: a slot that no index refers to is garbage, and a handle without a record is sorted
-by why that is so. State: none. Called by message_store when it is opened, on the disk thread.
+by why that is so. State: none. Called by `storage.shared.store` when it is opened, on the disk thread.
 Invariants: a snapshot that does not fit the files exactly is not used; new segment numbers are
 above every number on disk and in any index.
 """

@@ -8,7 +8,7 @@ check), so damage costs the records that it touches and never what follows. Bad 
 records are copied to the quarantine directory; one at the end of the file is a torn tail, which is
 cut, and the file is sealed.
 
-State: none. Called by message_store at start, on the disk thread. Invariants: nothing is written
+State: none. Called by `storage.shared.store` at start, on the disk thread. Invariants: nothing is written
 before all headers are checked (a refusal leaves every byte as it was); a record is never taken
 that does not pass its check; a second run over the result changes nothing.
 """

@@ -35,8 +35,8 @@ and then hold blocks, each of them about one segment:
 An entry of kind 2 has its record in the same file, at the offset that it names. Of several entries for one place the
 last counts; a place that was acked once stays so.
 
-State: none. Called by queue_index_v1 and queue_scan_v1. Invariants: a damaged block costs what it says and nothing
-behind it; bytes of another queue or store are never taken for ours.
+State: none. Called by `storage.queue.v1.index` and `storage.queue.scan_v1`. Invariants: a damaged block costs what it
+says and nothing behind it; bytes of another queue or store are never taken for ours.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Block(NamedTuple):
 
 
 def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
-    """Give the generation that a header names, None when it is not whole. Raises as `index_header.read`."""
+    """Give the generation that a header names, None when it is not whole. Raises as `header.read`."""
     return index_header.read(data, path, (JOURNAL_MAGIC, SEGMENT_MAGIC), entry_count, identity)
 
 

@@ -1,12 +1,13 @@
 """The version 1 queue index: a journal for what is small, and segment files with embedded messages.
 
 A run of messages is one block, small bodies included, so that a commit costs one file. A small run goes to the
-journal (queue_journal), as acks do; a flush moves what is still live into the segment files (queue_segment_files) and
-gives the journal up; what was published and acked meanwhile is never written there. A run that is large enough to be a
-block of a segment file goes there at once: its bytes are written once. Reading loads the entries of a whole segment.
+journal (`storage.queue.v1.journal`), as acks do; a flush moves what is still live into the segment files
+(`storage.queue.v1.segment_files`) and gives the journal up; what was published and acked meanwhile is never written
+there. A run that is large enough to be a block of a segment file goes there at once: its bytes are written once.
+Reading loads the entries of a whole segment.
 
-State: none but its two parts. What is live is the `Segment`s' knowledge. Called by queue_disk on the disk thread;
-`load` and `open` also on the reader thread under the writer's lock.
+State: none but its two parts. What is live is the `Segment`s' knowledge. Called by `storage.queue.disk` on the disk
+thread; `load` and `open` also on the reader thread under the writer's lock.
 
 Invariants: a flush begins only when no older journal is left, and everything it leaves out is acked in the journal
 first. A place is said by one file at a time, but for an entry that was written again (`relocate`): then the journal

@@ -1,8 +1,9 @@
 """The journal of a version 1 queue: what small commits and acks are written to, and how it is given up.
 
-One file `N.jif` at a time, only appended to. A flush (queue_index_v1) moves what is live to the segment files and gives
-the journal up; the next one has the next number. State: the journal in use with the runs that are only in it and the
-acks that it says, and the journals that are given up but not durably gone. Called by queue_index_v1 on the disk thread.
+One file `N.jif` at a time, only appended to. A flush (`storage.queue.v1.index`) moves what is live to the segment files
+and gives the journal up; the next one has the next number. State: the journal in use with the runs that are only in it
+and the acks that it says, and the journals that are given up but not durably gone. Called by `storage.queue.v1.index`
+on the disk thread.
 
 Invariants: a given-up journal is unlinked after the sync that made the flush durable, the oldest first, the next one
 after the sync that made that durable: so no crash finds a message without the ack that belongs to it. `durable` rises

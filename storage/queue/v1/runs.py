@@ -1,7 +1,7 @@
 """Runs of messages that are in a journal only, and their way into a segment file.
 
-State: none but the `Run`s, which belong to queue_index_v1. Called by it and by recovery on the disk thread. Invariants:
-what is moved is copied as it is, so that its checks stay right; a run is never changed.
+State: none but the `Run`s, which belong to `storage.queue.v1.index`. Called by it and by recovery on the disk thread.
+Invariants: what is moved is copied as it is, so that its checks stay right; a run is never changed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The segment files of a version 1 queue index: entries, acks and embedded messages of an index segment in one file.
 
-Files `N.idx`, only appended to; the bytes are storage.queue.v1.blocks'. Reading loads the entries of the whole file,
+Files `N.idx`, only appended to; the bytes are `blocks`' business. Reading loads the entries of the whole file,
 and those of the segment read last are kept, because the next read is of the same one; what is appended meanwhile is
-added to them. Where a file ends is the `Segment`'s knowledge. State: the entries read last. Called by queue_index_v1
-on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
+added to them. Where a file ends is the `Segment`'s knowledge. State: the entries read last. Called by
+`storage.queue.v1.index` on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
 
 Invariants: nothing is counted before it is written; a failed append leaves the file as it was.
 """

@@ -9,8 +9,8 @@ Files `N.qi`, N = seq // entry_count, little endian; mirrored in docs/formats/in
     96+n/8   32+n/8  acks, copy B: the copy with the higher epoch and a good CRC counts
     then     32 * n  entries (storage.record), place = seq % entry_count; zeros = none
 
-State: one `queue_segment.Segment` for each index segment that has live entries. Called on the disk thread; `load` also
-on the reader thread under the writer's lock.
+State: one `storage.queue.segment.Segment` for each index segment that has live entries. Called on the disk thread;
+`load` also on the reader thread under the writer's lock.
 
 Invariants: a place is written once, and never again after a crash (a new start begins a new segment); an ack bit is set
 only for a place that holds an entry; an entry that fails its check costs that message only.
@@ -193,7 +193,7 @@ def pack_block(epoch: int, synced_end: int, acked: int, entry_count: int) -> byt
 
 
 def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> int | None:
-    """Give the store generation that a header names, None when it is not whole. Raises as `index_header.read`."""
+    """Give the store generation that a header names, None when it is not whole. Raises as `header.read`."""
     return index_header.read(data, path, (MAGIC,), entry_count, identity)
 
 

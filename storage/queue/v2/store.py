@@ -14,7 +14,8 @@ Files `N.qs` (`N.gG.qs` after a rewrite), little endian; mirrored in docs/format
     64   ...   records (storage.record) whose segment is the index segment and whose slot is the place in it
 
 State: none but the directory and the seed; where a file ends is the index segment's knowledge, because both live and
-die together. Called by queue_index's owner on the disk thread (append, delete) and on the reader thread (read).
+die together. Called by `storage.queue.v2.index`'s owner on the disk thread (append, delete) and on the reader thread
+(read).
 
 Invariants: a file is only appended to, after a crash never again; a record that does not pass its check is never
 returned (unless the operator turned the check of reads off); a failed append leaves the file as it was.

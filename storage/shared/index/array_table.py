@@ -216,7 +216,7 @@ class SlotTable:
 
 
 class ArrayIndex:
-    """`store_index.StoreIndex`: a table is a SlotTable, and there is nothing besides."""
+    """`storage.shared.index.StoreIndex`: a table is a SlotTable, and there is nothing besides."""
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
         self._filesystem = filesystem

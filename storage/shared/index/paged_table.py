@@ -198,7 +198,7 @@ class PagedTable:
 
 
 class PagedIndex:
-    """`store_index.StoreIndex`: the tables of one store, most recently used last."""
+    """`storage.shared.index.StoreIndex`: the tables of one store, most recently used last."""
 
     def __init__(self, filesystem: FileSystem, directory: str, hot_bytes: int = HOT_BYTES) -> None:
         self.filesystem = filesystem

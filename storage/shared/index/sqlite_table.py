@@ -235,7 +235,7 @@ _NUMBERS = "SELECT number FROM slot WHERE place = ?"
 
 
 class SqliteIndex:
-    """`store_index.StoreIndex` in one database."""
+    """`storage.shared.index.StoreIndex` in one database."""
 
     def __init__(self, filesystem: FileSystem, directory: str, path: str | None = None) -> None:
         self._filesystem = filesystem
