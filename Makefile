@@ -204,7 +204,7 @@ spark-zip: $(RUN_STAMP) ## pyspark_amqp as one file for --py-files: build/pyspar
 
 .PHONY: wheels
 wheels: $(RUN_STAMP) ## the wheels of both distributions in dist/: burrowmq and pyspark-amqp
-	@rm -rf dist build/lib build/bdist.*
+	@rm -rf dist build/lib* build/bdist.* $(SPARK_DISTRIBUTION)/build
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist . ./$(SPARK_DISTRIBUTION)
 	@ls dist
 
@@ -214,5 +214,5 @@ image: ## build the container image
 
 .PHONY: clean
 clean: ## remove what was built, keep .venv and data
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf build dist $(SPARK_DISTRIBUTION)/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 	rm -f protocol/*/*.so storage/*/*.so $(PYX:.pyx=.c) $(RUN_STAMP)
