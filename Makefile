@@ -204,7 +204,7 @@ spark-zip: $(RUN_STAMP) ## pyspark_amqp as one file for --py-files: build/pyspar
 
 .PHONY: wheels
 wheels: $(RUN_STAMP) ## the wheels of both distributions in dist/: burrowmq and pyspark-amqp
-	@rm -rf dist build/lib build/bdist.* $(SPARK_DISTRIBUTION)/build
+	@rm -rf dist build/lib* build/bdist.* $(SPARK_DISTRIBUTION)/build
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist . ./$(SPARK_DISTRIBUTION)
 	@ls dist
 

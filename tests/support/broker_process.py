@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -110,6 +110,8 @@ class BrokerProcess:
     amqp_port: int = field(default_factory=free_port)
     management_port: int = field(default_factory=free_port)
     prometheus_port: int = field(default_factory=free_port)
+    program: Sequence[str] = (PYTHON, "-m", "burrowmq.broker")
+    folder: Path = ROOT
     process: subprocess.Popen[bytes] | None = None
     ready_after_s: float = 0.0
     _log_start: int = 0
@@ -134,7 +136,7 @@ class BrokerProcess:
             "prometheus.tcp.port": str(self.prometheus_port),
             **self.settings,
         }
-        command = [PYTHON, "-m", "burrowmq.broker", "--data-dir", str(self.data_dir)]
+        command = [*self.program, "--data-dir", str(self.data_dir)]
         for key, value in values.items():
             command += ["--set", f"{key}={value}"]
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +144,7 @@ class BrokerProcess:
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 dying(command),
-                cwd=ROOT,
+                cwd=self.folder,
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
