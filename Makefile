@@ -185,7 +185,7 @@ bench-spark: $(DEV_STAMP) $(SPARK_STAMP) ## rates of Spark's source and sink bes
 	  $(VENV)/spark/bin/python -m bench.spark $(ARGS)
 
 .PHONY: bench-table
-bench-table: $(DEV_STAMP) ## put the latest figures into README.md
+bench-table: $(DEV_STAMP) ## put the latest figures into docs/measured.md and README.md
 	$(PY) -m scripts.bench_table $(FILE)
 
 # ---- the rest ---------------------------------------------------------------------------------------

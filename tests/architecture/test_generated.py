@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from burrowmq.config import example
+from scripts import bench_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,3 +69,15 @@ def test_the_format_pages_have_the_tables_of_the_modules(page: str) -> None:
     missing = [line for line in tables if line.split() not in written]
     assert tables
     assert not missing, f"docs/formats/{page}.md lacks these lines of the table: {missing}"
+
+
+def test_the_readme_shows_what_the_page_of_figures_says() -> None:
+    page = (ROOT / bench_table.PAGE).read_text(encoding="utf-8")
+    readme = (ROOT / bench_table.README).read_text(encoding="utf-8")
+    picture = (ROOT / bench_table.PICTURE).read_text(encoding="utf-8")
+    assert bench_table.rows(page) in readme, "run `python -m scripts.bench_table --from-page`"
+    assert bench_table.picture(page) == picture, "run `python -m scripts.bench_table --from-page`"
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
