@@ -25,7 +25,7 @@ from pyspark_amqp_store import index_v1 as v1
 TABLES_MAX: Final = 128
 FILES_MAX: Final = 32
 FORMAT: Final = 2
-"""Of the whole store; 1 is version 0.1's."""
+"""Of the whole store; 1 is from before version 0.1.0."""
 _READ_GAP: Final = 16 * 1024
 _READ_MAX: Final = 4 << 20
 _ATTEMPTS: Final = 3

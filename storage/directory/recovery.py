@@ -104,7 +104,7 @@ def _open_store(
         raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
     if recorded.taking_over and source.highest_levels is None:
-        raise StoreRefused(f"{data_dir} is of version 0.1: start a node on it, which takes it over")
+        raise StoreRefused(f"{data_dir} is of format 1: start a node on it, which takes it over")
     parts = take_terms(filesystem, data_dir)
     definitions = (source.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
     if recorded.taking_over and source.highest_levels is not None:

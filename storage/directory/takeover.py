@@ -4,7 +4,7 @@ There, level n of queue `q` lay in the directory of a queue named `q`, NUL, n. T
 apart: where `q` has a level n, the directory is that level's, and it becomes `<hash>-<n>`. If there was a queue of that
 name besides, both wrote to the same files; whatever they hold stays with the level, and the queue starts empty.
 
-    STORE.json: format 1                        as version 0.1 left it
+    STORE.json: format 1                        as nodes before 0.1.0 left it
     STORE.json: format 2, "taking_over": true   some directories may have their old names
     STORE.json: format 2                        none has
 

@@ -28,7 +28,7 @@ SEGMENT_MARGIN = 64
 _RESERVED = 4096
 _MAGIC = b"BQT1"
 FORMAT = 2
-"""Of the whole store. 1, of version 0.1, had no names for the levels of priority queues: `takeover`."""
+"""Of the whole store. 1, from before version 0.1.0, had no names for the levels of priority queues: `takeover`."""
 FILE_SIZE_KEY = "msg_store_file_size_limit"
 ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
 

@@ -1,6 +1,6 @@
-"""A node on data directories that version 0.1 left, one stopped by SIGTERM and one by kill -9.
+"""A node on data directories of format 1, one stopped by SIGTERM and one by kill -9.
 
-`tests/data/store-0.1-*.tar.xz` were written by that version: `orders` with priorities up to 3, `old` up to 2 in files
+`tests/data/store-format-1-*.tar.xz` were written by nodes from before 0.1.0: `orders` with priorities up to 3, `old` up to 2 in files
 of version 1, a queue named `plain`, NUL, 1 beside `plain`, which has no priorities, and a queue named `both`, NUL, 1
 beside `both`, which has: these two wrote to the same files. Limits: 256 entries, 64 KB.
 """
@@ -35,7 +35,7 @@ QUEUES = (
 @pytest.fixture(params=["clean", "killed"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Give such a data directory."""
-    with tarfile.open(DATA / f"store-0.1-{request.param}.tar.xz") as archive:
+    with tarfile.open(DATA / f"store-format-1-{request.param}.tar.xz") as archive:
         archive.extractall(tmp_path / "data", filter="data")
     return tmp_path / "data"
 

@@ -1,4 +1,4 @@
-"""Makes the archives of a release: `python -m tests.support.store_archives.make --server PATH --release 0.1`.
+"""Makes the archives of a release: `python -m tests.support.store_archives.make --server PATH --release 0.2.0`.
 
 PATH is the `burrowmq-server` of that release (its own checkout, or where pip put it): the node runs in a process of its
 own and is only spoken to. It is filled twice, stopped once and killed once; then each archive is unpacked and opened by

@@ -279,7 +279,7 @@ def test_levels_of_a_queue_with_priorities(tmp_path: Path, version: int) -> None
 
 @pytest.mark.parametrize("stopped", ["clean", "killed"])
 def test_a_store_of_version_0_1(tmp_path: Path, stopped: str) -> None:
-    archive = Path(__file__).parents[2] / "data" / f"store-0.1-{stopped}.tar.xz"
+    archive = Path(__file__).parents[2] / "data" / f"store-format-1-{stopped}.tar.xz"
     with tarfile.open(archive) as files:
         files.extractall(tmp_path, filter="data")
     found = rows(tmp_path, ["queue", "level", "priority", "body"])
