@@ -107,18 +107,17 @@ class Acceptor:
         for gate in self._gates:
             gate.close()
 
-    def _behind_proxy(
-        self, make_protocol: Callable[[], asyncio.Protocol]
-    ) -> Callable[[], asyncio.Protocol]:
+    def _behind_proxy(self, make_protocol: listener.MakeProtocol) -> listener.MakeProtocol:
         if self._options.proxy is None:
             return make_protocol
         gate = ProxyGate(self._options.proxy, make_protocol, self._observer)
         self._gates.append(gate)
         return gate
 
-    def _make_transport(self) -> AmqpTransport:
+    def _make_transport(self, transport: asyncio.Transport) -> AmqpTransport:
         return AmqpTransport(
-            self._make_session,
+            transport,
+            self._make_session(transport),
             self._options.handshake_timeout_s,
             is_nodelay=self._options.is_nodelay,
             is_linger=self._options.is_linger,
