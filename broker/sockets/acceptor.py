@@ -63,6 +63,10 @@ class Acceptor:
         self.servers: list[asyncio.Server] = []
         self._gates: list[Gate] = []
 
+    def check_free(self) -> None:
+        """Find out whether everything can be bound. Raises CannotListen."""
+        listener.check_free((*self._options.tcp, *self._options.tls), self._options.sockets)
+
     async def listen(self) -> None:
         """Bind everything, then accept. Raises CannotListen."""
         options = self._options
