@@ -115,6 +115,7 @@ class Engine:
         self._in_flight: Batch | None = None
         self._is_due = False
         self._is_over_backlog = False
+        self._has_discarded = False
         self._writer: Writer | None = None
         self._backend: Backend | None = None
 
@@ -245,7 +246,9 @@ class Engine:
         queue_id = self._next_queue_id
         self._next_queue_id += 1
         names = QueueNames(vhost, name, level)
-        recovered = self._writer.claim(queue_id, names) if durable and self._writer else None
+        recovered = None
+        if durable and self._writer is not None and not self._has_discarded:
+            recovered = self._writer.claim(queue_id, names)
         log = QueueLog(self, queue_id, names, durable, recovered)
         self._logs[queue_id] = log
         self.collect(Open(queue_id, names, durable, version), 0)
@@ -259,7 +262,11 @@ class Engine:
         return (vhost, name) in self._batch.deleted
 
     def discard_unclaimed(self) -> None:
-        """Delete recovered queues that nobody opened: their definition is gone. Once, after the start's open calls."""
+        """Delete recovered queues that nobody opened: their definition is gone. Once, after the start's open calls.
+
+        A queue of the same name that is opened from here on is a new one.
+        """
+        self._has_discarded = True
         self.collect(DropUnclaimed(0), 0)
 
     def delete_vhost(self, vhost: str) -> None:

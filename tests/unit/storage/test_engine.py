@@ -355,6 +355,24 @@ def test_what_a_batch_deletes_is_known_until_it_is_handed_over() -> None:
     assert engine.is_deleting("/", kept.names.name)
 
 
+def test_a_queue_opened_after_the_unclaimed_ones_were_discarded_is_a_new_one() -> None:
+    filesystem = SimFileSystem()
+    engine = engine_on(filesystem)
+    publish(engine.open_queue("/", "q", durable=True), 0, 40)
+    commit(engine)
+    engine.close()
+    engine = engine_on(filesystem)
+    engine.discard_unclaimed()
+    log = engine.open_queue("/", "q", durable=True)  # a definitions file is imported at the start
+    assert (log.recovered, log.next_seq) == (None, 0)
+    publish(log, 0, 2)
+    commit(engine)
+    assert [seq for seq, _, _ in read_all(log, 99)] == [0, 1]
+    engine.close()
+    again = engine_on(filesystem).open_queue("/", "q", durable=True)
+    assert [seq for seq, _, _ in read_all(again, 99)] == [0, 1]
+
+
 def test_an_empty_queue_keeps_no_files() -> None:
     filesystem = SimFileSystem()
     engine = engine_on(filesystem)
