@@ -99,15 +99,15 @@ def resegment(
     old.start_inline()
     try:
         size = sum(queue.bytes for queue in report.queues.values())
-        _refuse_unnamed(report, old)
+        _refuse_unnamed(report)
         _refuse_without_room(directory, report.messages, size)
         new = _engine(directory, begin_swap(filesystem, path), wanted, streams)
         new.recover()
         new.start_inline()
         with Progress(streams.errors, "rewriting", size) as progress:
             copy = _Copy(old, new, progress)
-            for names in sorted(report.queues):
-                copy.queue(names)
+            for names, found in sorted(report.queues.items()):
+                copy.queue(names, found.version)
         new.close()
     finally:
         # As it was: clean, so that the next start need not look at every file.
@@ -139,12 +139,11 @@ def _engine(
     )
 
 
-def _refuse_unnamed(report: RecoveryReport, old: Engine) -> None:
+def _refuse_unnamed(report: RecoveryReport) -> None:
     """A queue whose name file is damaged is known to its definition only: a node puts that right."""
-    unnamed = old.unclaimed_count - len(report.queues)
-    if unnamed:
+    if report.unnamed_count:
         raise CannotUse(
-            f"{unnamed} queues have a damaged name file: start the node and stop it once, which writes it again"
+            f"{report.unnamed_count} queues have a damaged name file: start the node and stop it once, which writes it again"
         )
 
 
@@ -168,9 +167,8 @@ class _Copy:
     # Per old segment, the new handle + 1 of each slot that was copied: its other queues refer to that.
     _moved: dict[int, array[int]] = field(default_factory=dict)
 
-    def queue(self, names: QueueNames) -> None:
-        """Copy one queue, or one of its levels."""
-        version = self.old.recovered_version(names)
+    def queue(self, names: QueueNames, version: int) -> None:
+        """Copy one queue, or one of its levels, into files of this version."""
         source, target = (
             engine.open_queue(
                 names.vhost, names.name, durable=True, version=version, level=names.level

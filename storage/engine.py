@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
-from burrowmq.storage.directory.recovery import DefinitionsAt, RowSource, open_store
+from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
 from burrowmq.storage.directory.takeover import HighestLevels
 from burrowmq.storage.disk.backend import Backend, InlineBackend
 from burrowmq.storage.disk.jobs import monotonic_ms
@@ -32,6 +32,7 @@ from burrowmq.storage.loop.batch import (
     ReadRequest,
 )
 from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.loop.recovered_queues import RecoveredQueues
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import (
     BackupJob,
@@ -103,19 +104,16 @@ class Engine:
         self.backlog_bytes = 0
         self.failure: str | None = None
         self.backup: BackupJob | None = None  # the last one
-        self._data_dir = data_dir
-        self._filesystem = filesystem
-        self._observer = observer
-        self._load_message = load_message
-        self._definitions_at = definitions_at
-        self._highest_levels = highest_levels
+        self._setup = StoreSetup(
+            data_dir, filesystem, options, observer, load_message, definitions_at, highest_levels
+        )
+        self._recovered = RecoveredQueues()
         self._logs: dict[int, QueueLog] = {}
         self._next_queue_id = 1
         self._batch = Batch(1)
         self._in_flight: Batch | None = None
         self._is_due = False
         self._is_over_backlog = False
-        self._has_discarded = False
         self._writer: Writer | None = None
         self._backend: Backend | None = None
 
@@ -124,17 +122,11 @@ class Engine:
     def recover(self) -> RecoveryReport:
         """Open what is on disk. Blocking; raises StoreRefused when the files were made under other terms."""
         started = monotonic_ms()
-        context, report = open_store(
-            self._data_dir,
-            self._filesystem,
-            self.options,
-            self._observer,
-            self._load_message,
-            RowSource(self._definitions_at, self._highest_levels),
-        )
+        context, report = open_store(self._setup)
         self._writer = Writer(context)
+        self._recovered = RecoveredQueues(report)
         elapsed = monotonic_ms() - started
-        self._observer.recovery_finished(report.clean, report.messages, report.lost, elapsed)
+        self._setup.observer.recovery_finished(report.clean, report.messages, report.lost, elapsed)
         return report
 
     def start(self, post: Post) -> None:
@@ -162,7 +154,7 @@ class Engine:
         finally:
             writer, self._writer = self._writer, None
             if writer is not None:
-                writer.context.release()
+                writer.release()
 
     def idle(self) -> None:
         """Inline mode: do what the disk thread does when it is idle (acks, syncs, compactions)."""
@@ -246,9 +238,9 @@ class Engine:
         queue_id = self._next_queue_id
         self._next_queue_id += 1
         names = QueueNames(vhost, name, level)
-        recovered = None
-        if durable and self._writer is not None and not self._has_discarded:
-            recovered = self._writer.claim(queue_id, names)
+        recovered = self._recovered.take(names) if durable and self._writer is not None else None
+        if recovered is not None and self._writer is not None:
+            self._writer.bind(queue_id, names)
         log = QueueLog(self, queue_id, names, durable, recovered)
         self._logs[queue_id] = log
         self.collect(Open(queue_id, names, durable, version), 0)
@@ -266,13 +258,14 @@ class Engine:
 
         A queue of the same name that is opened from here on is a new one.
         """
-        self._has_discarded = True
+        self._recovered.discard()
         self.collect(DropUnclaimed(0), 0)
 
     def delete_vhost(self, vhost: str) -> None:
         """Delete everything of a vhost, its open queues included."""
         for log in [log for log in self._logs.values() if log.names.vhost == vhost]:
             log.delete()
+        self._recovered.forget_vhost(vhost)
         self.collect(DeleteVhost(0, vhost), 0)
 
     # -- backups --------------------------------------------------------------------------------------------------
@@ -282,7 +275,7 @@ class Engine:
 
         Raises BackupRefused; OSError when the directory cannot be looked at.
         """
-        refuse_directory(self._filesystem, directory, self._data_dir)
+        refuse_directory(self._setup.filesystem, directory, self._setup.data_dir)
 
     def start_backup(self, directory: str, labels: dict[str, JsonValue]) -> BackupJob:
         """Have the store backed up as it is after the current batch; the job tells how that goes.
@@ -336,21 +329,7 @@ class Engine:
 
         Its directory tells, so that a damaged name file costs nothing.
         """
-        names = QueueNames(vhost, name, level)
-        return self._writer is not None and self._writer.context.has_recovered(names)
-
-    def recovered_version(self, names: QueueNames) -> int:
-        """The version of the newest files of a recovered queue that nobody opened yet; 2 when it has none."""
-        recovered = self._writer.context.recovered if self._writer is not None else {}
-        for queue, _ in recovered.values():
-            if queue.names == names and queue.index.numbers:
-                return queue.index.segments[queue.index.numbers[-1]].version
-        return 2
-
-    @property
-    def unclaimed_count(self) -> int:
-        """Recovered queues that nobody opened yet, those whose name cannot be read included."""
-        return len(self._writer.context.recovered) if self._writer is not None else 0
+        return QueueNames(vhost, name, level) in self._recovered
 
     def stats(self) -> dict[str, int]:
         """Counters of the store, for metrics."""

@@ -92,7 +92,10 @@ class StoreOptions:
 
 @dataclass(slots=True)
 class RecoveredQueue:
-    """One level of a queue as a start found it: the range of its sequence numbers and what is ready in it."""
+    """One level of a queue as a start found it: the range of its sequence numbers and what is ready in it.
+
+    Recovery fills it in; whoever gets it changes nothing.
+    """
 
     names: QueueNames
     first_seq: int = 0
@@ -102,6 +105,7 @@ class RecoveredQueue:
     bytes: int = 0
     persistent_count: int = 0
     persistent_bytes: int = 0
+    version: int = 2  # of its newest index segment; 2 when it has none
 
 
 ALL = 1 << 62
@@ -112,15 +116,31 @@ EMBEDDED_ONLY = -1
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What a start found. `definitions` are (kind, key, value) rows in the order of kind and key."""
+    """What a start found. `definitions` are (kind, key, value) rows in the order of kind and key.
+
+    `by_directory` has every queue, by vhost and the name of its directory; `queues` those whose name could be read.
+    """
 
     clean: bool = False
     definitions: list[tuple[str, str, JsonValue]] = field(default_factory=list)
     queues: dict[QueueNames, RecoveredQueue] = field(default_factory=dict)
+    by_directory: dict[tuple[str, str], RecoveredQueue] = field(default_factory=dict)
     messages: int = 0
     lost: int = 0
     quarantined: int = 0
     dropped: int = 0
+
+    def add(self, directory: str, found: RecoveredQueue, *, is_named: bool = True) -> None:
+        """Take in a queue that was found in a directory of this name."""
+        self.by_directory[found.names.vhost, directory] = found
+        if is_named:
+            self.queues[found.names] = found
+            self.messages += found.count
+
+    @property
+    def unnamed_count(self) -> int:
+        """Queues whose name cannot be read: only their definition tells whose they are."""
+        return len(self.by_directory) - len(self.queues)
 
 
 @dataclass(slots=True)

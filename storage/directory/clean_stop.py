@@ -149,7 +149,7 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
             journal = queue.files_v1().journal
             journal.next_number = journal.durable = cast("int", row[10])
         context.keep_recovered(queue, found)
-        report.queues[names] = found
+        report.add(names.directory, found)
     return True
 
 

@@ -192,18 +192,16 @@ class StoreContext:
 
     def keep_recovered(self, queue: QueueDisk, found: RecoveredQueue) -> None:
         """Keep a recovered queue until somebody opens it."""
+        numbers = queue.index.numbers
+        if numbers:
+            found.version = queue.index.segments[numbers[-1]].version
         self.recovered[queue.directory] = (queue, found)
 
-    def take_recovered(self, names: QueueNames) -> tuple[QueueDisk, RecoveredQueue] | None:
-        """Give a recovered queue to whoever opens it."""
-        entry = self.recovered.pop(self.queue_dir(names, durable=True), None)
-        if entry is not None:
-            entry[0].names = names
-        return entry
-
-    def has_recovered(self, names: QueueNames) -> bool:
-        """Tell whether a queue was recovered that nobody opened yet."""
-        return self.queue_dir(names, durable=True) in self.recovered
+    def take_recovered(self, names: QueueNames) -> QueueDisk:
+        """Give a recovered queue to whoever opens it: that tells its name, if its own file does not."""
+        queue, _ = self.recovered.pop(self.queue_dir(names, durable=True))
+        queue.names = names
+        return queue
 
     def take_unclaimed(self) -> list[QueueDisk]:
         """Give the recovered queues that nobody opened."""

@@ -23,7 +23,12 @@ from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext, qu
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.directory.swap import finish_swap
 from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
-from burrowmq.storage.directory.terms import recorded_store, reserve_segments, take_terms
+from burrowmq.storage.directory.terms import (
+    RecordedStore,
+    recorded_store,
+    reserve_segments,
+    take_terms,
+)
 from burrowmq.storage.errors import DiskFull, StoreRefused
 from burrowmq.storage.files.cache import FileCache, as_storage_errors
 from burrowmq.storage.files.filesystem import FileSystem
@@ -45,103 +50,62 @@ DEFINITIONS_FILE = "definitions.db"
 DefinitionsAt = Callable[[str], DefinitionStore]
 
 
-class RowSource(NamedTuple):
-    """Where definitions are (None: `definitions.db`), and who can say which queues have levels (None: nobody)."""
+class StoreSetup(NamedTuple):
+    """What a store is opened with.
 
-    definitions_at: DefinitionsAt | None
-    highest_levels: HighestLevels | None
+    `definitions_at` opens the definitions (None: SQLite). `highest_levels` says which queues have levels, for a store
+    of format 1 (None: nobody can, and such a store is refused).
+    """
+
+    data_dir: str
+    filesystem: FileSystem
+    options: StoreOptions
+    observer: StoreObserver
+    load_message: LoadMessage
+    definitions_at: DefinitionsAt | None = None
+    highest_levels: HighestLevels | None = None
 
 
-def open_store(
-    data_dir: str,
-    filesystem: FileSystem,
-    options: StoreOptions,
-    observer: StoreObserver,
-    load_message: LoadMessage,
-    source: RowSource,
-) -> tuple[StoreContext, RecoveryReport]:
+def open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     """Open what is in a data directory.
 
     Raises StoreRefused, and has then written nothing; StorageError when a file cannot be read or written: what cannot
     be read is never taken for damaged or missing, so the next start finds all that this one should have found.
     """
-    rest = (data_dir, filesystem, options, observer, load_message, source)
     try:
         with as_storage_errors():
-            return _open_store(*rest)
+            return _open_store(setup)
     except DiskFull:
-        if not give_up_ballast(filesystem, data_dir):
+        if not give_up_ballast(setup.filesystem, setup.data_dir):
             raise
     with as_storage_errors():
-        return _open_store(
-            *rest
-        )  # whatever the first attempt has done, a start may be cut off anywhere
+        # Whatever the first attempt has written is no obstacle: a start may be cut off anywhere.
+        return _open_store(setup)
 
 
-def _has_vhosts(filesystem: FileSystem, data_dir: str) -> bool:
-    directory = f"{data_dir}/vhosts"
-    return filesystem.exists(directory) and bool(filesystem.listdir(directory))
-
-
-def _open_store(
-    data_dir: str,
-    filesystem: FileSystem,
-    options: StoreOptions,
-    observer: StoreObserver,
-    load_message: LoadMessage,
-    source: RowSource,
-) -> tuple[StoreContext, RecoveryReport]:
+def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
+    data_dir, filesystem = setup.data_dir, setup.filesystem
     filesystem.keep_spare()
     finish_swap(filesystem, data_dir)
-    recorded = recorded_store(filesystem, data_dir, options)
-    path = f"{data_dir}/{DEFINITIONS_FILE}"
-    if (
-        source.definitions_at is None
-        and _has_vhosts(filesystem, data_dir)
-        and not filesystem.exists(path)
-    ):
-        # Without it nobody would open the queues, and they would go.
-        raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
+    recorded = recorded_store(filesystem, data_dir, setup.options)
+    _refuse_without_definitions(setup)
     discard_staging(filesystem, data_dir)  # of a backup that a kill interrupted
-    if recorded.taking_over and source.highest_levels is None:
+    if recorded.taking_over and setup.highest_levels is None:
         raise StoreRefused(f"{data_dir} is of format 1: start a node on it, which takes it over")
     parts = take_terms(filesystem, data_dir)
-    definitions = (source.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
-    if recorded.taking_over and source.highest_levels is not None:
-        highest = source.highest_levels(definitions.load())
+    definitions = (setup.definitions_at or SqliteDefinitionStore)(f"{data_dir}/{DEFINITIONS_FILE}")
+    if recorded.taking_over and setup.highest_levels is not None:
+        highest = setup.highest_levels(definitions.load())
         take_over(filesystem, data_dir, recorded, highest)
         parts = renamed_terms(parts, highest)
-
-    def new_context() -> StoreContext:
-        return StoreContext(
-            data_dir,
-            filesystem,
-            options,
-            observer,
-            load_message,
-            recorded,
-            definitions,
-            FileCache(
-                filesystem,
-                queue_files(options.open_files),
-                options.cache_size,
-                options.is_checked,
-            ),
-            journals=JournalLimits(
-                options.journal_entries,
-                run_bytes=options.journal_run_bytes,
-                direct_bytes=options.journal_direct_bytes,
-            ),
-        )
-
     with ExitStack() as attempt:
         attempt.callback(definitions.close)
-        report = RecoveryReport(clean=False)
-        context = new_context()
+        report = RecoveryReport()
+        context = _new_context(setup, recorded, definitions)
         if parts is not None and clean_stop.restore(context, parts, report):
             report.clean = True
         else:
-            report, context = RecoveryReport(), new_context()
+            report, context = RecoveryReport(), _new_context(setup, recorded, definitions)
             if filesystem.exists(f"{data_dir}/vhosts"):
                 recorded.first_segment = recorded.ceiling
                 reserve_segments(filesystem, recorded)
@@ -149,9 +113,44 @@ def _open_store(
         report.definitions = definitions.load()
         if not (report.definitions or report.queues):
             report.clean = True  # a new directory: no stop came before
-        report.messages = sum(queue.count for queue in report.queues.values())
         attempt.pop_all()
         return context, report
+
+
+def _refuse_without_definitions(setup: StoreSetup) -> None:
+    """Refuse a store whose definitions are missing: nobody would open its queues, and they would go."""
+    filesystem, data_dir = setup.filesystem, setup.data_dir
+    if setup.definitions_at is not None or filesystem.exists(f"{data_dir}/{DEFINITIONS_FILE}"):
+        return
+    vhosts = f"{data_dir}/vhosts"
+    if filesystem.exists(vhosts) and filesystem.listdir(vhosts):
+        raise StoreRefused(f"{data_dir} has a store but no {DEFINITIONS_FILE}: restore that file")
+
+
+def _new_context(
+    setup: StoreSetup, recorded: RecordedStore, definitions: DefinitionStore
+) -> StoreContext:
+    options = setup.options
+    return StoreContext(
+        setup.data_dir,
+        setup.filesystem,
+        options,
+        setup.observer,
+        setup.load_message,
+        recorded,
+        definitions,
+        FileCache(
+            setup.filesystem,
+            queue_files(options.open_files),
+            options.cache_size,
+            options.is_checked,
+        ),
+        journals=JournalLimits(
+            options.journal_entries,
+            run_bytes=options.journal_run_bytes,
+            direct_bytes=options.journal_direct_bytes,
+        ),
+    )
 
 
 def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -> None:
@@ -241,8 +240,8 @@ def _rebuild_vhost(
         report.lost += scan.lost
         report.dropped += scan.dropped
         context.keep_recovered(scan.queue, scan.found)
-        if scan.is_named:
-            report.queues[scan.queue.names] = scan.found
+        directory = scan.queue.directory.rpartition("/")[2]
+        report.add(directory, scan.found, is_named=scan.is_named)
     return scans
 
 

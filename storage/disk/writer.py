@@ -2,7 +2,7 @@
 
 State: every queue's and vhost's storage, the file cache, the definition store; `shared_work` has what a batch does to
 the shared stores. Called by `storage.disk.threads`: everything on the disk thread, but `plan_read` on the reader
-thread (under the lock that also covers `advance` and `upkeep`; `reader` then fetches without it), and `claim` on the
+thread (under the lock that also covers `advance` and `upkeep`; `reader` then fetches without it), and `bind` on the
 loop before the threads start.
 
 A batch is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
@@ -37,7 +37,6 @@ from burrowmq.storage.queue.rewrite import live_store_bytes, rewrite
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.queue.upkeep import settle
 from burrowmq.storage.shared.vhost_store import VhostStore
-from burrowmq.storage.types import RecoveredQueue
 
 
 @dataclass(slots=True)
@@ -335,16 +334,12 @@ class Writer:
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
-    def claim(self, queue_id: int, names: QueueNames) -> RecoveredQueue | None:
-        """Bind a recovered queue to its id and give what was found; None when there is none."""
-        entry = self.context.take_recovered(names)
-        if entry is None:
-            return None
-        queue = self._queues[queue_id] = entry[0]
+    def bind(self, queue_id: int, names: QueueNames) -> None:
+        """A queue that was recovered, and that nobody opened yet, goes by this id from now on."""
+        queue = self._queues[queue_id] = self.context.take_recovered(names)
         if queue.is_retiring:  # what recovery moved out of old journals
             self._retiring[queue] = None
             self._unsettled[queue_id] = None
-        return entry[1]
 
     def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
         """Choose what a read fetches; None when the queue is gone."""
@@ -357,7 +352,11 @@ class Writer:
             )
         return plan_read(queue, request), self.context.vhost(queue.vhost)
 
-    # -- the end --------------------------------------------------------------------------------------------------
+    # -- the whole ------------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Close everything that is still open: after a stop, clean or not, nobody uses it any more."""
+        self.context.release()
 
     def queues(self) -> dict[int, QueueDisk]:
         """The open queues."""

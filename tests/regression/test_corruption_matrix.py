@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from burrowmq.storage.errors import StoreRefused
-from burrowmq.storage.names import QueueNames
-from tests.simulation.store_world import make_message, read_all
+from tests.simulation.store_world import SilentObserver, make_message, read_all
 from tests.support import offline_store
 from tests.support.store_on_disk import StoreOnDisk, message
 
@@ -258,7 +257,8 @@ def test_a_queue_whose_file_is_missing_goes_on_and_so_do_the_others(
 ) -> None:
     bodies = offline_store.make_store(tmp_path, scale=10, version=version)
     damage(sorted(tmp_path.glob(pattern))[0])
-    engine = offline_store.open_engine(tmp_path)
+    observer = SilentObserver()
+    engine = offline_store.open_engine(tmp_path, observer=observer)
     logs = {name: engine.open_queue("/", name, durable=True, version=version) for name in bodies}
     expected: dict[str, list[bytes]] = {}
     lost: dict[str, int] = {}
@@ -279,7 +279,7 @@ def test_a_queue_whose_file_is_missing_goes_on_and_so_do_the_others(
     assert sum(lost.values()) == most
     if "queues" in pattern and most:
         assert sum(map(bool, lost.values())) == 1, "others lose nothing"
-        assert engine._observer.events["record_lost"]
+        assert observer.events["record_lost"]
     engine.close()
     assert offline_store.bodies_of(tmp_path) == expected
     assert offline_store.bodies_of(tmp_path) == expected
@@ -291,10 +291,11 @@ def test_what_a_clean_stop_had_and_a_start_does_not_find_is_said(
 ) -> None:
     offline_store.make_store(tmp_path, scale=10)
     damage(sorted(tmp_path.glob(SEG))[0])
-    engine = offline_store.open_engine(tmp_path)
+    observer = SilentObserver()
+    engine = offline_store.open_engine(tmp_path, observer=observer)
     for name in ("small", "mixed", "also"):
         offline_store.read_all(engine, name)
-    assert engine._observer.events["record_lost"] in (2, 26)
+    assert observer.events["record_lost"] in (2, 26)
     engine.close()
 
 
@@ -314,8 +315,10 @@ def test_damaged_definitions_refuse_the_start_and_cost_nothing(
         StoreOnDisk(tmp_path)
     path.write_bytes(whole)
     again = StoreOnDisk(tmp_path)
-    assert again.engine.recovered_version(QueueNames("/", "q")) == 2
-    answer = again.log("q").read(0, 10, 1 << 20, lambda *_: None)
+    log = again.log("q")
+    assert log.recovered is not None
+    assert log.recovered.version == 2
+    answer = log.read(0, 10, 1 << 20, lambda *_: None)
     assert answer is not None
     assert len(answer[0]) == 1
     again.engine.close()

@@ -19,13 +19,18 @@ OPTIONS = StoreOptions(segment_size_limit=FILE_SIZE, segment_entry_count=ENTRIES
 SMALL, LARGE = 40, 5000  # below and above the embed threshold
 
 
-def open_engine(path: Path, options: StoreOptions = OPTIONS, filesystem=None) -> Engine:
+def open_engine(
+    path: Path,
+    options: StoreOptions = OPTIONS,
+    filesystem=None,
+    observer: SilentObserver | None = None,
+) -> Engine:
     """A recovered engine that works inline."""
     engine = Engine(
         str(path),
         filesystem or OsFileSystem(),
         options,
-        SilentObserver(),
+        observer or SilentObserver(),
         FakeMessage,
         lambda _: SimDefinitions(SimFileSystem(), {}),
     )

@@ -1,0 +1,38 @@
+"""What a start found in the data directory and nobody has opened yet, as values: the loop side asks no file about it.
+
+State: one `RecoveredQueue` for each directory of a queue's level. Filled once, from the report of the start; each value
+is taken by the first who opens that queue. Called by the engine on the loop. Invariant: what is taken, forgotten or
+discarded is never given again.
+"""
+
+from __future__ import annotations
+
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import RecoveredQueue, RecoveryReport
+
+
+class RecoveredQueues:
+    """The recovered queues that nobody opened yet.
+
+    They are known by their directory and not by their name: the file that holds the name may be damaged, while whoever
+    opens the queue knows the name and thereby the directory.
+    """
+
+    def __init__(self, report: RecoveryReport | None = None) -> None:
+        self._found = {} if report is None else dict(report.by_directory)
+
+    def __contains__(self, names: QueueNames) -> bool:
+        return (names.vhost, names.directory) in self._found
+
+    def take(self, names: QueueNames) -> RecoveredQueue | None:
+        """Give what was found of a queue's level to whoever opens it; None when there is nothing, or it was taken."""
+        return self._found.pop((names.vhost, names.directory), None)
+
+    def forget_vhost(self, vhost: str) -> None:
+        """The vhost is deleted, and with it the queues in it that nobody opened."""
+        for place in [place for place in self._found if place[0] == vhost]:
+            del self._found[place]
+
+    def discard(self) -> None:
+        """Nobody gets what is left: it is deleted."""
+        self._found.clear()
