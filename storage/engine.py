@@ -18,7 +18,6 @@ from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
 from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
 from burrowmq.storage.directory.takeover import HighestLevels
 from burrowmq.storage.disk.backend import Backend, InlineBackend
-from burrowmq.storage.disk.jobs import monotonic_ms
 from burrowmq.storage.disk.threads import ThreadedBackend
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import StoreClosed
@@ -121,17 +120,14 @@ class Engine:
 
     def recover(self) -> RecoveryReport:
         """Open what is on disk. Blocking; raises StoreRefused when the files were made under other terms."""
-        started = monotonic_ms()
         context, report = open_store(self._setup)
         self._writer = Writer(context)
         self._recovered = RecoveredQueues(report)
-        elapsed = monotonic_ms() - started
-        self._setup.observer.recovery_finished(report.clean, report.messages, report.lost, elapsed)
         return report
 
     def start(self, post: Post) -> None:
         """Start the threads; `post` runs a callable on the loop (call_soon_threadsafe)."""
-        self._backend = ThreadedBackend(self._open_writer(), self, post)
+        self._backend = ThreadedBackend(self._open_writer(), self, post, self.options.idle_s)
 
     def start_inline(self) -> None:
         """Apply batches and reads at once in the caller's thread, for tests and simulation."""

@@ -165,6 +165,34 @@ class BackupJob:
         """Whether it has ended, well or not."""
         return self.state in ("done", "failed")
 
+    def count_queue(self, message_count: int) -> None:
+        """A queue with so many messages is in the cut."""
+        self.queue_count += 1
+        self.message_count += message_count
+
+    def begin(self, file_count: int, byte_count: int) -> None:
+        """The cut is taken: so much is to be copied."""
+        self.file_count, self.byte_count = file_count, byte_count
+        self.state = "running"
+
+    def note_cut(self, duration_ms: float) -> None:
+        """The cut, or the attempt at it, held the disk thread up for so long."""
+        self.cut_ms = duration_ms
+
+    def count_bytes(self, size: int, *, is_linked: bool) -> None:
+        """So many bytes are in the backup; linked ones were only given a second name."""
+        self.bytes_done += size
+        if is_linked:
+            self.linked_bytes += size
+
+    def count_file(self) -> None:
+        """One more file is there."""
+        self.files_done += 1
+
+    def finish(self) -> None:
+        """End it well."""
+        self.state = "done"
+
     def fail(self, reason: str) -> None:
         """End it badly."""
         self.reason, self.state = reason, "failed"

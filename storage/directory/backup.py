@@ -106,9 +106,7 @@ def take_cut(context: StoreContext, queues: Iterable[QueueDisk], job: BackupJob)
         discard_staging(filesystem, data_dir)
         reason = error_text(error, staging) if isinstance(error, OSError) else str(error)
         raise StorageError(f"the cut could not be taken: {reason}") from error
-    job.file_count = len(items)
-    job.byte_count = sum(item.size for item in items)
-    job.state = "running"
+    job.begin(len(items), sum(item.size for item in items))
     return Cut(staging, items, dict(context.recorded.limits), context.recorded.identity)
 
 
@@ -138,12 +136,11 @@ def _files(
     for queue in queues:
         if not queue.durable or not queue.index.numbers:
             continue
-        job.queue_count += 1
+        job.count_queue(sum(segment.live for segment in queue.index.segments.values()))
         if queue.is_made:
             yield whole(f"{queue.directory}/{NAME_FILE}")
         for number in queue.index.numbers:
             segment = queue.index.segments[number]
-            job.message_count += segment.live
             files = _segment_files if segment.version == 2 else _segment_files_v1
             for path, item in files(queue, segment):
                 yield path, item._replace(path=path[prefix:])
@@ -243,7 +240,7 @@ class _Copying:
             check = self._bring(f"{self._cut.staging}/{number}", item)
             self._filesystem.unlink(f"{self._cut.staging}/{number}")
             rows.append([item.path, item.size, check])
-            job.files_done += 1
+            job.count_file()
         self._tree.sync(self._tree.directories)
         manifest: dict[str, JsonValue] = {
             "format": FORMAT,
@@ -271,19 +268,18 @@ class _Copying:
                 if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
                     raise
             else:
-                self._job.linked_bytes += item.size
-                self._take(self._filesystem.open(target), item.size)
+                self._take(self._filesystem.open(target), item.size, is_linked=True)
                 return None
         source, file = self._filesystem.open(staged), self._filesystem.create(target)
         bodies = _index_pieces(source, item) if item.segment else pieces(source, item.size)
         size, check = write_pieces(file, bodies, self._rest)
         if size != item.size:
             raise StorageError(f"{item.path} has {size} bytes instead of {item.size}")
-        self._take(file, item.size)
+        self._take(file, item.size, is_linked=False)
         return check
 
-    def _take(self, file: File, size: int) -> None:
-        self._job.bytes_done += size
+    def _take(self, file: File, size: int, *, is_linked: bool) -> None:
+        self._job.count_bytes(size, is_linked=is_linked)
         self._rest(0)
         self._tree.take(file)
 

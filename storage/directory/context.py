@@ -254,6 +254,12 @@ class StoreContext:
         if failed:
             raise SyncFailed(", ".join(failed.values()))
 
+    def release_clean_files(self) -> None:
+        """Close every file that has no un-synced bytes."""
+        self.cache.release_clean()
+        for vhost in self.vhosts():
+            vhost.release_files()
+
     def release(self) -> None:
         """Close everything that is still open: after a stop, clean or not, nobody uses it any more."""
         for vhost in self.vhosts():

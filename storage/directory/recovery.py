@@ -13,6 +13,7 @@ number was never used. Source: storage of a queue in docs/formats; rabbit_classi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -72,14 +73,21 @@ def open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     Raises StoreRefused, and has then written nothing; StorageError when a file cannot be read or written: what cannot
     be read is never taken for damaged or missing, so the next start finds all that this one should have found.
     """
+    began = time.monotonic()
     try:
-        with as_storage_errors():
-            return _open_store(setup)
+        context, report = _attempt(setup)
     except DiskFull:
         if not give_up_ballast(setup.filesystem, setup.data_dir):
             raise
-    with as_storage_errors():
         # Whatever the first attempt has written is no obstacle: a start may be cut off anywhere.
+        context, report = _attempt(setup)
+    duration_ms = (time.monotonic() - began) * 1000
+    setup.observer.recovery_finished(report.clean, report.messages, report.lost, duration_ms)
+    return context, report
+
+
+def _attempt(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
+    with as_storage_errors():
         return _open_store(setup)
 
 

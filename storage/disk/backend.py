@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from burrowmq.storage.disk.jobs import Ends, Work
+from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, with_way_out
 from burrowmq.storage.loop.batch import Batch, ReadRequest
@@ -53,7 +53,7 @@ class Backend(Protocol):
     def idle(self) -> None:
         """Do what an idle moment is for, now if there is no thread that does."""
 
-    def close(self, batch: Batch | None, ends: Ends) -> None:
+    def close(self, batch: Batch | None, ends: QueueEnds) -> None:
         """Apply a last batch and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
 
 
@@ -61,18 +61,17 @@ class InlineBackend:
     """Everything at once, in the caller's thread."""
 
     def __init__(self, writer: Writer, client: Client) -> None:
-        self._work = Work(writer)
+        self._jobs = DiskJobs(writer, client.space_changed)
         self._client = client
-        self._space = self._work.space(client.space_changed)
 
     def submit(self, batch: Batch) -> None:
         """Apply a batch and report it, then go on with what is being converted."""
         self._apply(batch)
-        if batch.backup is not None and (cut := self._work.cut(batch.backup)) is not None:
-            self._work.back_up(cut, batch.backup, lambda _: False)
+        if batch.backup is not None and (cut := self._jobs.backups.cut(batch.backup)) is not None:
+            self._jobs.backups.build(cut, batch.backup, lambda _: False)
         self._client.batch_finished(batch)
-        if self._work.writer.conversion.queue_count:
-            self._work.convert()
+        if self._jobs.is_converting:
+            self._jobs.convert()
 
     def _apply(self, batch: Batch) -> None:
         failures = 0
@@ -80,16 +79,16 @@ class InlineBackend:
         def wait_for_space(error: DiskFull) -> None:
             nonlocal failures
             failures += 1
-            self._space.ran_out(with_way_out(error))
+            self._jobs.space.ran_out(with_way_out(error))
             if failures > _INLINE_RETRIES:
                 raise error
 
-        self._work.apply(batch, wait_for_space)
-        self._space.look()
+        self._jobs.apply(batch, wait_for_space)
+        self._jobs.space.look()
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Read now."""
-        return self._work.read(request)
+        return self._jobs.read(request)
 
     @property
     def is_reading(self) -> bool:
@@ -106,17 +105,17 @@ class InlineBackend:
 
     def idle(self) -> None:
         """Idle work, all conversion, and every compaction that is worth it."""
-        self._work.idle()
-        self._space.look()
-        while self._work.writer.conversion.queue_count and self._work.convert():
+        self._jobs.idle()
+        self._jobs.space.look()
+        while self._jobs.is_converting and self._jobs.convert():
             pass
-        while (chosen := self._work.next_plan(is_idle=True)) is not None:
+        while (chosen := self._jobs.compactor.choose(is_idle=True)) is not None:
             store, plan = chosen
-            if not self._work.publish(store, plan, self._work.copy(plan)):
+            if not self._jobs.compactor.put_in_place(store, plan, self._jobs.compactor.copy(plan)):
                 return
 
-    def close(self, batch: Batch | None, ends: Ends) -> None:
+    def close(self, batch: Batch | None, ends: QueueEnds) -> None:
         """Stop cleanly."""
         if batch is not None:
             self.submit(batch)
-        self._work.close(ends)
+        self._jobs.close(ends)

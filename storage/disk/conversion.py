@@ -6,7 +6,7 @@ written to. A change back on the way only changes what the remaining segments ar
 start finds what is left by the files themselves.
 
 State: the queues that have segments of another version than theirs. Called by the disk thread's turn: `begin`, then
-`sync` as often as it says so, then `prepare`, the files' sync, `publish`.
+`sync` as often as it says so, then `prepare`, the files' sync, `put_in_place`.
 
 Invariants: a version 1 segment is written anew only when no journal says anything about its queue; a slice is bounded
 in segments and bytes, so that a batch never waits long.
@@ -15,6 +15,7 @@ in segments and bytes, so that a batch never waits long.
 from __future__ import annotations
 
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.errors import StorageError, SyncFailed, error_text
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
@@ -30,12 +31,12 @@ _SLICE_BYTES = 8 * 1024 * 1024
 class Conversion:
     """What is being converted."""
 
-    def __init__(self, context: StoreContext) -> None:
+    def __init__(self, context: StoreContext, counters: Counters) -> None:
         self._context = context
+        self._counters = counters
         self._queues: dict[QueueDisk, None] = {}
         self._chosen: list[tuple[QueueDisk, Segment]] = []
         self._prepared: list[Prepared] = []
-        self.segments = 0  # written anew since the start
 
     @property
     def queues(self) -> list[QueueDisk]:
@@ -107,11 +108,11 @@ class Conversion:
             abandon(one)
         self._prepared = []
 
-    def publish(self) -> None:
+    def put_in_place(self) -> None:
         """The prepared files are durable: they count from now on. Raises StorageError."""
         prepared, self._prepared = self._prepared, []
         publish(self._context.filesystem, prepared, self._context.observer)
-        self.segments += len(prepared)
+        self._counters.converted_segments += len(prepared)
 
     def give_up_chosen(self) -> None:
         """The queues of this slice stay as they are: of both versions."""

@@ -1,27 +1,25 @@
-"""What both backends do with a writer: batches and their syncs, idle work, reads, backups, the end.
+"""What both backends have done on the disk side: batches and their syncs, idle work, conversion, reads, the end.
 
-State: the lock between applying and planning. Called on the disk thread; `read` on the reader thread, `back_up` on a
-thread of its own. Invariants: the lock is never held while waiting for a sync of a commit or for free space; a sync
-that failed is answered by writing elsewhere once, and ends the store the second time.
+State: the lock between applying and planning, and the watch on the disk's room; `compactor` and `backups` are given
+the same lock. Called on the disk thread, `read` on the reader thread. Invariants: the lock is never held while waiting
+for a sync of a commit or for free space; a sync that failed is answered by writing elsewhere once, and ends the store
+the second time.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
 from burrowmq.storage.directory import clean_stop
-from burrowmq.storage.directory.backup import Cut, make_backup, take_cut
+from burrowmq.storage.disk.backups import Backups
+from burrowmq.storage.disk.compactor import Compactor
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import (
     DiskFull,
     NoDescriptors,
     ReadFailed,
-    StorageError,
-    StoreClosed,
     SyncFailed,
     with_way_out,
 )
@@ -30,53 +28,66 @@ from burrowmq.storage.files.space import Space
 from burrowmq.storage.loop.batch import Batch, ReadRequest
 from burrowmq.storage.queue import convert as queue_convert
 from burrowmq.storage.queue.convert import Prepared
-from burrowmq.storage.shared.compaction import CompactionPlan
-from burrowmq.storage.shared.store import MessageStore
-from burrowmq.storage.types import BackupJob, LoadedMessage
+from burrowmq.storage.types import LoadedMessage
 
 T = TypeVar("T")
+WaitForSpace = Callable[[DiskFull], None]
+"""Called after an attempt that found no room: returns when the next one may begin, or raises what it was given."""
 
 # A journal is gone after two syncs; one that was on its way out before takes as many.
 _JOURNAL_SYNCS = 6
 
-Ends = dict[int, tuple[int, int]]
+QueueEnds = dict[int, tuple[int, int]]
+"""For a clean stop: next_seq and next_deliver_seq of each open queue, by its id."""
 
 
-def monotonic_ms() -> float:
-    """Milliseconds of a clock that only rises."""
-    return time.monotonic() * 1000
+class DiskJobs:
+    """The jobs of one store's disk side, for whichever threads a backend has them done on."""
 
-
-class Work:
-    """What both backends do with a writer."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.writer = writer
-        self.lock = threading.Lock()
-        options = writer.context.options
+    def __init__(self, writer: Writer, tell_space: Callable[[bool], None]) -> None:
+        """`tell_space` is told True when the disk is full and False when it is writable again."""
+        context = writer.context
+        options = context.options
+        self._writer = writer
+        self._conversion = writer.conversion
+        self._reader = writer.reader
+        self._context = context
+        self._cache = context.cache
+        self._lock = threading.Lock()
         self._is_synced_first = options.confirm == "fsync"
         self._unsynced_limit = options.unsynced_limit
-        self._space: Space | None = None
+        self.space = Space(
+            context.filesystem,
+            context.data_dir,
+            options.ballast_bytes,
+            context.observer,
+            tell_space,
+        )
+        self.compactor = Compactor(context.vhosts, context.observer, self._lock)
+        self.backups = Backups(context, writer.durable_queues, writer.counters, self._lock)
 
-    def space(self, tell: Callable[[bool], None]) -> Space:
-        """Give the watch on the disk's room."""
-        context = self.writer.context
-        size = context.options.ballast_bytes
-        self._space = Space(context.filesystem, context.data_dir, size, context.observer, tell)
-        return self._space
+    @property
+    def is_dirty(self) -> bool:
+        """Whether anything waits for a sync or for idle work."""
+        return self._writer.is_dirty()
 
-    def apply(self, batch: Batch, wait_for_space: Callable[[DiskFull], None]) -> None:
+    @property
+    def is_converting(self) -> bool:
+        """Whether a queue is on its way from one version of its files to the other."""
+        return self._conversion.queue_count > 0
+
+    def apply(self, batch: Batch, wait_for_space: WaitForSpace) -> None:
         """Write a batch and sync it if somebody waits. Raises StorageError."""
-        writer = self.writer
+        writer = self._writer
         if writer.is_rescuing:  # of an idle moment's sync, without room for it then
             self._rescue(wait_for_space)
             self._sync_after_rescue(wait_for_space)
-        with self.lock:
+        with self._lock:
             writer.begin(batch)
         rescued = False
         while True:
             try:
-                with self.lock:
+                with self._lock:
                     writer.advance()
                 break
             except NoDescriptors as error:
@@ -87,7 +98,7 @@ class Work:
                 if rescued:
                     raise
                 rescued = True
-                with self.lock:
+                with self._lock:
                     writer.begin_rescue(batch, {}, str(error))
                 self._rescue(wait_for_space)
         is_waited_for = batch.sync and self._is_synced_first
@@ -95,71 +106,64 @@ class Work:
             self.sync(batch, wait_for_space)
 
     def _release_files(
-        self, batch: Batch, error: NoDescriptors, wait_for_space: Callable[[DiskFull], None]
+        self, batch: Batch, error: NoDescriptors, wait_for_space: WaitForSpace
     ) -> None:
         """Close what is open: files that were written have to be synced first. Waits when none was."""
-        cache = self.writer.context.cache
-        before = cache.open_count
-        if cache.dirty_count:
+        before = self._cache.open_count
+        if self._cache.dirty_count:
             self.sync(batch, wait_for_space)
-        with self.lock:
-            cache.release_clean()
-            for vhost in self.writer.context.vhosts():
-                vhost.release_files()
+        with self._lock:
+            self._context.release_clean_files()
         if not before:
             wait_for_space(error)
 
-    def sync(
-        self, batch: Batch | None, wait_for_space: Callable[[DiskFull], None] | None = None
-    ) -> None:
+    def sync(self, batch: Batch | None, wait_for_space: WaitForSpace | None = None) -> None:
         """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
 
         DiskFull (NoDescriptors too) only when there is nobody to wait: what is left is done before the next batch.
         """
-        writer = self.writer
+        writer = self._writer
         if writer.is_rescuing:
             self._rescue(wait_for_space)
         failed, reason = self._sync_once(wait_for_space)
         if not reason:
             return
-        with self.lock:
+        with self._lock:
             writer.begin_rescue(batch, failed, reason)
         self._rescue(wait_for_space)
         self._sync_after_rescue(wait_for_space)
 
-    def _rescue(self, wait_for_space: Callable[[DiskFull], None] | None) -> None:
+    def _rescue(self, wait_for_space: WaitForSpace | None) -> None:
         """Write elsewhere what a failed sync may have taken, when there is room for it. Raises StorageError."""
-        writer = self.writer
+        writer = self._writer
         while writer.is_rescuing:
             try:
-                with self.lock:
+                with self._lock:
                     writer.go_on_rescuing()
             except DiskFull as error:
-                with self.lock:
-                    writer.context.cache.release_clean()
+                with self._lock:
+                    self._cache.release_clean()
                 if wait_for_space is None:
                     raise
                 wait_for_space(error)
 
-    def _sync_after_rescue(self, wait_for_space: Callable[[DiskFull], None] | None) -> None:
+    def _sync_after_rescue(self, wait_for_space: WaitForSpace | None) -> None:
         _, reason = self._sync_once(wait_for_space)
         if reason:
             raise SyncFailed(f"after writing elsewhere again: {reason}")
 
-    def _sync_once(
-        self, wait_for_space: Callable[[DiskFull], None] | None
-    ) -> tuple[dict[str, str], str]:
+    def _sync_once(self, wait_for_space: WaitForSpace | None) -> tuple[dict[str, str], str]:
         """Sync: (the per-queue files that failed, what was said), nothing of both when all went well."""
         attempts = 0
         while True:
             try:
                 with as_storage_errors():
-                    failed = self.writer.sync()
+                    failed = self._writer.sync()
             except NoDescriptors as error:
                 # All files are synced by now and can be closed: only directories are left.
                 attempts += 1
-                with self.lock:
-                    self.writer.context.cache.release_clean()
+                with self._lock:
+                    self._cache.release_clean()
                 if attempts > 1 and wait_for_space is None:
                     raise
                 if attempts > 1 and wait_for_space is not None:
@@ -174,7 +178,7 @@ class Work:
         is_done = False
         while not is_done:
             is_done = self.upkeep()
-            if self.writer.context.is_dirty() or self.writer.is_rescuing:
+            if self._context.is_dirty() or self._writer.is_rescuing:
                 try:
                     self.sync(None)
                 except DiskFull:  # the next idle moment, or batch, tries again
@@ -186,17 +190,17 @@ class Work:
         Without room for it, it stays to be done.
         """
         try:
-            with self.lock, as_storage_errors():
-                self.writer.upkeep()
+            with self._lock, as_storage_errors():
+                self._writer.upkeep()
         except NoDescriptors:
-            return not self.writer.context.cache.dirty_count
+            return not self._cache.dirty_count
         except DiskFull:
             return True
         return True
 
     def convert(self) -> bool:
         """Write some index segments anew in the other version; False when nothing came of it. Raises StorageError."""
-        if self.writer.is_rescuing:
+        if self._writer.is_rescuing:
             return False
         try:
             for _ in range(_JOURNAL_SYNCS):
@@ -212,18 +216,18 @@ class Work:
             return False
         if prepared is None:
             return False
-        with self.lock, as_storage_errors():
-            self.writer.conversion.publish()
+        with self._lock, as_storage_errors():
+            self._conversion.put_in_place()
         return bool(prepared)
 
     def _begin_slice(self) -> bool:
-        with self.lock, as_storage_errors():
-            return self.writer.begin_conversion()
+        with self._lock, as_storage_errors():
+            return self._writer.begin_conversion()
 
     def _prepare_slice(self) -> list[Prepared]:
-        with self.lock, as_storage_errors():
-            prepared = self.writer.conversion.prepare()
-        queue_convert.sync(self.writer.context.filesystem, prepared)
+        with self._lock, as_storage_errors():
+            prepared = self._conversion.prepare()
+        queue_convert.sync(self._context.filesystem, prepared)
         return prepared
 
     def _or_give_up(self, step: Callable[[], T]) -> T | None:
@@ -234,117 +238,43 @@ class Work:
         try:
             return step()
         except (ReadFailed, SyncFailed) as error:
-            with self.lock:
-                self.writer.conversion.abandon()
-                self.writer.conversion.give_up_chosen()
-            self.writer.context.observer.sync_failed("conversion", str(error))
+            with self._lock:
+                self._conversion.abandon()
+                self._conversion.give_up_chosen()
+            self._context.observer.sync_failed("conversion", str(error))
             return None
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
         """Read; the lock is held for planning only."""
-        with self.lock, as_storage_errors():
-            planned = self.writer.plan_read(request)
+        with self._lock, as_storage_errors():
+            planned = self._writer.plan_read(request)
         if planned is None:
             return [], request.first_seq
         plan, store = planned
-        return self.writer.reader.fetch(request.queue_id, plan, store), plan.next_seq
+        return self._reader.fetch(request.queue_id, plan, store), plan.next_seq
 
-    def next_plan(self, *, is_idle: bool) -> tuple[MessageStore, CompactionPlan] | None:
-        """Choose what to compact next in any vhost."""
-        with self.lock, as_storage_errors():
-            for vhost in self.writer.context.vhosts():
-                for store in (vhost.persistent, vhost.transient):
-                    if is_idle:
-                        store.release_idle()
-                    plan = store.plan(is_idle=is_idle)
-                    if plan is not None:
-                        return store, plan
-        return None
-
-    @staticmethod
-    def copy(plan: CompactionPlan, pause: Callable[[], bool] | None = None) -> StorageError | None:
-        """Copy a plan, with pauses (True: the store is being closed); gives what went wrong."""
-        try:
-            while not plan.step():
-                if pause is not None and pause():
-                    return StoreClosed("the store is being closed")
-        except StorageError as error:
-            return error
-        return None
-
-    def publish(
-        self, store: MessageStore, plan: CompactionPlan, failed: StorageError | None
-    ) -> bool:
-        """Put a copied plan in place, or give it up: its new file is no loss. Raises SyncFailed.
-
-        False when it failed: what is left to compact waits for another idle moment.
-        """
-        with self.lock, as_storage_errors():
-            if store.is_closed:  # its vhost was deleted meanwhile, the plan's files with it
-                return True
-            if failed is not None:
-                store.abandon_plan()
-                if not isinstance(failed, DiskFull | StoreClosed):
-                    observer = self.writer.context.observer
-                    observer.compaction_failed(store.options.directory, str(failed))
-                return False
-            try:
-                freed = store.publish()
-            except DiskFull:
-                return False
-            self.writer.context.observer.compaction_finished(
-                store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes
-            )
-            return True
-
-    def cut(self, job: BackupJob) -> Cut | None:
-        """Take a backup's cut; None, and the job has failed, when that is not possible."""
-        began = monotonic_ms()
-        try:
-            with self.lock:
-                return take_cut(self.writer.context, self.writer.durable_queues(), job)
-        except StorageError as error:
-            job.fail(str(error))
-            return None
-        finally:
-            job.cut_ms = monotonic_ms() - began
-
-    def back_up(self, cut: Cut, job: BackupJob, pause: Callable[[float], bool]) -> None:
-        """Build the backup of a cut; whatever goes wrong is the job's end and nobody else's."""
-        rescues = self.writer.counters.rescues
-        try:
-            make_backup(self.writer.context.filesystem, cut, job, pause)
-        except Exception as error:  # noqa: BLE001 - the thread's last line
-            is_known = isinstance(error, StorageError)
-            job.fail(str(error) if is_known else "".join(traceback.format_exception(error)))
-            return
-        if self.writer.counters.rescues != rescues:
-            job.fail("a sync failed meanwhile and entries were changed in place: make it again")
-            return
-        job.state = "done"
-
-    def close(self, ends: Ends) -> None:
+    def close(self, ends: QueueEnds) -> None:
         """Stop cleanly. Raises StorageError."""
-        writer = self.writer
+        writer = self._writer
         while True:
             try:
                 if writer.is_rescuing:
                     self.sync(None)
-                with self.lock, as_storage_errors():
+                with self._lock, as_storage_errors():
                     writer.upkeep()
                     queues = [
                         (queue, *ends.get(queue_id, (0, 0)))
                         for queue_id, queue in writer.queues().items()
                     ]
-                    clean_stop.save(writer.context, queues)
+                    clean_stop.save(self._context, queues)
                 break
             except NoDescriptors:
-                if not writer.context.cache.dirty_count:
+                if not self._cache.dirty_count:
                     raise  # what is open is not ours
                 self.sync(None)
-                with self.lock:
-                    writer.context.cache.release_clean()
+                with self._lock:
+                    self._cache.release_clean()
             except DiskFull as error:
-                if self._space is None or not self._space.ran_out(with_way_out(error)):
+                if not self.space.ran_out(with_way_out(error)):
                     raise
-        writer.context.definitions.close()
+        self._context.definitions.close()

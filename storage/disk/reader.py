@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, fetch_records
 from burrowmq.storage.shared.vhost_store import VhostStore
@@ -20,11 +21,13 @@ from burrowmq.storage.types import ON_DISK, LoadedMessage
 class Reader:
     """Reads of all open queues."""
 
-    def __init__(self, context: StoreContext, queues: Mapping[int, QueueDisk]) -> None:
+    def __init__(
+        self, context: StoreContext, queues: Mapping[int, QueueDisk], counters: Counters
+    ) -> None:
         self._context = context
         self._queues = queues
+        self._counters = counters
         self._lost: deque[tuple[int, int]] = deque()
-        self.lost_count = 0
 
     def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
         """Read what was planned; what cannot be read is reported, and forgotten by the next upkeep."""
@@ -52,7 +55,7 @@ class Reader:
         queue = self._queues.get(queue_id)
         if queue is None or not queue.is_live(seq):
             return  # purged or deleted while it was read: nobody misses it
-        self.lost_count += 1
+        self._counters.lost_in_reads += 1
         self._context.observer.record_lost(queue.directory, seq, reason)
         self._lost.append((queue_id, seq))
 

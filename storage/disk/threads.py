@@ -1,8 +1,8 @@
 """The only threads of the store.
 
-`ThreadedBackend` has a disk thread (batches, syncs, idle work, publishing compactions), a reader thread (reads of any
-size) and, while there is something to compact, a copying thread. State: the inboxes, what is finished and was not
-reported yet, and the lock between applying and planning.
+`ThreadedBackend` has a disk thread (batches, syncs, idle work, compacted files put in place), a reader thread (reads of
+any size) and, while there is something to compact or a backup to make, a thread for each. State: the inboxes, and what
+is finished and was not reported yet.
 
 Called by the engine on the loop; answers through `post`. Invariants: batches are applied in order, one at a time; the
 lock is never held while waiting for a sync of a commit or for free space; a read sees a batch applied whole or not at
@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 
 from burrowmq.storage.disk.backend import Client
-from burrowmq.storage.disk.jobs import Ends, Work
+from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, with_way_out
 from burrowmq.storage.loop.batch import Batch, ReadRequest
@@ -41,7 +41,7 @@ _CONVERT_RETRY_S = 0.2
 class _Close:
     """The last item of the disk thread's inbox."""
 
-    def __init__(self, ends: Ends) -> None:
+    def __init__(self, ends: QueueEnds) -> None:
         self.ends = ends
 
 
@@ -59,11 +59,11 @@ class _Copied:
 class ThreadedBackend:
     """The disk thread, the reader thread and the copying thread."""
 
-    def __init__(self, writer: Writer, client: Client, post: Post) -> None:
-        self._work = Work(writer)
+    def __init__(self, writer: Writer, client: Client, post: Post, idle_s: float) -> None:
+        self._jobs = DiskJobs(writer, self._tell_space)
         self._client = client
         self._post_to_loop = post
-        self._idle_s = writer.context.options.idle_s
+        self._idle_s = idle_s
         # None: look at _copied.
         self._inbox: queue.SimpleQueue[Batch | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
@@ -77,7 +77,6 @@ class ThreadedBackend:
         self._next_conversion = 0.0
         self._copier: threading.Thread | None = None
         self._backup: threading.Thread | None = None
-        self._space = self._work.space(self._tell_space)
         self._disk = threading.Thread(target=self._run_disk, name="disk", daemon=True)
         self._reader = threading.Thread(target=self._run_reader, name="reader", daemon=True)
         self._disk.start()
@@ -113,7 +112,7 @@ class ThreadedBackend:
     def idle(self) -> None:
         """Nothing: the disk thread sees to it."""
 
-    def close(self, batch: Batch | None, ends: Ends) -> None:
+    def close(self, batch: Batch | None, ends: QueueEnds) -> None:
         """Stop cleanly; waits for the threads."""
         if batch is not None:
             self._inbox.put(batch)
@@ -151,16 +150,14 @@ class ThreadedBackend:
 
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
-        is_waiting = self._failure is None and (
-            self._work.writer.is_dirty() or self._space.is_short
-        )
+        is_waiting = self._failure is None and (self._jobs.is_dirty or self._jobs.space.is_short)
         try:
             item = self._inbox.get(timeout=self._patience_s() if is_waiting else None)
         except queue.Empty:
             if self._convert():
                 return True
-            self._work.idle()
-            self._space.look()
+            self._jobs.idle()
+            self._jobs.space.look()
             self._start_compaction(is_idle=True)
             return True
         if isinstance(item, _Close):
@@ -172,7 +169,7 @@ class ThreadedBackend:
         if self._failure is not None:
             return True
         if item is None:
-            if self._publish_copied():
+            if self._put_copied_in_place():
                 self._start_compaction(is_idle=self._inbox.empty())
             return True
         self._apply(item)
@@ -181,16 +178,16 @@ class ThreadedBackend:
 
     def _patience_s(self) -> float:
         """How long to wait for a batch before the idle work."""
-        if not self._work.writer.conversion.queue_count:
+        if not self._jobs.is_converting:
             return self._idle_s
         return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
 
     def _convert(self) -> bool:
         """Do a slice of conversion if it is time for one; False when there was none to do."""
         began = time.monotonic()
-        if not self._work.writer.conversion.queue_count or began < self._next_conversion:
+        if not self._jobs.is_converting or began < self._next_conversion:
             return False
-        is_done = self._work.convert()
+        is_done = self._jobs.convert()
         now = time.monotonic()
         is_busy = not self._inbox.empty()
         pause = (
@@ -199,7 +196,7 @@ class ThreadedBackend:
         self._next_conversion = now + pause
         if now >= self._next_upkeep:
             self._next_upkeep = now + 2 * self._idle_s
-            self._work.upkeep()
+            self._jobs.upkeep()
         return is_done
 
     def _tell_space(self, is_exhausted: bool) -> None:
@@ -210,18 +207,18 @@ class ThreadedBackend:
 
         def wait_for_space(error: DiskFull) -> None:
             nonlocal waited_s
-            self._space.ran_out(with_way_out(error))
+            self._jobs.space.ran_out(with_way_out(error))
             pause = min(_SPACE_RETRY_S + waited_s / 2, _SPACE_RETRY_MAX_S)
             waited_s += pause
             if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
                 raise error
             # What gives space back does not wait for the batch.
-            self._work.upkeep()
-            self._publish_copied()
+            self._jobs.upkeep()
+            self._put_copied_in_place()
             self._start_compaction(is_idle=True)
 
-        self._work.apply(batch, wait_for_space)
-        self._space.look()
+        self._jobs.apply(batch, wait_for_space)
+        self._jobs.space.look()
         self._finished.append(batch)
         self._post(self.report_finished)
         if batch.backup is not None:
@@ -229,12 +226,12 @@ class ThreadedBackend:
         now = time.monotonic()
         if now >= self._next_upkeep:  # a busy node has no idle moment
             self._next_upkeep = now + 2 * self._idle_s
-            self._work.upkeep()
+            self._jobs.upkeep()
         if now >= self._next_check:
             self._next_check = now + _COMPACTION_CHECK_S
             self._start_compaction(is_idle=False)
 
-    def _finish(self, ends: Ends) -> None:
+    def _finish(self, ends: QueueEnds) -> None:
         """The last thing that the thread does, whatever comes of it."""
         if self._copier is not None:
             self._copier.join()
@@ -243,7 +240,7 @@ class ThreadedBackend:
         if self._failure is not None:
             return
         try:
-            self._work.close(ends)
+            self._jobs.close(ends)
         except Exception as error:  # noqa: BLE001 - close() tells whoever waits for it
             self._fail(error)
 
@@ -252,7 +249,7 @@ class ThreadedBackend:
     def _start_compaction(self, *, is_idle: bool) -> None:
         if self._copier is not None or self._closing.is_set():
             return
-        chosen = self._work.next_plan(is_idle=is_idle)
+        chosen = self._jobs.compactor.choose(is_idle=is_idle)
         if chosen is None:
             return
         store, plan = chosen
@@ -261,19 +258,19 @@ class ThreadedBackend:
         )
         self._copier.start()
 
-    def _publish_copied(self) -> bool:
+    def _put_copied_in_place(self) -> bool:
         """Put what the copying thread has made in place; False when there was nothing, or it failed."""
         try:
             copied = self._copied.get_nowait()
         except queue.Empty:
             return False
         self._copier = None
-        return self._work.publish(copied.store, copied.plan, copied.error)
+        return self._jobs.compactor.put_in_place(copied.store, copied.plan, copied.error)
 
     def _copy(self, store: MessageStore, plan: CompactionPlan) -> None:
         error: StorageError | None = StoreClosed("the store is being closed")
         try:
-            error = self._work.copy(plan, self._pause_copying)
+            error = self._jobs.compactor.copy(plan, self._pause_copying)
         finally:
             self._copied.put(_Copied(store, plan, error))
             self._inbox.put(None)
@@ -284,10 +281,10 @@ class ThreadedBackend:
     # -- backups --------------------------------------------------------------------------------------------------
 
     def _start_backup(self, job: BackupJob) -> None:
-        cut = self._work.cut(job)
+        cut = self._jobs.backups.cut(job)
         if cut is not None:
             self._backup = threading.Thread(
-                target=self._work.back_up,
+                target=self._jobs.backups.build,
                 args=(cut, job, self._closing.wait),
                 name="backup",
                 daemon=True,
@@ -307,7 +304,7 @@ class ThreadedBackend:
                 self._fail(error)
 
     def _read(self, request: ReadRequest) -> None:
-        loaded, next_seq = self._work.read(request)
+        loaded, next_seq = self._jobs.read(request)
         on_read = request.on_read
 
         def answer() -> None:

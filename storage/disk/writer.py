@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections import ChainMap, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.conversion import Conversion
+from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.shared_work import SharedWork
@@ -39,19 +39,6 @@ from burrowmq.storage.queue.upkeep import settle
 from burrowmq.storage.shared.vhost_store import VhostStore
 
 
-@dataclass(slots=True)
-class Counters:
-    """Counts since the start."""
-
-    batches: int = 0
-    syncs: int = 0
-    elided: int = 0
-    lost: int = 0
-    written: int = 0
-    rewritten: int = 0
-    rescues: int = 0
-
-
 class Writer:
     """All files of a node's store."""
 
@@ -66,9 +53,9 @@ class Writer:
         self._filled: list[tuple[QueueDisk, Segment]] = []
         self._retiring: dict[QueueDisk, None] = {}  # queues whose old journal goes as syncs succeed
         self.is_sync_due = False  # a journal is full and the one before is not gone
-        self.conversion = Conversion(context)
+        self.conversion = Conversion(context, self.counters)
         self._rescue: Rescue | None = None
-        self.reader = Reader(context, self._queues)
+        self.reader = Reader(context, self._queues, self.counters)
 
     # -- batches --------------------------------------------------------------------------------------------------
 
@@ -381,12 +368,12 @@ class Writer:
             "batches": counters.batches,
             "syncs": counters.syncs,
             "elided": counters.elided,
-            "lost": counters.lost + self.reader.lost_count,
+            "lost": counters.lost + counters.lost_in_reads,
             "written": counters.written,
             "rewritten": counters.rewritten,
             "rescues": counters.rescues,
             "converting_queues": self.conversion.queue_count,
-            "converted_segments": self.conversion.segments,
+            "converted_segments": counters.converted_segments,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count + shared["open_files"],
             "open_files_limit": self.context.options.open_files,

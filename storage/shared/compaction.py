@@ -8,8 +8,8 @@ growth of its file; this copying frees nothing and has no part in the bound abov
 
 The plan is made on the disk thread and is a snapshot: which slots, where. `step` runs on the
 worker thread and touches only the victims (sealed, hence immutable) and a `.tmp` file of its own;
-what loses its last reference meanwhile is copied for nothing and counted out when the store
-publishes. State owned: the plan and its output file. Invariants: slots keep their numbers; the
+what loses its last reference meanwhile is copied for nothing and counted out when the store puts
+the output in place. State owned: the plan and its output file. Invariants: slots keep their numbers; the
 output is durable, seal included, when `step` says that it is done; nothing of the victims changes.
 Source: docs/formats/segment.md.
 """
@@ -153,7 +153,7 @@ class TableCopy:
 
 
 class CompactionPlan:
-    """A compaction on its way: made, stepped to the end, then published or abandoned."""
+    """A compaction on its way: made, stepped to the end, then put in place or abandoned."""
 
     def __init__(
         self,

@@ -159,7 +159,7 @@ class MessageStore:
         self._index.close()
 
     def give_up(self) -> None:
-        """The directory is about to be removed; a plan that is being stepped ends, and nobody is to publish it."""
+        """The directory is about to be removed; a plan that is being stepped ends, and nobody is to put it in place."""
         plan, self._plan = self._plan, None
         if plan is not None:
             plan.cancel()
@@ -311,7 +311,7 @@ class MessageStore:
         """Choose and lock what to compact next; None when there is nothing worth it.
 
         Unless idle, only when the debt exceeds two segments. One plan at a time: step it on the
-        worker thread to its end, then `publish` it, or `abandon_plan`.
+        worker thread to its end, then `put_in_place`, or `abandon_plan`.
         """
         options = self.options
         is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
@@ -331,7 +331,7 @@ class MessageStore:
         )
         return self._plan
 
-    def publish(self) -> int:
+    def put_in_place(self) -> int:
         """Put the finished plan's output in the place of its victims; gives the bytes freed.
 
         Raises WriteFailed, or DiskFull of the index (nothing changed, the plan is abandoned), or

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from burrowmq.storage.disk import jobs as work
+from burrowmq.storage.disk import jobs
 from burrowmq.storage.errors import StorageError, SyncFailed
 from burrowmq.storage.queue import convert as queue_convert
 from burrowmq.storage.queue.v1.index import QueueIndexV1
@@ -184,7 +184,7 @@ def test_a_full_disk_delays_a_conversion() -> None:
 def publish_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """New files that count before they are durable."""
     monkeypatch.setattr(queue_convert, "sync", lambda filesystem, prepared: None)
-    assert work.queue_convert is queue_convert
+    assert jobs.queue_convert is queue_convert
 
 
 def unlink_before_the_name_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:

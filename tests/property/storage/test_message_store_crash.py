@@ -197,7 +197,7 @@ class ToyClient:
             if self.rng.random() < 0.3:
                 self.acknowledge()
         self.read_all()
-        self.store.publish()
+        self.store.put_in_place()
         self.read_all()
 
     def reopen(self) -> None:

@@ -92,7 +92,7 @@ class StoreMachine(RuleBasedStateMachine):
         while not plan.step(slice_bytes):
             pass
         if publish:
-            self.store.publish()
+            self.store.put_in_place()
         else:
             self.store.abandon_plan()
 
@@ -186,7 +186,7 @@ def scripted_session(filesystem: SimFileSystem, durable: dict[int, Record]) -> N
         while (plan := store.plan(is_idle=True)) is not None:
             while not plan.step(500):
                 pass
-            store.publish()
+            store.put_in_place()
     store.close()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from burrowmq.storage.disk.jobs import Work
+from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.disk.staging import PendingQueue, stage
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StoreClosed
@@ -532,8 +532,8 @@ def test_a_vhost_deleted_during_a_compaction_takes_it_along(
     commit(engine)
     log.discard_below(5)  # a plan of more than one step
     commit(engine)
-    work = Work(engine._writer)
-    chosen = work.next_plan(is_idle=True)
+    compactor = DiskJobs(engine._writer, lambda _: None).compactor
+    chosen = compactor.choose(is_idle=True)
     assert chosen is not None
     store, plan = chosen
     is_copied = any(plan.step(1 << 20) for _ in range(copied_steps))
@@ -543,7 +543,7 @@ def test_a_vhost_deleted_during_a_compaction_takes_it_along(
         log = engine.open_queue("v", "q", durable=True)
         publish(log, 0, 3, LARGE)
     commit(engine)
-    assert work.publish(store, plan, None if is_copied else work.copy(plan))
+    assert compactor.put_in_place(store, plan, None if is_copied else compactor.copy(plan))
     assert is_copied == (copied_steps == 9)
     assert len(store.read(dead)) == len(dead)  # a reader that comes late
     assert not list(tmp_path.glob("vhosts/*/*/*.g1.*"))

@@ -55,7 +55,7 @@ class Setup:
         plan = self.plan()
         while not plan.step(700):
             pass
-        return self.store.publish()
+        return self.store.put_in_place()
 
     def check(self) -> None:
         handles = sorted(self.messages)
@@ -125,7 +125,7 @@ def test_compacting_a_compacted_file() -> None:
             assert plan is not None
             while not plan.step(1000):
                 pass
-            setup.store.publish()
+            setup.store.put_in_place()
             setup.check()
     assert any(".g2." in path or ".g3." in path for path in setup.filesystem.paths())
     setup.recovered()
@@ -143,7 +143,7 @@ def test_references_that_change_during_the_copy_count() -> None:
     setup.store.add_refs([handles[2]])
     while not plan.step(100):
         pass
-    setup.store.publish()
+    setup.store.put_in_place()
     assert setup.store.refs_of(handles[0]) == 301
     assert setup.store.refs_of(handles[1]) == 0
     assert setup.store.refs_of(handles[2]) == 2
@@ -157,7 +157,7 @@ def test_victims_that_die_during_the_copy_go_without_an_output() -> None:
     assert plan.step()
     setup.drop(in_segment(setup, 0))
     assert setup.filesystem.exists("/v/store/0.g0.seg")
-    assert setup.store.publish() == 0
+    assert setup.store.put_in_place() == 0
     assert not any("0.g" in path for path in setup.filesystem.paths())
     setup.check()
 
@@ -181,7 +181,7 @@ def test_large_records_are_copied_in_pieces() -> None:
     while not plan.step(1 << 20):
         steps += 1
     assert steps >= 3
-    store.publish()
+    store.put_in_place()
     assert store.read([messages[1].handle]) == [messages[1].record]
 
 
@@ -203,7 +203,7 @@ def test_a_failing_copy_is_given_up(operation: str) -> None:
     assert (again is None) == (operation == "pread")  # an unreadable victim is not tried again
     if again is not None:
         assert again.step()
-        setup.store.publish()
+        setup.store.put_in_place()
     setup.check()
 
 
@@ -222,7 +222,7 @@ def test_a_failing_rename_changes_nothing() -> None:
     assert setup.plan().step()
     setup.filesystem.fail("rename")
     with pytest.raises(WriteFailed):
-        setup.store.publish()
+        setup.store.put_in_place()
     setup.check()
     setup.compact()
     setup.check()
@@ -234,7 +234,7 @@ def test_a_failing_directory_sync_leaves_the_victims_on_disk() -> None:
     assert setup.plan().step()
     setup.filesystem.fail("fsync_dir")
     with pytest.raises(SyncFailed):
-        setup.store.publish()
+        setup.store.put_in_place()
     setup.check()
     assert setup.filesystem.exists("/v/store/0.g0.seg")
     assert setup.filesystem.exists("/v/store/0.g1.seg")
@@ -281,7 +281,7 @@ def test_bounds_on_space_and_copying() -> None:
             assert plan is not None
             while not plan.step():
                 pass
-            setup.store.publish()
+            setup.store.put_in_place()
         stats = setup.store.stats()
         assert stats["total_bytes"] <= 2 * stats["live_bytes"] + 3 * LIMIT
         assert stats["copied_bytes"] <= stats["appended_bytes"]

@@ -71,7 +71,7 @@ def test_a_removed_record_is_gone_not_lost() -> None:
     assert plan is not None
     while not plan.step(500):
         pass
-    store.publish()
+    store.put_in_place()
     recovery = MessageStore(filesystem, OPTIONS).recover(tally_of(handles))
     assert (recovery.torn, recovery.lost) == (frozenset(), frozenset())
     assert recovery.gone <= set(handles[:30])

@@ -44,7 +44,7 @@ class Disk:
         plan = store.plan(is_idle=True)
         assert plan is not None
         assert plan.step()
-        store.publish()
+        store.put_in_place()
         store.sync()
         self.sent = {message.handle: message for message in sent if message.handle not in gone}
         self.places = {

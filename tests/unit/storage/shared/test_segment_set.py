@@ -114,7 +114,7 @@ def test_a_reader_goes_on_when_the_file_is_swapped(monkeypatch: pytest.MonkeyPat
             plan = store.plan(is_idle=True)
             assert plan is not None
             assert plan.step()
-            store.publish()
+            store.put_in_place()
             assert not filesystem.exists(path)
         return plain(path)
 

@@ -64,7 +64,7 @@ def test_a_reader_never_sees_a_half_moved_segment(tmp_path: Path) -> None:
             if plan is not None:
                 while not plan.step(20_000):
                     pass
-                store.publish()
+                store.put_in_place()
     finally:
         is_done.set()
         reader.join()

@@ -407,7 +407,7 @@ def test_on_the_real_file_system(tmp_path: Path) -> None:
     while (plan := store.plan(is_idle=True)) is not None:
         while not plan.step():
             pass
-        store.publish()
+        store.put_in_place()
     assert store.read(handles[::3]) == records_of(messages[::3])
     store.close()
     again = MessageStore(OsFileSystem(), real)

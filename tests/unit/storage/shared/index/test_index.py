@@ -338,14 +338,14 @@ def test_a_compaction_without_room_in_the_index_is_given_up_and_made_later(tmp_p
         assert plan is not None
         assert plan.step()
         with pytest.raises(DiskFull):
-            store.publish()
+            store.put_in_place()
         assert rows() == before
         assert not list((tmp_path / "store").glob("*.tmp"))
     connection.execute("PRAGMA max_page_count=100000")
     plan = store.plan(is_idle=True)
     assert plan is not None
     assert plan.step()
-    assert store.publish() > 0
+    assert store.put_in_place() > 0
     assert None not in store.read(left)
     store.close()
     store.close_index()
@@ -389,7 +389,7 @@ def test_another_index_may_be_chosen_at_each_start(is_clean: bool) -> None:
         if plan is not None:
             while not plan.step():
                 pass
-            store.publish()
+            store.put_in_place()
         assert store.read(sorted(live)) == [live[handle].record for handle in sorted(live)]
         assert store.stats()["live_messages"] == len(live)
         store.close()

@@ -1,0 +1,24 @@
+"""What the disk side counts since the start: one object, which everybody there adds to and `Writer.stats` reads.
+
+State owned: the counts. Each field is added to by one thread only, because adding is no single step: `lost_in_reads`
+by the reader thread, all others by the disk thread. Read by any thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since the start."""
+
+    batches: int = 0
+    syncs: int = 0
+    elided: int = 0  # messages that were acked before they were written
+    written: int = 0
+    lost: int = 0  # messages that a rewrite could not read
+    lost_in_reads: int = 0  # messages that a read could not read
+    rewritten: int = 0  # stores of one queue written anew without their dead messages
+    rescues: int = 0  # syncs that failed, and whose messages were written elsewhere
+    converted_segments: int = 0

@@ -1,0 +1,99 @@
+"""Compaction in three steps: chosen, copied, put in place; and what comes between them."""
+
+from __future__ import annotations
+
+import errno
+import threading
+
+import pytest
+
+from burrowmq.storage.errors import StoreClosed
+from burrowmq.storage.loop.batch import Ack, DeleteVhost
+from tests.support.disk_side import LARGE, DiskSide
+
+
+def mostly_dead() -> DiskSide:
+    """Two segments, the first of which is a third alive and sealed."""
+    side = DiskSide(segment_size_limit=40_000)
+    side.open()
+    side.append(0, 12, LARGE)
+    side.commit(*(Ack(1, seq, seq, None) for seq in (0, 1, 3, 4, 6, 7)))
+    return side
+
+
+def test_what_is_copied_and_put_in_place_frees_space_and_loses_nothing() -> None:
+    side = mostly_dead()
+    before = side.vhost().persistent.total_bytes
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    assert side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    assert store.total_bytes < before - 5 * LARGE
+    assert side.observer.events["compaction_finished"] == 1
+    assert side.read() == [2, 5, 8, 9, 10, 11]
+
+
+def test_nothing_is_chosen_where_nothing_is_worth_it() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 4, LARGE)
+    assert side.jobs.compactor.choose(is_idle=True) is None
+    assert mostly_dead().jobs.compactor.choose(is_idle=False) is None, "not while it is busy"
+
+
+def test_a_store_that_is_being_closed_gives_the_plan_up() -> None:
+    side = DiskSide(segment_size_limit=20_000_000)
+    side.open()
+    side.append(0, 15, 1_500_000)  # sealed after fourteen; six of them are more than one step copies
+    side.commit(Ack(1, 0, 7, None))
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    error = side.jobs.compactor.copy(plan, lambda: True)
+    assert isinstance(error, StoreClosed)
+    assert not side.jobs.compactor.put_in_place(store, plan, error)
+    assert not side.paths(".tmp")
+    assert side.observer.events["compaction_failed"] == 0, "nothing went wrong"
+    assert side.jobs.compactor.choose(is_idle=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("number", "is_said"), [(errno.ENOSPC, False), (errno.EIO, True), (errno.EMFILE, False)]
+)
+def test_a_copy_that_fails_costs_nothing_and_is_said_unless_it_may_be_tried_again(
+    number: int, is_said: bool
+) -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    side.filesystem.fail("create", number)
+    assert not side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    assert bool(side.observer.events["compaction_failed"]) == is_said
+    assert side.read() == [2, 5, 8, 9, 10, 11]
+
+
+def test_a_vhost_that_is_deleted_meanwhile_takes_the_plan_along() -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    side.commit(DeleteVhost(0, "/"))
+    error = side.jobs.compactor.copy(plan)
+    assert isinstance(error, StoreClosed)
+    assert side.jobs.compactor.put_in_place(store, plan, error), "it may go on with others"
+    assert not side.paths(".seg")
+
+
+def test_batches_are_applied_while_a_plan_is_copied() -> None:
+    side = mostly_dead()
+    chosen = side.jobs.compactor.choose(is_idle=True)
+    assert chosen is not None
+    store, plan = chosen
+    assert not plan.step(1)
+    applied = threading.Thread(target=lambda: side.ack(2, 2))
+    applied.start()
+    applied.join(10)
+    assert not applied.is_alive()
+    assert side.jobs.compactor.put_in_place(store, plan, side.jobs.compactor.copy(plan))
+    assert side.read() == [5, 8, 9, 10, 11]
