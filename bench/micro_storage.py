@@ -164,7 +164,7 @@ def main() -> None:
         result["append"] = clock.per_message(count)
         result["queue_memory_bytes"] = log.memory_bytes
         stats = engine.stats()
-        result["batches"], result["file_syncs"] = stats["batches"], stats["file_syncs"]
+        result["batches"], result["file_syncs"] = stats["commits"], stats["file_syncs"]
         clock = _Clock()
         engine.close()
         result["stop_s"] = clock.per_message(1)["seconds"]

@@ -1,12 +1,12 @@
 """The store as the broker's loop sees it: one `Engine` for each node.
 
-The loop side only collects commands, O(1) for each run, and hands a batch over once per loop turn; one batch is on the
-disk thread at a time while the next one collects, which is what makes a group commit. State: the collecting batch, the
+The loop side only collects commands, O(1) for each run, and hands a commit over once per loop turn; one commit is on the
+disk thread at a time while the next one collects, which is what makes a group commit. State: the collecting commit, the
 epoch counter, the open `QueueLog`s, and how many bytes are staged or in flight. Everything that touches a file
 lives behind `storage.disk.writer`; the threads in `storage.disk.threads`.
 
 Called by the broker on the loop. Invariants: `on_committed(n)` means that everything staged in epochs up to n is
-durable in the chosen sense; batches are applied in order; after `on_failed` nothing is accepted silently: no further
+durable in the chosen sense; commits are applied in order; after `on_failed` nothing is accepted silently: no further
 commit is ever reported.
 """
 
@@ -22,16 +22,16 @@ from burrowmq.storage.disk.threads import ThreadedBackend
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import FileSystem
-from burrowmq.storage.loop.batch import (
-    Batch,
+from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.loop.recovered_queues import RecoveredQueues
+from burrowmq.storage.loop.staged_commit import (
     Command,
     DeleteVhost,
     DropUnclaimed,
     Open,
     ReadRequest,
+    StagedCommit,
 )
-from burrowmq.storage.loop.queue_log import QueueLog
-from burrowmq.storage.loop.recovered_queues import RecoveredQueues
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import (
     BackupJob,
@@ -45,7 +45,7 @@ from burrowmq.storage.types import (
 )
 
 EARLY_BYTES = 256 * 1024
-"""Bytes of messages that are worth a batch of their own while the disk has nothing to do: from here on the time that
+"""Bytes of messages that are worth a commit of their own while the disk has nothing to do: from here on the time that
 the loop would go on collecting is longer than what a second sync costs."""
 
 
@@ -62,7 +62,7 @@ def _nothing_bool(_: bool) -> None:
 
 
 class Definitions:
-    """Staging of definition rows; they are committed first in the batch's group commit."""
+    """Staging of definition rows; they are committed first in the commit's group commit."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -97,7 +97,7 @@ class Engine:
         self.on_failed: Callable[[str], None] = _nothing_str
         self.on_space: Callable[[bool], None] = _nothing_bool
         self.on_backlog: Callable[[bool], None] = _nothing_bool
-        # The disk is free and a batch waits for it: hand_over() now, or at the end of what the loop is at.
+        # The disk is free and a commit waits for it: hand_over() now, or at the end of what the loop is at.
         self.on_due: Callable[[], None] = self.hand_over
         self.epoch = 1
         self.backlog_bytes = 0
@@ -109,8 +109,8 @@ class Engine:
         self._recovered = RecoveredQueues()
         self._logs: dict[int, QueueLog] = {}
         self._next_queue_id = 1
-        self._batch = Batch(1)
-        self._in_flight: Batch | None = None
+        self._collecting = StagedCommit(1)
+        self._in_flight: StagedCommit | None = None
         self._is_due = False
         self._is_over_backlog = False
         self._writer: Writer | None = None
@@ -130,7 +130,7 @@ class Engine:
         self._backend = ThreadedBackend(self._open_writer(), self, post, self.options.idle_s)
 
     def start_inline(self) -> None:
-        """Apply batches and reads at once in the caller's thread, for tests and simulation."""
+        """Apply commits and reads at once in the caller's thread, for tests and simulation."""
         self._backend = InlineBackend(self._open_writer(), self)
 
     def close(self) -> None:
@@ -141,12 +141,12 @@ class Engine:
         """
         backend, self._backend = self._backend, None
         # The loop may still be ending connections in its own thread: what that stages comes too late.
-        batch, self._batch = self._batch, Batch(self.epoch + 1)
+        commit, self._collecting = self._collecting, StagedCommit(self.epoch + 1)
         logs = list(self._logs.values())
         ends = {log.queue_id: (log.next_seq, log.next_deliver_seq) for log in logs}
         try:
             if backend is not None:
-                backend.close(None if batch.is_empty() else batch, ends)
+                backend.close(None if commit.is_empty() else commit, ends)
         finally:
             writer, self._writer = self._writer, None
             if writer is not None:
@@ -162,21 +162,21 @@ class Engine:
             raise StoreClosed("recover() comes before start(), once")
         return self._writer
 
-    # -- batches --------------------------------------------------------------------------------------------------
+    # -- commits --------------------------------------------------------------------------------------------------
 
     def require_sync(self) -> None:
         """Somebody waits for the current epoch: it is synced (confirm = fsync) before it is reported."""
-        self._batch.sync = True
+        self._collecting.sync = True
 
-    def wants_batch(self) -> bool:
+    def wants_commit(self) -> bool:
         """Whether the disk is free and enough is staged, for somebody who waits, that it should begin now."""
-        batch = self._batch
-        if not batch.sync or batch.size < EARLY_BYTES or self._backend is None:
+        commit = self._collecting
+        if not commit.sync or commit.size < EARLY_BYTES or self._backend is None:
             return False
         return self._in_flight is None or self._backend.has_finished
 
     def hand_over(self) -> None:
-        """Give the batch to the disk thread, now or (`on_due`) when the one in flight is finished."""
+        """Give the commit to the disk thread, now or (`on_due`) when the one in flight is finished."""
         backend = self._backend
         self._is_due = False
         if self._in_flight is not None and backend is not None:
@@ -184,30 +184,30 @@ class Engine:
         if self._in_flight is not None:
             self._is_due = True
             return
-        batch = self._batch
-        if batch.is_empty() or backend is None or self.failure is not None:
+        commit = self._collecting
+        if commit.is_empty() or backend is None or self.failure is not None:
             return
         self.epoch += 1
-        self._batch = Batch(self.epoch)
-        self._in_flight = batch
-        backend.submit(batch)
+        self._collecting = StagedCommit(self.epoch)
+        self._in_flight = commit
+        backend.submit(commit)
 
     def is_idle(self) -> bool:
-        """Whether the threads have nothing to do for anybody: no batch on its way, no read asked for."""
+        """Whether the threads have nothing to do for anybody: no commit on its way, no read asked for."""
         return self._in_flight is None and (self._backend is None or not self._backend.is_reading)
 
-    def batch_finished(self, batch: Batch) -> None:
-        """A batch is on disk in the sense asked for. Called on the loop, in order."""
-        for queue_id in batch.touched:
+    def commit_finished(self, commit: StagedCommit) -> None:
+        """A commit is on disk in the sense asked for. Called on the loop, in order."""
+        for queue_id in commit.touched:
             log = self._logs.get(queue_id)
             if log is not None:
-                log.release(batch.epoch)
+                log.release(commit.epoch)
         self._in_flight = None
-        self.backlog_bytes -= batch.size
+        self.backlog_bytes -= commit.size
         if self._is_over_backlog and self.backlog_bytes < self.options.backlog_limit // 2:
             self._is_over_backlog = False
             self.on_backlog(False)
-        self.on_committed(batch.epoch)
+        self.on_committed(commit.epoch)
         if self._is_due:
             self.on_due()
 
@@ -243,11 +243,11 @@ class Engine:
         return log
 
     def is_deleting(self, vhost: str, name: str) -> bool:
-        """Whether the batch being collected deletes a durable queue of this name.
+        """Whether the commit being collected deletes a durable queue of this name.
 
         Who declares it again opens the new one at once: the old messages then go before the new definition is there.
         """
-        return (vhost, name) in self._batch.deleted
+        return (vhost, name) in self._collecting.deleted
 
     def discard_unclaimed(self) -> None:
         """Delete recovered queues that nobody opened: their definition is gone. Once, after the start's open calls.
@@ -274,7 +274,7 @@ class Engine:
         refuse_directory(self._setup.filesystem, directory, self._setup.data_dir)
 
     def start_backup(self, directory: str, labels: dict[str, JsonValue]) -> BackupJob:
-        """Have the store backed up as it is after the current batch; the job tells how that goes.
+        """Have the store backed up as it is after the current commit; the job tells how that goes.
 
         Raises BackupRefused when there can be no backup now.
         """
@@ -282,27 +282,27 @@ class Engine:
             raise BackupRefused("the store has failed" if self.failure else "the store is closed")
         if self.backup is not None and not self.backup.is_over:
             raise BackupRefused(f"a backup to {self.backup.directory} is being made")
-        job = self.backup = self._batch.backup = BackupJob(directory, labels)
+        job = self.backup = self._collecting.backup = BackupJob(directory, labels)
         return job
 
     def stage_definition(self, kind: str, key: str, value: JsonValue) -> None:
-        """Put a definition row's change into the current batch."""
-        self._batch.definitions.append((kind, key, value))
+        """Put a definition row's change into the current commit."""
+        self._collecting.definitions.append((kind, key, value))
 
     # -- for QueueLog ---------------------------------------------------------------------------------------------
 
     def collect(self, command: Command, size: int) -> int:
-        """Put a command into the current batch."""
-        batch = self._batch
-        batch.commands.append(command)
-        batch.touched.add(command.queue_id)
+        """Put a command into the current commit."""
+        commit = self._collecting
+        commit.commands.append(command)
+        commit.touched.add(command.queue_id)
         if size:
-            batch.size += size
+            commit.size += size
             self.backlog_bytes += size
             if self.backlog_bytes > self.options.backlog_limit and not self._is_over_backlog:
                 self._is_over_backlog = True
                 self.on_backlog(True)
-        return batch.epoch
+        return commit.epoch
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Start a read on the reader thread."""
@@ -314,7 +314,7 @@ class Engine:
         """The queue was deleted."""
         log = self._logs.pop(queue_id, None)
         if log is not None and log.durable:
-            self._batch.deleted.add((log.names.vhost, log.names.name))
+            self._collecting.deleted.add((log.names.vhost, log.names.name))
 
     def index_bytes(self, queue_id: int) -> int:
         """Bytes of a queue's objects on the disk side."""

@@ -92,7 +92,7 @@ class AmqpTransport(asyncio.Protocol):
         self._turn_bytes += size
         self.session.receive(data)
         if self._turn_bytes >= TURN_BYTES or (
-            size >= LARGE_READ and self.session.engine.wants_batch()
+            size >= LARGE_READ and self.session.engine.wants_commit()
         ):
             self.pause_reading(_TURN)
             self.session.scheduler.output_dirty(self.session)

@@ -191,7 +191,7 @@ def _node_values(node: RunningNode) -> dict[str, float]:
         "uptime_s": status.uptime_s(node),
         "zero": 0,
         "syncs": stats.get("file_syncs", 0),
-        "batches": stats.get("batches", 0),
+        "batches": stats.get("commits", 0),
         "sockets_max": node.process.sockets_max,
         "file_opens": stats.get("file_opens", 0),
         "store_files": stats.get("open_files", 0),

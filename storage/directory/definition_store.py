@@ -2,7 +2,7 @@
 
 One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON) rows: the broker owns
 the meaning of a row. State: the connection. Called by the disk thread only (and by recovery before it starts):
-`commit` is the first step of every group commit that carries definitions, so a reply that waits for its batch leaves
+`commit` is the first step of every group commit that carries definitions, so a reply that waits for its commit leaves
 after the row is durable. Tests and the power-cut simulation put a twin behind the same `DefinitionStore` seam, because
 SQLite does its own file work and cannot run on a simulated disk.
 
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS definition (
 
 
 class DefinitionStore(Protocol):
-    """Where definitions are kept: all changes of a batch become durable together."""
+    """Where definitions are kept: all changes of a commit become durable together."""
 
     def load(self) -> list[DefinitionChange]:
         """All rows, by kind and key."""

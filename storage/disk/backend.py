@@ -1,4 +1,4 @@
-"""Where the engine's batches and reads go: what a backend is, whom it tells, and the one without threads.
+"""Where the engine's commits and reads go: what a backend is, whom it tells, and the one without threads.
 
 `InlineBackend` does in the caller's thread, at once, what `storage.disk.threads.ThreadedBackend` does in its threads;
 tests and the power-cut simulation run on it. State: none but the work's. Called by the engine on the loop.
@@ -11,7 +11,7 @@ from typing import Protocol
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, with_way_out
-from burrowmq.storage.loop.batch import Batch, ReadRequest
+from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.types import LoadedMessage
 
 _INLINE_RETRIES = 1000
@@ -20,8 +20,8 @@ _INLINE_RETRIES = 1000
 class Client(Protocol):
     """What the backends tell, always on the loop."""
 
-    def batch_finished(self, batch: Batch) -> None:
-        """A batch is on disk in the sense asked for."""
+    def commit_finished(self, commit: StagedCommit) -> None:
+        """A commit is on disk in the sense asked for."""
 
     def store_failed(self, reason: str) -> None:
         """The store gave up."""
@@ -31,10 +31,10 @@ class Client(Protocol):
 
 
 class Backend(Protocol):
-    """Where the engine's batches and reads go."""
+    """Where the engine's commits and reads go."""
 
-    def submit(self, batch: Batch) -> None:
-        """Apply a batch, then report it finished."""
+    def submit(self, commit: StagedCommit) -> None:
+        """Apply a commit, then report it finished."""
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Read; the answer at once or later through the request's on_read."""
@@ -45,7 +45,7 @@ class Backend(Protocol):
 
     @property
     def has_finished(self) -> bool:
-        """Whether a batch is finished that was not reported yet."""
+        """Whether a commit is finished that was not reported yet."""
 
     def report_finished(self) -> None:
         """Report it now, without waiting until the loop comes to it by itself. On the loop."""
@@ -53,8 +53,8 @@ class Backend(Protocol):
     def idle(self) -> None:
         """Do what an idle moment is for, now if there is no thread that does."""
 
-    def close(self, batch: Batch | None, ends: QueueEnds) -> None:
-        """Apply a last batch and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
+    def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
+        """Apply a last commit and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
 
 
 class InlineBackend:
@@ -64,16 +64,16 @@ class InlineBackend:
         self._jobs = DiskJobs(writer, client.space_changed)
         self._client = client
 
-    def submit(self, batch: Batch) -> None:
-        """Apply a batch and report it, then go on with what is being converted."""
-        self._apply(batch)
-        if batch.backup is not None and (cut := self._jobs.backups.cut(batch.backup)) is not None:
-            self._jobs.backups.build(cut, batch.backup, lambda _: False)
-        self._client.batch_finished(batch)
+    def submit(self, commit: StagedCommit) -> None:
+        """Apply a commit and report it, then go on with what is being converted."""
+        self._apply(commit)
+        if commit.backup is not None and (cut := self._jobs.backups.cut(commit.backup)) is not None:
+            self._jobs.backups.build(cut, commit.backup, lambda _: False)
+        self._client.commit_finished(commit)
         if self._jobs.is_converting:
             self._jobs.convert()
 
-    def _apply(self, batch: Batch) -> None:
+    def _apply(self, commit: StagedCommit) -> None:
         failures = 0
 
         def wait_for_space(error: DiskFull) -> None:
@@ -83,7 +83,7 @@ class InlineBackend:
             if failures > _INLINE_RETRIES:
                 raise error
 
-        self._jobs.apply(batch, wait_for_space)
+        self._jobs.apply(commit, wait_for_space)
         self._jobs.space.look()
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
@@ -114,8 +114,8 @@ class InlineBackend:
             if not self._jobs.compactor.put_in_place(store, plan, self._jobs.compactor.copy(plan)):
                 return
 
-    def close(self, batch: Batch | None, ends: QueueEnds) -> None:
+    def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
         """Stop cleanly."""
-        if batch is not None:
-            self.submit(batch)
+        if commit is not None:
+            self.submit(commit)
         self._jobs.close(ends)

@@ -1,4 +1,4 @@
-"""Backups as the threads make them: the cut between two batches, the copying on a thread of its own.
+"""Backups as the threads make them: the cut between two commits, the copying on a thread of its own.
 
 State: none but the lock between applying and planning, which it shares with `storage.disk.jobs`. Called by the
 backends: `cut` on the disk thread, `build` on a thread of its own. Invariant: whatever goes wrong ends the job, and

@@ -1,4 +1,4 @@
-"""Compaction as the threads do it: chosen between two batches, copied beside them, put in place between two others.
+"""Compaction as the threads do it: chosen between two commits, copied beside them, put in place between two others.
 
 State: none but the lock between applying and planning, which it shares with `storage.disk.jobs`. Called by the
 backends: `copy` on a thread of its own, everything else on the disk thread. Invariant: the lock is not held while bytes

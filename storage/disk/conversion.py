@@ -1,7 +1,7 @@
 """Queues on their way from one version of their files to the other, some segments at a time.
 
 A queue whose version changes keeps working: its new segments are of the new version at once, the others are written
-anew one after the other (`storage.queue.convert`) between the batches. The tail comes first, because it is still
+anew one after the other (`storage.queue.convert`) between the commits. The tail comes first, because it is still
 written to. A change back on the way only changes what the remaining segments are measured by; a deletion ends it; a
 start finds what is left by the files themselves.
 
@@ -9,7 +9,7 @@ State: the queues that have segments of another version than theirs. Called by t
 `sync` as often as it says so, then `prepare`, the files' sync, `put_in_place`.
 
 Invariants: a version 1 segment is written anew only when no journal says anything about its queue; a slice is bounded
-in segments and bytes, so that a batch never waits long.
+in segments and bytes, so that a commit never waits long.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Counters:
     """Counts since the start."""
 
-    batches: int = 0
+    commits: int = 0
     syncs: int = 0
     elided: int = 0  # messages that were acked before they were written
     written: int = 0

@@ -1,4 +1,4 @@
-"""What both backends have done on the disk side: batches and their syncs, idle work, conversion, reads, the end.
+"""What both backends have done on the disk side: commits and their syncs, idle work, conversion, reads, the end.
 
 State: the lock between applying and planning, and the watch on the disk's room; `compactor` and `backups` are given
 the same lock. Called on the disk thread, `read` on the reader thread. Invariants: the lock is never held while waiting
@@ -25,7 +25,7 @@ from burrowmq.storage.errors import (
 )
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.files.space import Space
-from burrowmq.storage.loop.batch import Batch, ReadRequest
+from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.queue import convert as queue_convert
 from burrowmq.storage.queue.convert import Prepared
 from burrowmq.storage.types import LoadedMessage
@@ -76,14 +76,14 @@ class DiskJobs:
         """Whether a queue is on its way from one version of its files to the other."""
         return self._conversion.queue_count > 0
 
-    def apply(self, batch: Batch, wait_for_space: WaitForSpace) -> None:
-        """Write a batch and sync it if somebody waits. Raises StorageError."""
+    def apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
+        """Write a commit and sync it if somebody waits. Raises StorageError."""
         writer = self._writer
         if writer.is_rescuing:  # of an idle moment's sync, without room for it then
             self._rescue(wait_for_space)
             self._sync_after_rescue(wait_for_space)
         with self._lock:
-            writer.begin(batch)
+            writer.begin(commit)
         rescued = False
         while True:
             try:
@@ -91,7 +91,7 @@ class DiskJobs:
                     writer.advance()
                 break
             except NoDescriptors as error:
-                self._release_files(batch, error, wait_for_space)
+                self._release_files(commit, error, wait_for_space)
             except DiskFull as error:
                 wait_for_space(error)
             except SyncFailed as error:  # a shared segment that was full could not be made durable
@@ -99,28 +99,28 @@ class DiskJobs:
                     raise
                 rescued = True
                 with self._lock:
-                    writer.begin_rescue(batch, {}, str(error))
+                    writer.begin_rescue(commit, {}, str(error))
                 self._rescue(wait_for_space)
-        is_waited_for = batch.sync and self._is_synced_first
+        is_waited_for = commit.sync and self._is_synced_first
         if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
-            self.sync(batch, wait_for_space)
+            self.sync(commit, wait_for_space)
 
     def _release_files(
-        self, batch: Batch, error: NoDescriptors, wait_for_space: WaitForSpace
+        self, commit: StagedCommit, error: NoDescriptors, wait_for_space: WaitForSpace
     ) -> None:
         """Close what is open: files that were written have to be synced first. Waits when none was."""
         before = self._cache.open_count
         if self._cache.dirty_count:
-            self.sync(batch, wait_for_space)
+            self.sync(commit, wait_for_space)
         with self._lock:
             self._context.release_clean_files()
         if not before:
             wait_for_space(error)
 
-    def sync(self, batch: Batch | None, wait_for_space: WaitForSpace | None = None) -> None:
+    def sync(self, commit: StagedCommit | None, wait_for_space: WaitForSpace | None = None) -> None:
         """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
 
-        DiskFull (NoDescriptors too) only when there is nobody to wait: what is left is done before the next batch.
+        DiskFull (NoDescriptors too) only when there is nobody to wait: what is left is done before the next commit.
         """
         writer = self._writer
         if writer.is_rescuing:
@@ -129,7 +129,7 @@ class DiskJobs:
         if not reason:
             return
         with self._lock:
-            writer.begin_rescue(batch, failed, reason)
+            writer.begin_rescue(commit, failed, reason)
         self._rescue(wait_for_space)
         self._sync_after_rescue(wait_for_space)
 
@@ -181,7 +181,7 @@ class DiskJobs:
             if self._context.is_dirty() or self._writer.is_rescuing:
                 try:
                     self.sync(None)
-                except DiskFull:  # the next idle moment, or batch, tries again
+                except DiskFull:  # the next idle moment, or commit, tries again
                     return
 
     def upkeep(self) -> bool:

@@ -1,6 +1,6 @@
 """Messages whose sync failed, written again: from memory, or as they can still be read.
 
-State: a `Rescue`, from the failed sync until everything is written elsewhere; without room it waits like a batch does.
+State: a `Rescue`, from the failed sync until everything is written elsewhere; without room it waits like a commit does.
 Called by the writer on the disk thread, under its lock. Invariants: an entry is changed only while it is live; the old
 handle loses exactly the references that the new one gets; nothing is synced while a rescue is not finished. Source:
 fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again would report success for
@@ -18,7 +18,7 @@ from functools import partial
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
 from burrowmq.storage.files.cache import as_storage_errors
-from burrowmq.storage.loop.batch import Append, Batch
+from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
 from burrowmq.storage.queue.convert import Prepared, abandon, prepare, publish, sync
 from burrowmq.storage.queue.disk import QueueDisk
@@ -102,7 +102,7 @@ class _Moves:
     def run(self) -> None:
         """Append them once more and let the entries name the new handles; called again it goes on.
 
-        A batch may be half applied: messages in memory whose entries are still to be written count too. A message that
+        A commit may be half applied: messages in memory whose entries are still to be written count too. A message that
         is neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
         """
         store = self._store
@@ -173,19 +173,19 @@ class Rescue:
         self,
         context: StoreContext,
         queues: Mapping[int, QueueDisk],
-        batch: Batch | None,
+        commit: StagedCommit | None,
         failed: Collection[str],
     ) -> None:
         """Give up the files of the shared stores that hold un-synced messages, and the per-queue files in `failed`.
 
-        Messages of the batch that somebody waits for are in memory; older ones are read back where that still works:
+        Messages of the commit that somebody waits for are in memory; older ones are read back where that still works:
         nobody was told that those are safe.
         """
         self._failed = set(failed)
         self._observer = context.observer
         self._steps: deque[Callable[[], None]] = deque()
         runs: dict[int, list[Append]] = {}
-        for command in batch.commands if batch is not None else ():
+        for command in commit.commands if commit is not None else ():
             if isinstance(command, Append) and command.queue_id in queues:
                 runs.setdefault(command.queue_id, []).append(command)
         in_memory = [one for group in runs.values() for run in group for one in run.messages]

@@ -1,8 +1,8 @@
-"""What one batch still has to do in the vhosts' shared stores: messages to append, references to add and to drop.
+"""What one commit still has to do in the vhosts' shared stores: messages to append, references to add and to drop.
 
-State owned: that work, by vhost; empty between batches. Called by the writer in three steps of a batch, each of which
+State owned: that work, by vhost; empty between commits. Called by the writer in three steps of a commit, each of which
 takes off what it has done, so that it may be tried again when the disk was full: `append` and `add_refs` before the
-queues' entries are written, `drop_refs` after the acks are in memory. A message that several queues of a batch get is
+queues' entries are written, `drop_refs` after the acks are in memory. A message that several queues of a commit get is
 appended once and referred to for each.
 """
 
@@ -79,12 +79,12 @@ class SharedWork:
     def forget(self, vhost: str) -> None:
         """A vhost's stores go away: what is to be done there must not reach the stores of one that is made again.
 
-        Before anything of the batch was shared: that is all references of queues that went with it.
+        Before anything of the commit was shared: that is all references of queues that went with it.
         """
         self._work.pop(vhost, None)
 
     def drop_refs(self) -> None:
-        """One reference less for what was acked or deleted, in all vhosts. The batch has no more work then."""
+        """One reference less for what was acked or deleted, in all vhosts. The commit has no more work then."""
         while self._work:
             vhost, work = self._work.popitem()
             if work.dropped and self._context.has_vhost(vhost):

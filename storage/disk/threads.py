@@ -1,11 +1,11 @@
 """The only threads of the store.
 
-`ThreadedBackend` has a disk thread (batches, syncs, idle work, compacted files put in place), a reader thread (reads of
+`ThreadedBackend` has a disk thread (commits, syncs, idle work, compacted files put in place), a reader thread (reads of
 any size) and, while there is something to compact or a backup to make, a thread for each. State: the inboxes, and what
 is finished and was not reported yet.
 
-Called by the engine on the loop; answers through `post`. Invariants: batches are applied in order, one at a time; the
-lock is never held while waiting for a sync of a commit or for free space; a read sees a batch applied whole or not at
+Called by the engine on the loop; answers through `post`. Invariants: commits are applied in order, one at a time; the
+lock is never held while waiting for a sync of a commit or for free space; a read sees a commit applied whole or not at
 all; whatever goes wrong in a thread reaches the loop as `store_failed`, once.
 """
 
@@ -23,7 +23,7 @@ from burrowmq.storage.disk.backend import Client
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, with_way_out
-from burrowmq.storage.loop.batch import Batch, ReadRequest
+from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.shared.compaction import CompactionPlan
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.types import BackupJob, LoadedMessage, Post
@@ -65,10 +65,10 @@ class ThreadedBackend:
         self._post_to_loop = post
         self._idle_s = idle_s
         # None: look at _copied.
-        self._inbox: queue.SimpleQueue[Batch | _Close | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[StagedCommit | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
-        self._finished: deque[Batch] = deque()
+        self._finished: deque[StagedCommit] = deque()
         self._reading = 0  # asked for and not answered; the loop's alone
         self._closing = threading.Event()
         self._failure: str | None = None
@@ -84,9 +84,9 @@ class ThreadedBackend:
 
     # -- called on the loop ---------------------------------------------------------------------------------------
 
-    def submit(self, batch: Batch) -> None:
-        """Give a batch to the disk thread."""
-        self._inbox.put(batch)
+    def submit(self, commit: StagedCommit) -> None:
+        """Give a commit to the disk thread."""
+        self._inbox.put(commit)
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Give a read to the reader thread."""
@@ -101,21 +101,21 @@ class ThreadedBackend:
 
     @property
     def has_finished(self) -> bool:
-        """Whether a batch is finished whose callback the loop has not run yet."""
+        """Whether a commit is finished whose callback the loop has not run yet."""
         return bool(self._finished)
 
     def report_finished(self) -> None:
         """Report what is finished; the callback that comes later then finds nothing."""
         while self._finished:
-            self._client.batch_finished(self._finished.popleft())
+            self._client.commit_finished(self._finished.popleft())
 
     def idle(self) -> None:
         """Nothing: the disk thread sees to it."""
 
-    def close(self, batch: Batch | None, ends: QueueEnds) -> None:
+    def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
         """Stop cleanly; waits for the threads."""
-        if batch is not None:
-            self._inbox.put(batch)
+        if commit is not None:
+            self._inbox.put(commit)
         self._closing.set()
         self._inbox.put(_Close(ends))
         self._reads.put(None)
@@ -177,7 +177,7 @@ class ThreadedBackend:
         return True
 
     def _patience_s(self) -> float:
-        """How long to wait for a batch before the idle work."""
+        """How long to wait for a commit before the idle work."""
         if not self._jobs.is_converting:
             return self._idle_s
         return min(max(self._next_conversion - time.monotonic(), 0.0), self._idle_s)
@@ -202,7 +202,7 @@ class ThreadedBackend:
     def _tell_space(self, is_exhausted: bool) -> None:
         self._post(lambda: self._client.space_changed(is_exhausted))
 
-    def _apply(self, batch: Batch) -> None:
+    def _apply(self, commit: StagedCommit) -> None:
         waited_s = 0.0
 
         def wait_for_space(error: DiskFull) -> None:
@@ -212,17 +212,17 @@ class ThreadedBackend:
             waited_s += pause
             if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
                 raise error
-            # What gives space back does not wait for the batch.
+            # What gives space back does not wait for the commit.
             self._jobs.upkeep()
             self._put_copied_in_place()
             self._start_compaction(is_idle=True)
 
-        self._jobs.apply(batch, wait_for_space)
+        self._jobs.apply(commit, wait_for_space)
         self._jobs.space.look()
-        self._finished.append(batch)
+        self._finished.append(commit)
         self._post(self.report_finished)
-        if batch.backup is not None:
-            self._start_backup(batch.backup)
+        if commit.backup is not None:
+            self._start_backup(commit.backup)
         now = time.monotonic()
         if now >= self._next_upkeep:  # a busy node has no idle moment
             self._next_upkeep = now + 2 * self._idle_s

@@ -1,12 +1,12 @@
-"""The disk side of the store: applies batches, syncs, and keeps the files of all queues in order.
+"""The disk side of the store: applies commits, syncs, and keeps the files of all queues in order.
 
-State: every queue's and vhost's storage, the file cache, the definition store; `shared_work` has what a batch does to
+State: every queue's and vhost's storage, the file cache, the definition store; `shared_work` has what a commit does to
 the shared stores. Called by `storage.disk.threads`: everything on the disk thread, but `plan_read` on the reader
 thread (under the lock that also covers `advance` and `upkeep`; `reader` then fetches without it), and `bind` on the
 loop before the threads start.
 
-A batch is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
-batch: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
+A commit is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
+commit: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
 stores and indexes, acks, references dropped. Only `sync` makes it durable.
 
 Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync
@@ -23,13 +23,26 @@ from functools import partial
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.conversion import Conversion
 from burrowmq.storage.disk.counters import Counters
+from burrowmq.storage.disk.elision import (
+    ControlCommand,
+    LeftToWrite,
+    QueueChanges,
+    RunToWrite,
+    left_to_write,
+)
 from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.shared_work import SharedWork
-from burrowmq.storage.disk.staging import Control, PendingQueue, PendingRun, Staged, stage
 from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
 from burrowmq.storage.files.cache import as_storage_errors
-from burrowmq.storage.loop.batch import Batch, Delete, DropUnclaimed, Open, ReadRequest, SetVersion
+from burrowmq.storage.loop.staged_commit import (
+    Delete,
+    DropUnclaimed,
+    Open,
+    ReadRequest,
+    SetVersion,
+    StagedCommit,
+)
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, plan_read
@@ -57,32 +70,32 @@ class Writer:
         self._rescue: Rescue | None = None
         self.reader = Reader(context, self._queues, self.counters)
 
-    # -- batches --------------------------------------------------------------------------------------------------
+    # -- commits --------------------------------------------------------------------------------------------------
 
-    def begin(self, batch: Batch) -> None:
-        """Take a batch in; `advance` writes it."""
-        assert not self._steps, "a batch is being written"
-        staged = stage(batch)
-        early = self._redeclared(staged)
+    def begin(self, commit: StagedCommit) -> None:
+        """Take a commit in; `advance` writes it."""
+        assert not self._steps, "a commit is being written"
+        left = left_to_write(commit)
+        early = self._redeclared(left)
         self._steps.extend(partial(self._control, command) for command in early)
-        if batch.definitions:
-            self._steps.append(partial(self.context.definitions.commit, batch.definitions))
+        if commit.definitions:
+            self._steps.append(partial(self.context.definitions.commit, commit.definitions))
         self._steps.extend(
-            partial(self._control, command) for command in staged.control if command not in early
+            partial(self._control, command) for command in left.control if command not in early
         )
-        if batch.commands:
-            self._steps.append(partial(self._plan, staged))
-        self.unsynced_bytes += batch.size
-        self.counters.batches += 1
+        if commit.commands:
+            self._steps.append(partial(self._plan, left))
+        self.unsynced_bytes += commit.size
+        self.counters.commits += 1
 
-    def _redeclared(self, staged: Staged) -> list[Control]:
-        """Deletions of queues that the same batch opens again, which who declares them sees to (`is_deleting`).
+    def _redeclared(self, left: LeftToWrite) -> list[ControlCommand]:
+        """Deletions of queues that the same commit opens again, which who declares them sees to (`is_deleting`).
 
         They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
         others go after, so that a queue whose deletion was not committed still has its messages.
         """
-        opened = {command.names[:2] for command in staged.control if isinstance(command, Open)}
-        deleted = [command for command in staged.control if isinstance(command, Delete)]
+        opened = {command.names[:2] for command in left.control if isinstance(command, Open)}
+        deleted = [command for command in left.control if isinstance(command, Delete)]
         if not opened or not deleted:
             return []
         return [
@@ -93,7 +106,7 @@ class Writer:
         ]
 
     def advance(self) -> None:
-        """Go on writing the batch. Raises DiskFull (call it again later) or another StorageError."""
+        """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""
         steps = self._steps
         cache = self.context.cache
         while steps:
@@ -103,7 +116,7 @@ class Writer:
                 steps[0]()
             steps.popleft()
 
-    def _control(self, command: Control) -> None:
+    def _control(self, command: ControlCommand) -> None:
         if isinstance(command, Open):
             queue = self._queues.get(command.queue_id)
             if queue is None:
@@ -142,22 +155,22 @@ class Writer:
         if handles:
             self._shared.dropped(queue.vhost).extend(handles)
 
-    def _plan(self, staged: Staged) -> None:
+    def _plan(self, left: LeftToWrite) -> None:
         """Now that the queues exist, add the steps that write their messages and acks."""
         puts: list[Callable[[], None]] = []
         acks: list[Callable[[], None]] = []
-        for queue_id, pending in staged.queues.items():
+        for queue_id, changes in left.queues.items():
             queue = self._queues.get(queue_id)
             if queue is None:
                 continue
-            self.counters.elided += pending.elided
+            self.counters.elided += changes.elided
             if queue.uses_journal:
                 self._unsettled[queue_id] = None
-            for run in pending.runs:
+            for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
                 puts += self._put_steps(queue, run)
-            if pending.acks or pending.acked_seqs or pending.discard_below:
-                acks.append(partial(self._ack, queue, pending))
+            if changes.acks or changes.acked_seqs or changes.discard_below:
+                acks.append(partial(self._ack, queue, changes))
                 self._unsettled[queue_id] = None
                 acks.append(partial(self._settle, queue_id, queue))
         for vhost in self._shared.vhosts():
@@ -167,7 +180,7 @@ class Writer:
         self._steps += acks
         self._steps.append(self._shared.drop_refs)
 
-    def _put_steps(self, queue: QueueDisk, run: PendingRun) -> list[Callable[[], None]]:
+    def _put_steps(self, queue: QueueDisk, run: RunToWrite) -> list[Callable[[], None]]:
         entry_count = self.context.options.segment_entry_count
         if run.first_seq % entry_count + len(run.messages) <= entry_count:
             return [partial(self._put, queue, run)]
@@ -179,7 +192,7 @@ class Writer:
             seq = end
         return steps
 
-    def _put(self, queue: QueueDisk, run: PendingRun) -> None:
+    def _put(self, queue: QueueDisk, run: RunToWrite) -> None:
         if not queue.is_made:
             queue.make()
         filled = queue.put(run.first_seq, run.messages, run.expiries)
@@ -193,17 +206,17 @@ class Writer:
             self._retiring[queue] = None
             self.is_sync_due = self.is_sync_due or queue.needs_sync
 
-    def _ack(self, queue: QueueDisk, pending: PendingQueue) -> None:
+    def _ack(self, queue: QueueDisk, changes: QueueChanges) -> None:
         """Acks, in memory. An index that cannot be read costs references until the next start."""
         dropped = self._shared.dropped(queue.vhost)
-        for ack in pending.acks:
+        for ack in changes.acks:
             # After a rescue, messages that the broker holds may carry handles that were given up.
             messages = None if self.counters.rescues else ack.messages
             queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
-        if pending.acked_seqs:
-            queue.ack_seqs(pending.acked_seqs, dropped)
-        if pending.discard_below:
-            queue.discard_below(pending.discard_below, dropped)
+        if changes.acked_seqs:
+            queue.ack_seqs(changes.acked_seqs, dropped)
+        if changes.discard_below:
+            queue.discard_below(changes.discard_below, dropped)
         if queue.unread:
             self._miscount(queue, queue.unread)
             queue.unread = ""
@@ -276,12 +289,14 @@ class Writer:
         """Whether a rescue is not finished: nothing may be synced before it is."""
         return self._rescue is not None
 
-    def begin_rescue(self, batch: Batch | None, failed: Mapping[str, str], reason: str) -> None:
+    def begin_rescue(
+        self, commit: StagedCommit | None, failed: Mapping[str, str], reason: str
+    ) -> None:
         """After a failed sync: take what it may have lost out of use. `go_on_rescuing` writes it elsewhere."""
         assert self._rescue is None, "a rescue is not finished"
         self.counters.rescues += 1
         self.context.observer.sync_failed(", ".join(failed), reason)
-        self._rescue = Rescue(self.context, self._queues, batch, failed.keys())
+        self._rescue = Rescue(self.context, self._queues, commit, failed.keys())
 
     def go_on_rescuing(self) -> None:
         """Write it elsewhere. Raises DiskFull (call it again later) or another StorageError."""
@@ -365,7 +380,7 @@ class Writer:
         shared = self.context.shared_stats()
         return {
             **{f"shared_{name}": value for name, value in shared.items()},
-            "batches": counters.batches,
+            "commits": counters.commits,
             "syncs": counters.syncs,
             "elided": counters.elided,
             "lost": counters.lost + counters.lost_in_reads,

@@ -1,8 +1,8 @@
 """The loop side of one queue's storage.
 
-A `QueueLog` turns what happens to a queue into commands of the batch being collected, one for each run, and answers
+A `QueueLog` turns what happens to a queue into commands of the commit being collected, one for each run, and answers
 reads: at once while the messages asked for are still in memory, otherwise through the reader thread. State: the runs
-whose batch has not been finished (the write-back cache, bounded by the engine's backlog) and the acks staged with
+whose commit has not been finished (the write-back cache, bounded by the engine's backlog) and the acks staged with
 them. Called by the broker's queue on the loop.
 
 Invariants: nothing here touches a file or grows with the number of messages on disk; a sequence number that was acked
@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
-from burrowmq.storage.loop.batch import (
+from burrowmq.storage.loop.staged_commit import (
     Ack,
     AckMany,
     Append,
@@ -45,7 +45,7 @@ class Collector(Protocol):
     """What a QueueLog needs of the engine."""
 
     def collect(self, command: Command, size: int) -> int:
-        """Put a command into the current batch and give the batch's epoch."""
+        """Put a command into the current commit and give the commit's epoch."""
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
         """Start a read; inline mode gives the result at once."""
@@ -57,7 +57,7 @@ class Collector(Protocol):
         """Bytes of the queue's index objects on the disk side."""
 
 
-class _Run:
+class _StagedRun:
     """Messages of one append that are not finished yet."""
 
     __slots__ = ("end_seq", "epoch", "expiries", "first_seq", "messages", "size")
@@ -114,7 +114,7 @@ class QueueLog:
         self.next_seq = recovered.next_seq if recovered else 0
         self.floor_seq = 0
         self._applied_seq = recovered.next_seq if recovered else 0
-        self._runs: list[_Run] = []  # by first_seq
+        self._runs: list[_StagedRun] = []  # by first_seq
         self._runs_bytes = 0
         self._acked: list[tuple[int, int, int]] = []  # first, last, epoch
         self._deleted = False
@@ -133,7 +133,7 @@ class QueueLog:
         epoch = self._collector.collect(
             Append(self.queue_id, first_seq, messages, expiries), weight
         )
-        run = _Run(first_seq, messages, expiries, weight, epoch)
+        run = _StagedRun(first_seq, messages, expiries, weight, epoch)
         self.next_seq = max(self.next_seq, run.end_seq)
         runs = self._runs
         if not runs or first_seq >= runs[-1].end_seq:
@@ -232,7 +232,7 @@ class QueueLog:
         return self._without_acked(loaded), next_seq
 
     def _without_acked(self, loaded: list[LoadedMessage]) -> list[LoadedMessage]:
-        """Leave out what was acked or purged while its batch or this read was on the way."""
+        """Leave out what was acked or purged while its commit or this read was on the way."""
         if self.floor_seq and loaded and loaded[0][0] < self.floor_seq:
             loaded = [entry for entry in loaded if entry[0] >= self.floor_seq]
         if not loaded or not self._acked:
@@ -246,9 +246,9 @@ class QueueLog:
     # -- the engine's side ----------------------------------------------------------------------------------------
 
     def release(self, epoch: int) -> None:
-        """The batch of this epoch and all before it are on disk: its runs need no memory any more."""
+        """The commit of this epoch and all before it are on disk: its runs need no memory any more."""
         runs = self._runs
-        kept: list[_Run] = []
+        kept: list[_StagedRun] = []
         for run in runs:
             if run.epoch > epoch:
                 kept.append(run)
@@ -265,9 +265,9 @@ class QueueLog:
         return _BASE_BYTES + self._runs_bytes + self._collector.index_bytes(self.queue_id)
 
 
-def _first_seq(run: _Run) -> int:
+def _first_seq(run: _StagedRun) -> int:
     return run.first_seq
 
 
-def _end_seq(run: _Run) -> int:
+def _end_seq(run: _StagedRun) -> int:
     return run.end_seq

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.loop.batch import ReadRequest
+from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import KIND_SHARED, Segment
 from burrowmq.storage.queue.v2.store import Reading, read_records

@@ -17,7 +17,7 @@ from burrowmq.storage.types import NO_HANDLE, PERSISTENT, StoredMessage
 
 TRANSIENT_SEGMENTS = 1 << 30
 _TRANSIENT_HANDLES = TRANSIENT_SEGMENTS << 32
-_IN_BATCH = -2  # a message that this batch appends; set between `choose` and the append
+_BEING_APPENDED = -2  # a message that this commit appends; set between `choose` and the append
 
 
 class VhostStore:
@@ -42,10 +42,10 @@ class VhostStore:
         """Sort messages into those that have to be appended and those that only get one more reference."""
         for message in messages:
             handle = message.handle
-            if handle == _IN_BATCH or (handle >= 0 and self.contains(handle)):
+            if handle == _BEING_APPENDED or (handle >= 0 and self.contains(handle)):
                 repeated.append(message)
             else:
-                message.handle = _IN_BATCH
+                message.handle = _BEING_APPENDED
                 fresh.append(message)
 
     def contains(self, handle: int) -> bool:

@@ -13,7 +13,14 @@ from burrowmq.storage.directory.recovery import StoreSetup, open_store
 from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull
-from burrowmq.storage.loop.batch import Ack, Append, Batch, Command, Open, ReadRequest
+from burrowmq.storage.loop.staged_commit import (
+    Ack,
+    Append,
+    Command,
+    Open,
+    ReadRequest,
+    StagedCommit,
+)
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import JsonValue, StoreOptions
@@ -61,10 +68,10 @@ class DiskSide:
         *commands: Command,
         sync: bool = True,
         definitions: Sequence[tuple[str, str, JsonValue]] = (),
-    ) -> Batch:
+    ) -> StagedCommit:
         """Apply these commands as one batch."""
         self._epoch += 1
-        batch = Batch(self._epoch, list(commands), list(definitions), sync=sync)
+        batch = StagedCommit(self._epoch, list(commands), list(definitions), sync=sync)
         for command in commands:
             if isinstance(command, Append):
                 batch.size += sum(one.size for one in command.messages)

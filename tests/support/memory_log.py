@@ -111,7 +111,7 @@ class MemoryEngine:
         self.failure: str | None = None
         self.is_hungry = False
 
-    def wants_batch(self) -> bool:
+    def wants_commit(self) -> bool:
         """As the test says."""
         return self.is_hungry
 

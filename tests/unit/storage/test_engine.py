@@ -1,6 +1,6 @@
 """The loop side: batches, epochs, memory, reads; with everything applied in this thread.
 
-Covers: storage/loop/queue_log.py, storage/loop/batch.py, storage/disk/staging.py, storage/disk/writer.py, storage/queue/disk.py,
+Covers: storage/loop/queue_log.py, storage/loop/staged_commit.py, storage/disk/elision.py, storage/disk/writer.py, storage/queue/disk.py,
  storage/shared/vhost_store.py, storage/directory/context.py, storage/queue/rewrite.py, storage/queue/read.py, storage/disk/reader.py,
  storage/disk/shared_work.py
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.storage.disk.elision import QueueChanges, left_to_write
 from burrowmq.storage.disk.jobs import DiskJobs
-from burrowmq.storage.disk.staging import PendingQueue, stage
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import File, OsFileSystem
-from burrowmq.storage.loop.batch import Ack, AckMany, Append, Batch, Delete, Discard
 from burrowmq.storage.loop.queue_log import QueueLog
+from burrowmq.storage.loop.staged_commit import Ack, AckMany, Append, Delete, Discard, StagedCommit
 from burrowmq.storage.shared.index import NAMES as INDEXES
 from burrowmq.storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
@@ -79,7 +79,7 @@ def bodies_read(log: QueueLog) -> int:
 class HeldEngine(Engine):
     """Batches are held back until `release`, as while a disk thread is busy."""
 
-    held: list[Batch]
+    held: list[StagedCommit]
 
     def start_held(self) -> None:
         self.held = []
@@ -594,7 +594,7 @@ def test_order_of_life() -> None:
 
 
 def test_staging_elides_merges_and_keeps_order() -> None:
-    pending = PendingQueue()
+    pending = QueueChanges()
     messages = run_of(0, 10)
     pending.append(Append(1, 0, messages[:4], None))
     pending.append(Append(1, 4, messages[4:], None))
@@ -611,14 +611,14 @@ def test_staging_elides_merges_and_keeps_order() -> None:
 
 
 def test_staging_forgets_what_a_deleted_queue_had_to_write() -> None:
-    batch = Batch(1)
+    batch = StagedCommit(1)
     batch.commands += [
         Append(1, 0, run_of(0, 2), [5, 6]),
         AckMany(1, [7]),
         Discard(1, 1),
         Delete(1),
     ]
-    staged = stage(batch)
+    staged = left_to_write(batch)
     assert (staged.queues, staged.control) == ({}, [Delete(1)])
 
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from burrowmq.storage.errors import StoreClosed
-from burrowmq.storage.loop.batch import Ack, DeleteVhost
+from burrowmq.storage.loop.staged_commit import Ack, DeleteVhost
 from tests.support.disk_side import LARGE, DiskSide
 
 
@@ -44,7 +44,9 @@ def test_nothing_is_chosen_where_nothing_is_worth_it() -> None:
 def test_a_store_that_is_being_closed_gives_the_plan_up() -> None:
     side = DiskSide(segment_size_limit=20_000_000)
     side.open()
-    side.append(0, 15, 1_500_000)  # sealed after fourteen; six of them are more than one step copies
+    side.append(
+        0, 15, 1_500_000
+    )  # sealed after fourteen; six of them are more than one step copies
     side.commit(Ack(1, 0, 7, None))
     chosen = side.jobs.compactor.choose(is_idle=True)
     assert chosen is not None

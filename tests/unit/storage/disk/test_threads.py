@@ -145,18 +145,18 @@ def test_a_free_disk_wants_what_is_enough_and_waited_for(node: Node) -> None:
     log = node.engine.open_queue("/", "q", durable=True)
     node.sync()
     log.append(0, [make_message(0, EARLY_BYTES, persistent=True)], None, EARLY_BYTES)
-    assert not node.engine.wants_batch(), "nobody waits"
+    assert not node.engine.wants_commit(), "nobody waits"
     node.engine.require_sync()
-    assert node.engine.wants_batch()
+    assert node.engine.wants_commit()
     node.engine.hand_over()
     node.engine.require_sync()
     log.append(1, [make_message(1, 100, persistent=True)], None, 100)
     callback = node.loop.inbox.get(timeout=20)
-    assert not node.engine.wants_batch(), "it is not much"
+    assert not node.engine.wants_commit(), "it is not much"
     log.append(2, [make_message(2, EARLY_BYTES, persistent=True)], None, EARLY_BYTES)
-    assert node.engine.wants_batch(), "the one before is finished, if not reported"
+    assert node.engine.wants_commit(), "the one before is finished, if not reported"
     callback()
-    assert node.engine.wants_batch()
+    assert node.engine.wants_commit()
 
 
 def test_half_the_messages_gone_the_store_shrinks_by_itself(node: Node, tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Turning a batch's commands into what is left to write: the elision and merging of one group commit.
+"""Turning a commit's commands into what is left to write: the elision and merging of one group commit.
 
-State: a `Staged` for each batch, on the disk thread. Called by the writer.
+State: a `LeftToWrite` for each commit, on the disk thread. Called by the writer.
 
-Messages whose ack is in the same batch are not written at all; runs of one queue that follow each other become one;
-what a queue lost by its deletion in the same batch is forgotten. Invariant: what remains of a queue keeps its order.
+Messages whose ack is in the same commit are not written at all; runs of one queue that follow each other become one;
+what a queue lost by its deletion in the same commit is forgotten. Invariant: what remains of a queue keeps its order.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from burrowmq.storage.loop.batch import (
+from burrowmq.storage.loop.staged_commit import (
     Ack,
     AckMany,
     Append,
-    Batch,
     Delete,
     DeleteVhost,
     Discard,
     DropUnclaimed,
     Open,
     SetVersion,
+    StagedCommit,
 )
 from burrowmq.storage.types import StoredMessage
 
-Control = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
+ControlCommand = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
 
 
-class PendingRun:
+class RunToWrite:
     """A run to write."""
 
     __slots__ = ("expiries", "first_seq", "messages")
@@ -48,18 +48,18 @@ class PendingRun:
         """The sequence number after the last."""
         return self.first_seq + len(self.messages)
 
-    def part(self, first_seq: int, end_seq: int) -> PendingRun:
+    def part(self, first_seq: int, end_seq: int) -> RunToWrite:
         """Give the messages first_seq..end_seq - 1 as a run."""
         low, high = first_seq - self.first_seq, end_seq - self.first_seq
         expiries = None if self.expiries is None else self.expiries[low:high]
-        return PendingRun(first_seq, self.messages[low:high], expiries)
+        return RunToWrite(first_seq, self.messages[low:high], expiries)
 
 
 @dataclass(slots=True)
-class PendingQueue:
-    """What a batch does to one queue."""
+class QueueChanges:
+    """What a commit does to one queue."""
 
-    runs: list[PendingRun] = field(default_factory=list)
+    runs: list[RunToWrite] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     acked_seqs: list[int] = field(default_factory=list)
     discard_below: int = 0
@@ -81,7 +81,7 @@ class PendingQueue:
                 if last.expiries is not None and command.expiries is not None:
                     last.expiries = [*last.expiries, *command.expiries]
                 return
-        self.runs.append(PendingRun(command.first_seq, command.messages, command.expiries))
+        self.runs.append(RunToWrite(command.first_seq, command.messages, command.expiries))
 
     def ack(self, command: Ack) -> None:
         """Elide what of the range is to be written, keep the rest as an ack."""
@@ -110,7 +110,7 @@ class PendingQueue:
         self.discard_below = max(self.discard_below, next_seq)
 
     def _elide(self, first_seq: int, end_seq: int) -> None:
-        kept: list[PendingRun] = []
+        kept: list[RunToWrite] = []
         for run in self.runs:
             low, high = max(first_seq, run.first_seq), min(end_seq, run.end_seq)
             if low >= high:
@@ -129,32 +129,32 @@ class _Joined(list[StoredMessage]):
 
 
 @dataclass(slots=True)
-class Staged:
-    """A batch, sorted: control commands in order, and what is left for each queue."""
+class LeftToWrite:
+    """A commit, sorted: control commands in order, and what is left for each queue."""
 
-    control: list[Control] = field(default_factory=list)
-    queues: dict[int, PendingQueue] = field(default_factory=dict)
+    control: list[ControlCommand] = field(default_factory=list)
+    queues: dict[int, QueueChanges] = field(default_factory=dict)
 
 
-def stage(batch: Batch) -> Staged:
-    """Sort a batch's commands."""
-    staged = Staged()
-    queues = staged.queues
-    for command in batch.commands:
+def left_to_write(commit: StagedCommit) -> LeftToWrite:
+    """Sort a commit's commands."""
+    left = LeftToWrite()
+    queues = left.queues
+    for command in commit.commands:
         if isinstance(command, Append | Ack | AckMany | Discard):
-            pending = queues.get(command.queue_id)
-            if pending is None:
-                pending = queues[command.queue_id] = PendingQueue()
+            changes = queues.get(command.queue_id)
+            if changes is None:
+                changes = queues[command.queue_id] = QueueChanges()
             if isinstance(command, Append):
-                pending.append(command)
+                changes.append(command)
             elif isinstance(command, Ack):
-                pending.ack(command)
+                changes.ack(command)
             elif isinstance(command, AckMany):
-                pending.ack_seqs(command.seqs)
+                changes.ack_seqs(command.seqs)
             else:
-                pending.discard(command.next_seq)
+                changes.discard(command.next_seq)
             continue
         if isinstance(command, Delete):
             queues.pop(command.queue_id, None)
-        staged.control.append(command)
-    return staged
+        left.control.append(command)
+    return left

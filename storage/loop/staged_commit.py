@@ -1,8 +1,8 @@
-"""What the loop hands to the disk thread: a batch of commands, and read requests.
+"""What the loop hands to the disk thread: a commit of commands, and read requests.
 
-A `Batch` collects plain tuples (operation, queue id, arguments), one for each run and never one for each message.
-The loop owns a batch until it hands it over; from then on the disk thread does, until it reports it finished.
-Nobody changes a list of messages that was put into a command. State: none but the batch itself.
+A `StagedCommit` collects plain tuples (operation, queue id, arguments), one for each run and never one for each message.
+The loop owns a commit until it hands it over; from then on the disk thread does, until it reports it finished.
+Nobody changes a list of messages that was put into a command. State: none but the commit itself.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ Command = (
 
 
 @dataclass(slots=True)
-class Batch:
+class StagedCommit:
     """The commands of one epoch. `size` is the bytes it holds in memory, `sync` whether somebody waits for it.
 
-    `deleted` are the durable queues (vhost, name) that it deletes; `backup` is to be cut when the batch is applied.
+    `deleted` are the durable queues (vhost, name) that it deletes; `backup` is to be cut when the commit is applied.
     """
 
     epoch: int
