@@ -100,7 +100,6 @@ class Engine:
         # The disk is free and a commit waits for it: hand_over() now, or at the end of what the loop is at.
         self.on_due: Callable[[], None] = self.hand_over
         self.epoch = 1
-        self.backlog_bytes = 0
         self.failure: str | None = None
         self.backup: BackupJob | None = None  # the last one
         self._setup = StoreSetup(
@@ -111,6 +110,7 @@ class Engine:
         self._next_queue_id = 1
         self._collecting = StagedCommit(1)
         self._in_flight: StagedCommit | None = None
+        self._room_bytes = options.backlog_limit  # that the one in flight leaves to the next
         self._is_due = False
         self._is_over_backlog = False
         self._writer: Writer | None = None
@@ -190,7 +190,14 @@ class Engine:
         self.epoch += 1
         self._collecting = StagedCommit(self.epoch)
         self._in_flight = commit
+        self._room_bytes = self.options.backlog_limit - commit.size
         backend.submit(commit)
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes that are staged or in flight."""
+        in_flight = self._in_flight
+        return self._collecting.size + (in_flight.size if in_flight is not None else 0)
 
     def is_idle(self) -> bool:
         """Whether the threads have nothing to do for anybody: no commit on its way, no read asked for."""
@@ -203,7 +210,7 @@ class Engine:
             if log is not None:
                 log.release(commit.epoch)
         self._in_flight = None
-        self.backlog_bytes -= commit.size
+        self._room_bytes = self.options.backlog_limit
         if self._is_over_backlog and self.backlog_bytes < self.options.backlog_limit // 2:
             self._is_over_backlog = False
             self.on_backlog(False)
@@ -298,8 +305,7 @@ class Engine:
         commit.touched.add(command.queue_id)
         if size:
             commit.size += size
-            self.backlog_bytes += size
-            if self.backlog_bytes > self.options.backlog_limit and not self._is_over_backlog:
+            if commit.size > self._room_bytes and not self._is_over_backlog:
                 self._is_over_backlog = True
                 self.on_backlog(True)
         return commit.epoch
