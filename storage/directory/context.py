@@ -157,7 +157,7 @@ class StoreContext:
         store = self._vhosts.pop(vhost, None)
         if store is not None:
             next_segment = store.persistent.next_segment_no
-            self.recorded.first_segment = max(self.recorded.first_segment, next_segment)
+            self.recorded.begin_above(next_segment)
             store.persistent.give_up()
             store.transient.give_up()
             self._share_files()
@@ -213,7 +213,7 @@ class StoreContext:
         """See to it that no shared store reaches a segment number that is not reserved. Raises WriteFailed."""
         highest = max((store.persistent.next_segment_no for store in self.vhosts()), default=0)
         if highest + SEGMENT_MARGIN >= self.recorded.ceiling:
-            self.recorded.first_segment = max(self.recorded.first_segment, highest)
+            self.recorded.begin_above(highest)
             reserve_segments(self.filesystem, self.recorded)
 
     def remove_queue(self, queue: QueueDisk) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, cast
 
 from burrowmq.storage.directory.definition_store import DefinitionChange
-from burrowmq.storage.directory.terms import RecordedStore, dump_json, load_json, write_recorded
+from burrowmq.storage.directory.terms import RecordedStore, dump_json, load_json
 from burrowmq.storage.errors import SyncFailed, error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.names import (
@@ -50,8 +50,7 @@ def take_over(
     """Give each level its directory and its name file. Raises SyncFailed, WriteFailed, OSError."""
     found = _directories(filesystem, data_dir, highest)
     if found:
-        recorded.taking_over = True
-        write_recorded(filesystem, recorded)
+        recorded.begin_takeover(filesystem)
     changed: dict[str, None] = {}
     for root, (names, is_moved) in found:
         if not is_moved:
@@ -62,8 +61,7 @@ def take_over(
     levels = [(f"{root}/{names.directory}", names) for root, (names, _) in found]
     for at in range(0, len(levels), _TOGETHER):
         _name(filesystem, levels[at : at + _TOGETHER])
-    recorded.taking_over = False
-    write_recorded(filesystem, recorded)
+    recorded.end_takeover(filesystem)
 
 
 def renamed_terms(

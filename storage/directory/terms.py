@@ -61,6 +61,20 @@ class RecordedStore:
     first_segment: int = 0
     taking_over: bool = False
 
+    def begin_above(self, segment_no: int) -> None:
+        """New stores begin at this segment number at least."""
+        self.first_segment = max(self.first_segment, segment_no)
+
+    def begin_takeover(self, filesystem: FileSystem) -> None:
+        """From here on directories may have their names of format 1, or new ones. Raises WriteFailed."""
+        self.taking_over = True
+        write_recorded(filesystem, self)
+
+    def end_takeover(self, filesystem: FileSystem) -> None:
+        """All directories have their new names. Raises WriteFailed."""
+        self.taking_over = False
+        write_recorded(filesystem, self)
+
 
 def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions) -> RecordedStore:
     """Give what is recorded about a data directory, now if it is new. Raises StoreRefused, and has written nothing."""

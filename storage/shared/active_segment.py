@@ -31,7 +31,6 @@ from burrowmq.storage.shared.segment import (
     Table,
     file_name,
     pack_file_header,
-    pack_seal,
 )
 from burrowmq.storage.shared.segment_set import SegmentSet
 from burrowmq.storage.shared.unsynced import Unsynced
@@ -79,8 +78,7 @@ class ActiveSegment:
         self._unsynced.note(file, slot)
         self._write(file, blob)
         table.extend(sizes)
-        file.end += len(blob)
-        file.size = file.end
+        file.grow(len(blob))
         self._unsynced.note_written(len(blob))
         self.appended_messages += len(sizes)
         self.appended_bytes += len(blob)
@@ -161,13 +159,10 @@ class ActiveSegment:
 
     def _seal(self, file: SegmentFile) -> None:
         """Write the seal. Failing is harmless: the segment is scanned at the next start."""
-        seal = pack_seal(file.layouts(), file.segment_no, file.end, self._terms.seed)
         try:
-            file.file().pwrite(seal, file.end)
+            file.write_seal(self._terms.seed)
         except OSError:
             return
-        file.size = file.end + len(seal)
-        file.is_sealed = True
         self._unsynced.note_seal(file, len(file.tables[-1]))
 
     def roll_idle(self) -> None:

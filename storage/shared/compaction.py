@@ -186,7 +186,7 @@ class CompactionPlan:
         self._position = 0
         self._pending: tuple[SegmentFile, int, int] | None = None
         for file in victims:
-            file.is_locked = True
+            file.lock()
 
     @property
     def copied_bytes(self) -> int:
@@ -249,10 +249,10 @@ class CompactionPlan:
         try:
             data = memoryview(file.file().pread(end - start, start))
         except OSError as error:
-            file.is_unreadable = True
+            file.note_unreadable()
             raise ReadFailed(error_text(error, file.path)) from error
         if len(data) != end - start:
-            file.is_unreadable = True
+            file.note_unreadable()
             raise ReadFailed(f"{file.path}: shorter than its table")
         return [data[at - start : past - start] for at, past in group]
 
@@ -285,24 +285,23 @@ class CompactionPlan:
             self._filesystem, self.path, self._header.segment_no, self._header.generation
         )
         file.adopt(self._file)
-        file.end = self.end
-        file.size = self.size
-        file.is_sealed = True
+        tables: list[Table] = []
         try:
             for copy in self.copies:
                 table = index.table(file, copy.layout)
-                file.tables.append(table)
+                tables.append(table)
                 copy.restore(table)
         except StorageError:
-            for table in file.tables:
+            for table in tables:
                 table.discard()
             raise
+        file.found(tables, self.end, self.size, is_sealed=True)
         return file
 
     def release(self) -> None:
         """Unlock the victims."""
         for file in self.victims:
-            file.is_locked = False
+            file.unlock()
 
 
 def plan_header(victims: Sequence[SegmentFile], size_limit: int, identity: bytes) -> SegmentHeader:

@@ -27,7 +27,6 @@ from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
     SegmentFile,
     TableLayout,
-    pack_seal,
     parse_file_header,
     parse_file_name,
     read_seal,
@@ -95,10 +94,10 @@ def open_directory(filesystem: FileSystem, terms: ScanTerms) -> Opened:
     for _, _, file, _ in ranked:
         for table in file.tables:
             owner[table.segment_no] = file
-    return _settle(filesystem, terms, ranked, owner, highest)
+    return _keep_owners(filesystem, terms, ranked, owner, highest)
 
 
-def _settle(
+def _keep_owners(
     filesystem: FileSystem,
     terms: ScanTerms,
     ranked: list[tuple[bool, int, SegmentFile, list[tuple[int, int]]]],
@@ -113,7 +112,7 @@ def _settle(
         for table in file.tables:
             if owner[table.segment_no] is not file:
                 table.discard()
-        file.tables = [table for table in file.tables if owner[table.segment_no] is file]
+        file.keep_tables([table for table in file.tables if owner[table.segment_no] is file])
         if not file.is_sealed:
             quarantined += len(bad)
             _quarantine(filesystem, terms, file, bad)
@@ -148,16 +147,15 @@ def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> list[t
     seed = terms.seed
     sealed = read_seal(file.file(), seed)
     if sealed is not None:
-        file.end, layouts = sealed
-        file.size = file.file().size()
-        file.is_sealed = True
-        file.tables = [terms.store_index.table(file, layout) for layout in layouts]
+        end, layouts = sealed
+        tables = [terms.store_index.table(file, layout) for layout in layouts]
+        file.found(tables, end, file.file().size(), is_sealed=True)
         file.release()
         return []
     expected = file.segment_no if file.generation == 0 else None
     scan = scan_records(filesystem.read_file(file.path), expected, seed)
-    file.end = scan.end
-    file.tables = [terms.store_index.table(file, layout) for layout in scan.layouts]
+    tables = [terms.store_index.table(file, layout) for layout in scan.layouts]
+    file.found(tables, scan.end, scan.end, is_sealed=False)
     return scan.bad
 
 
@@ -256,9 +254,6 @@ def _seal_scanned(file: SegmentFile, terms: ScanTerms) -> None:
     handle.truncate(file.end)
     if terms.is_durable:
         handle.fdatasync()
-    seal = pack_seal(file.layouts(), file.segment_no, file.end, terms.seed)
-    handle.pwrite(seal, file.end)
+    file.write_seal(terms.seed)
     if terms.is_durable:
         handle.fdatasync()
-    file.size = file.end + len(seal)
-    file.is_sealed = True

@@ -337,3 +337,47 @@ class SegmentFile:
     def layouts(self) -> list[TableLayout]:
         """Give the tables in the form that a seal holds."""
         return [table.layout() for table in self.tables]
+
+    # What happens to it ------------------------------------------------------------------------
+
+    def grow(self, size: int) -> None:
+        """Records of so many bytes were written at its end."""
+        self.end += size
+        self.size = self.end
+
+    def found(self, tables: Sequence[Table], end: int, size: int, *, is_sealed: bool) -> None:
+        """Its records, its tables and its length are known: from its seal, from a scan, or because it was just made."""
+        self.tables = list(tables)
+        self.end, self.size = end, size
+        self.is_sealed = is_sealed
+
+    def keep_tables(self, tables: Sequence[Table]) -> None:
+        """All other segments in it are in newer files: their tables were given up."""
+        self.tables = list(tables)
+
+    def write_seal(self, seed: int) -> None:
+        """Write the seal behind the records; they are durable. Raises OSError, and is not sealed then."""
+        seal = pack_seal(self.layouts(), self.segment_no, self.end, seed)
+        self.file().pwrite(seal, self.end)
+        self.size = self.end + len(seal)
+        self.is_sealed = True
+
+    def note_unsynced(self, *, is_dirty: bool) -> None:
+        """Whether it has un-synced bytes, and stays open for that reason."""
+        self.is_dirty = is_dirty
+
+    def lock(self) -> None:
+        """It is being compacted: it is neither chosen again nor removed before `unlock`."""
+        self.is_locked = True
+
+    def unlock(self) -> None:
+        """Its compaction was given up."""
+        self.is_locked = False
+
+    def note_unreadable(self) -> None:
+        """A compaction could not read it: none tries again."""
+        self.is_unreadable = True
+
+    def note_use(self, read_count: int) -> None:
+        """It is read now, after so many reads of the store: those used longest ago are closed first."""
+        self.last_used = read_count

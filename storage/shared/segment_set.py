@@ -131,7 +131,7 @@ class SegmentSet:
             except OSError:
                 self.read_errors += 1
                 continue
-            table.file.last_used = self._reads
+            table.file.note_use(self._reads)
             try:
                 starts, ends = table.places(slots)
             except TableGone:

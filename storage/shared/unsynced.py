@@ -33,7 +33,7 @@ class Unsynced:
     def note(self, file: SegmentFile, slot: int) -> None:
         """Records are about to be written from this slot on."""
         self._files.setdefault(file, slot)
-        file.is_dirty = self._is_durable
+        file.note_unsynced(is_dirty=self._is_durable)
 
     def note_written(self, size_bytes: int) -> None:
         """They were: so many bytes."""
@@ -78,7 +78,7 @@ class Unsynced:
         for file in list(self._files):
             if file.path not in failed:
                 del self._files[file]
-                file.is_dirty = False
+                file.note_unsynced(is_dirty=False)
         if not self._files:
             self._bytes = 0
 
@@ -88,12 +88,12 @@ class Unsynced:
         except OSError as error:
             raise SyncFailed(error_text(error, file.path)) from error
         del self._files[file]
-        file.is_dirty = False
+        file.note_unsynced(is_dirty=False)
 
     def clear(self) -> None:
         """Nothing is un-synced any more."""
         for file in self._files:
-            file.is_dirty = False
+            file.note_unsynced(is_dirty=False)
         self._files.clear()
         self._bytes = 0
 

@@ -173,8 +173,7 @@ class SlotTable:
     def restore(self, refs: bytes, large: Mapping[int, int]) -> None:
         """Set all counts anew, by index; `large` has those of 255 and more."""
         assert len(refs) == len(self.refs)
-        self.refs[:] = refs
-        self.overflow = dict(large)
+        self.adopt_counts(refs, large)
         self.recount()
 
     def restore_slots(self, refs: bytearray, large: Mapping[int, int]) -> list[int]:
@@ -196,6 +195,15 @@ class SlotTable:
                     self._set(index, large.get(slot, refs[slot]))
         self.recount()
         return missing
+
+    def adopt_counts(self, refs: bytes | memoryview, large: Mapping[int, int]) -> None:
+        """Set all counts anew, by index, and leave the totals to `adopt_totals`: they need not be worked out."""
+        self.refs[:] = refs
+        self.overflow = dict(large)
+
+    def adopt_totals(self, live_bytes: int, live_count: int) -> None:
+        """Set what `recount` would work out, where it is known."""
+        self.live_bytes, self.live_count = live_bytes, live_count
 
     def recount(self) -> None:
         """Work the live totals out again from the counts."""

@@ -169,7 +169,7 @@ class PagedTable:
             raise TableGone(self.segment_no)
         if hot is None:
             hot = self._hot = _read(self._pager.filesystem, self._path, self.file, self.segment_no)
-            hot.live_bytes, hot.live_count = self._live_bytes, self._live_count
+            hot.adopt_totals(self._live_bytes, self._live_count)
         self._pager.used(self)
         return hot
 
@@ -337,6 +337,5 @@ def _parse(data: bytes, file: SegmentFile, segment_no: int) -> SlotTable | None:
     offsets.frombytes(view[refs_end : refs_end + 4 * (count + 1)])
     names.frombytes(view[refs_end + 4 * (count + 1) : rest_end])
     table = SlotTable(file, TableLayout(segment_no, offsets, names if named else None))
-    table.refs[:] = view[_HEAD.size : _HEAD.size + count]
-    table.overflow = dict(_PAIR.iter_unpack(large))
+    table.adopt_counts(view[_HEAD.size : _HEAD.size + count], dict(_PAIR.iter_unpack(large)))
     return table
