@@ -12,6 +12,7 @@ from dataclasses import replace
 from burrowmq.storage.directory.recovery import StoreSetup, open_store
 from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.disk.writer import Writer
+from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import DiskFull
 from burrowmq.storage.loop.staged_commit import (
     Ack,
@@ -34,6 +35,13 @@ SMALL, LARGE = 50, 5000  # below and above the embed threshold
 def messages(first: int, count: int, size: int = SMALL) -> list[FakeMessage]:
     """Persistent messages whose bodies say which they are."""
     return [make_message(first + at, size, True) for at in range(count)]
+
+
+def writer_of(engine: Engine) -> Writer:
+    """The disk side of an engine, for what cannot be seen from outside: the one place that knows where it is."""
+    writer = engine._writer
+    assert writer is not None
+    return writer
 
 
 class DiskSide:

@@ -24,6 +24,7 @@ from burrowmq.storage.loop.staged_commit import Ack, AckMany, Append, Delete, Di
 from burrowmq.storage.shared.index import NAMES as INDEXES
 from burrowmq.storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
+from tests.support.disk_side import writer_of
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 
@@ -263,9 +264,7 @@ def test_one_copy_for_any_fan_out() -> None:
     logs[4].ack(0, 3, None)  # without the messages: looked up
     engine.hand_over()
     engine.idle()
-    writer = engine._writer
-    assert writer is not None
-    assert writer.context.vhost("/").persistent.stats()["live_messages"] == 0
+    assert engine.stats()["shared_live_messages"] == 0
 
 
 class SyncedTogether(SimFileSystem):
@@ -523,7 +522,6 @@ def test_a_vhost_deleted_during_a_compaction_takes_it_along(
     engine = Engine(str(tmp_path), OsFileSystem(), options, observer, FakeMessage)
     engine.recover()
     engine.start_inline()
-    assert engine._writer is not None
     log = engine.open_queue("v", "q", durable=True)
     other = engine.open_queue("w", "q", durable=True)
     publish(log, 0, 8, 2_000_000)
@@ -532,7 +530,7 @@ def test_a_vhost_deleted_during_a_compaction_takes_it_along(
     commit(engine)
     log.discard_below(5)  # a plan of more than one step
     commit(engine)
-    compactor = DiskJobs(engine._writer, lambda _: None).compactor
+    compactor = DiskJobs(writer_of(engine), lambda _: None).compactor
     chosen = compactor.choose(is_idle=True)
     assert chosen is not None
     store, plan = chosen
@@ -557,7 +555,7 @@ def test_a_vhost_deleted_during_a_compaction_takes_it_along(
 
 
 @pytest.mark.parametrize("persistent", [True, False])
-def test_a_vhost_made_again_in_the_same_batch_has_all_its_messages(persistent: bool) -> None:
+def test_a_vhost_made_again_in_the_same_commit_has_all_its_messages(persistent: bool) -> None:
     filesystem = SimFileSystem()
     engine = engine_on(filesystem)
     logs = [engine.open_queue("v", name, durable=True) for name in "qr"]
@@ -575,8 +573,7 @@ def test_a_vhost_made_again_in_the_same_batch_has_all_its_messages(persistent: b
     again.ack(0, 0, new[:1])
     commit(engine)
     assert [seq for seq, _, _ in read_all(again, 9)] == [1, 2]
-    assert engine._writer is not None
-    store = engine._writer.context.vhost("v")
+    store = writer_of(engine).context.vhost("v")
     assert [store.contains(message.handle) for message in new] == [False, True, True]
     if persistent:
         assert not {one.handle >> 32 for one in old} & {one.handle >> 32 for one in new}

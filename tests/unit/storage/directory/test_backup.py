@@ -25,6 +25,7 @@ from burrowmq.storage.errors import StorageError
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.types import BackupJob, StoreOptions
 from tests.simulation.store_world import SilentObserver, read_all
+from tests.support.disk_side import writer_of
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 from tests.unit.storage.test_engine import engine_on, publish
@@ -39,7 +40,7 @@ def never(_: float) -> bool:
 def cut_of(engine, directory: str = "/backup"):
     """Take the cut as the disk thread does."""
     engine.hand_over()
-    writer = engine._writer
+    writer = writer_of(engine)
     job = BackupJob(directory)
     return take_cut(writer.context, writer.durable_queues(), job), job
 
@@ -166,7 +167,9 @@ def test_the_top_segment_keeps_its_bytes_until_it_is_copied() -> None:
     cut, job = cut_of(engine)
     log.ack(0, 9, None)
     engine.hand_over()
-    engine._writer.context.vhost("/").persistent.roll()  # all dead: it would be cut to its header
+    writer_of(engine).context.vhost(
+        "/"
+    ).persistent.roll()  # all dead: it would be cut to its header
     make_backup(filesystem, cut, job, never)
     assert len(messages_in(filesystem, "/backup", ["q"])["q"]) == 10
 

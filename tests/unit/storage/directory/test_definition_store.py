@@ -43,8 +43,10 @@ def test_a_file_of_before_formats_were_numbered_is_taken(tmp_path: Path) -> None
     path = str(tmp_path / "definitions.db")
     store = SqliteDefinitionStore(path)
     store.commit([("vhost", "/", 1)])
-    store._connection.execute("PRAGMA user_version=0")
     store.close()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version=0")
+    database.close()
     store = SqliteDefinitionStore(path)
     assert store.load() == [("vhost", "/", 1)]
     copy = str(tmp_path / "copy.db")
@@ -72,9 +74,17 @@ def test_a_batch_is_committed_whole_or_not_at_all(tmp_path: Path) -> None:
     store.close()
 
 
-def test_every_commit_is_synced(tmp_path: Path) -> None:
+def test_every_commit_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[sqlite3.Connection] = []
+
+    def connect(*arguments: object, **options: object) -> sqlite3.Connection:
+        made.append(plain(*arguments, **options))
+        return made[-1]
+
+    plain = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect)
     store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
-    pragma = store._connection.execute
+    pragma = made[0].execute
     assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
     assert pragma("PRAGMA synchronous").fetchone() == (2,)  # FULL
     store.close()

@@ -46,6 +46,12 @@ class Loop:
 
     def __init__(self) -> None:
         self.inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.is_closed = False
+
+    def post(self, callback: Callable[[], None]) -> None:
+        if self.is_closed:
+            raise RuntimeError("Event loop is closed")
+        self.inbox.put(callback)
 
     def run_until(self, is_done: Callable[[], bool]) -> None:
         while not is_done():
@@ -69,7 +75,7 @@ class Node:
             FakeMessage,
         )
         self.report = self.engine.recover()
-        self.engine.start(self.loop.inbox.put)
+        self.engine.start(self.loop.post)
         self.committed: list[int] = []
         self.engine.on_committed = self.committed.append
 
@@ -304,11 +310,7 @@ def test_a_store_that_was_recovered_and_never_started_can_be_closed(tmp_path: Pa
 
 def test_a_loop_that_is_gone_does_not_hurt_closing(tmp_path: Path) -> None:
     node = Node(tmp_path)
-
-    def closed(_: Callable[[], None]) -> None:
-        raise RuntimeError("Event loop is closed")
-
-    node.engine._backend._post_to_loop = closed  # type: ignore[union-attr]
+    node.loop.is_closed = True
     log = node.engine.open_queue("/", "q", durable=True)
     log.append(0, [make_message(1, 10, persistent=True)], None, 10)
     node.engine.close()

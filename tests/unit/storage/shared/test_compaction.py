@@ -1,15 +1,23 @@
-"""Victims, copying in slices, publishing, and the bounds on space and copying."""
+"""Victims, copying in slices, putting in place, and the bounds on space and copying."""
 
 from __future__ import annotations
 
 import random
+from array import array
 
 import pytest
 
+from burrowmq.storage import record
 from burrowmq.storage.errors import ReadFailed, SyncFailed, WriteFailed
 from burrowmq.storage.shared.compaction import CompactionPlan, choose_victims
+from burrowmq.storage.shared.index.array_table import SlotTable
 from burrowmq.storage.shared.references import ReferenceTally
-from burrowmq.storage.shared.segment import read_seal
+from burrowmq.storage.shared.segment import (
+    FILE_HEADER_SIZE,
+    SegmentFile,
+    TableLayout,
+    read_seal,
+)
 from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
@@ -73,6 +81,16 @@ class Setup:
         return store
 
 
+def sealed(number: int, size: int) -> SegmentFile:
+    """A segment's file with one live record of this size."""
+    file = SegmentFile(SimFileSystem(), f"/v/store/{number}.g0.seg", number, 0)
+    end = FILE_HEADER_SIZE + size
+    table = SlotTable(file, TableLayout(number, array("I", [FILE_HEADER_SIZE, end]), None))
+    table.restore(b"\x01", {})
+    file.found([table], end, end, is_sealed=True)
+    return file
+
+
 def in_segment(setup: Setup, number: int) -> list[int]:
     return [handle for handle in setup.messages if handle >> 32 == number]
 
@@ -109,7 +127,7 @@ def test_compacted_messages_keep_their_handles(kept: str) -> None:
     path = "/v/store/0.g1.seg"
     assert not setup.filesystem.exists("/v/store/0.g0.seg")
     assert not setup.filesystem.exists("/v/store/1.g0.seg")
-    sealed = read_seal(setup.filesystem.open(path), setup.store._seed)
+    sealed = read_seal(setup.filesystem.open(path), record.seed_of(OPTIONS.identity))
     assert sealed is not None
     assert [layout.segment_no for layout in sealed[1]] == [0, 1]
     setup.recovered()
@@ -120,9 +138,7 @@ def test_compacting_a_compacted_file() -> None:
     rng = random.Random(1)
     for _ in range(6):
         setup.drop(rng.sample(sorted(setup.messages), len(setup.messages) // 3))
-        while setup.store.plan(is_idle=True) is not None:
-            plan = setup.store._plan
-            assert plan is not None
+        while (plan := setup.store.plan(is_idle=True)) is not None:
             while not plan.step(1000):
                 pass
             setup.store.put_in_place()
@@ -248,9 +264,9 @@ def test_dwarfs_are_merged_when_files_are_many() -> None:
         setup.add(1, 100)
         setup.store.roll()
     setup.add(1)
-    files = list(setup.store._segments.files.values())
+    files = [sealed(number, 139) for number in range(12)]
     assert choose_victims(files, LIMIT, 100) == []
-    assert len(choose_victims(files[:-1], LIMIT, 10)) == 12
+    assert len(choose_victims(files, LIMIT, 10)) == 12
     assert choose_victims(files[:7], LIMIT, 1) == []
     setup.compact()
     assert setup.store.stats()["files"] == 2
@@ -259,14 +275,9 @@ def test_dwarfs_are_merged_when_files_are_many() -> None:
 
 
 def test_a_merge_ends_at_the_limit() -> None:
-    setup = Setup(0)
-    for _ in range(14):
-        setup.add(1, 420)
-        setup.store.roll()
-    setup.add(1)
-    files = list(setup.store._segments.files.values())
-    assert len(choose_victims(files[:-1], LIMIT, 10)) == 8
-    assert len(choose_victims(files[:-1], 8 * 420, 10)) == 0
+    files = [sealed(number, 459) for number in range(14)]
+    assert len(choose_victims(files, LIMIT, 10)) == 8
+    assert len(choose_victims(files, 8 * 459 - 1, 10)) == 0
 
 
 def test_bounds_on_space_and_copying() -> None:
@@ -276,9 +287,7 @@ def test_bounds_on_space_and_copying() -> None:
         setup.add(rng.randint(1, 30), rng.randint(10, 600))
         count = rng.randint(0, min(40, len(setup.messages)))
         setup.drop(rng.sample(sorted(setup.messages), count))
-        while setup.store.plan(is_idle=rng.random() < 0.3) is not None:
-            plan = setup.store._plan
-            assert plan is not None
+        while (plan := setup.store.plan(is_idle=rng.random() < 0.3)) is not None:
             while not plan.step():
                 pass
             setup.store.put_in_place()

@@ -11,9 +11,16 @@ from collections.abc import Callable
 
 import pytest
 
+from burrowmq.storage import record
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.shared.references import ReferenceTally
-from burrowmq.storage.shared.segment import FILE_HEADER_SIZE, pack_file_header, parse_file_header
+from burrowmq.storage.shared.scan import scan_records
+from burrowmq.storage.shared.segment import (
+    FILE_HEADER_SIZE,
+    pack_file_header,
+    parse_file_header,
+    read_seal,
+)
 from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
@@ -47,16 +54,27 @@ class Disk:
         store.put_in_place()
         store.sync()
         self.sent = {message.handle: message for message in sent if message.handle not in gone}
-        self.places = {
-            handle: store._segments.tables[handle >> 32].file.path for handle in self.sent
-        }
-        self.offsets = {
-            handle: table.offsets[table.index_of(handle & 0xFFFFFFFF)]
-            for handle in self.sent
-            for table in [store._segments.tables[handle >> 32]]
-        }
-        self.ends = {file.path: file.end for file in store._segments.files.values()}
         assert self.filesystem.listdir(DIRECTORY) == [COMPACTED, SEALED, TAIL]
+        self.places: dict[int, str] = {}
+        self.offsets: dict[int, int] = {}
+        self.ends: dict[str, int] = {}
+        for name in (COMPACTED, SEALED, TAIL):
+            self._look_at(f"{DIRECTORY}/{name}")
+
+    def _look_at(self, path: str) -> None:
+        """Note where the records of a file lie, as its seal or its own records say."""
+        seed = record.seed_of(OPTIONS.identity)
+        sealed = read_seal(self.filesystem.open(path), seed)
+        if sealed is None:
+            scan = scan_records(self.filesystem.content(path), None, seed)
+            sealed = scan.end, scan.layouts
+        self.ends[path], layouts = sealed
+        for layout in layouts:
+            slots = layout.slots or range(len(layout.offsets) - 1)
+            for slot, offset in zip(slots, layout.offsets, strict=False):
+                handle = layout.segment_no << 32 | slot
+                if handle in self.sent:
+                    self.places[handle], self.offsets[handle] = path, offset
 
     def in_file(self, name: str) -> list[int]:
         return [handle for handle, path in self.places.items() if path == f"{DIRECTORY}/{name}"]
@@ -72,8 +90,8 @@ class Disk:
         store.recover(tally)
         handles = sorted(self.sent)
         found = dict(zip(handles, store.read(handles), strict=True))
-        for handle, record in found.items():
-            assert record is None or record == self.sent[handle].record
+        for handle, one in found.items():
+            assert one is None or one == self.sent[handle].record
         fresh = [FakeMessage(b"", b"fresh", 5)]
         store.append(fresh)
         assert store.read([fresh[0].handle]) == [fresh[0].record]

@@ -101,8 +101,8 @@ def test_a_reader_goes_on_when_the_file_is_swapped(monkeypatch: pytest.MonkeyPat
     messages = filled(store, 40)
     handles = [message.handle for message in messages]
     store.drop_refs(handles[:16:2] + handles[1:16:4])
-    for file in store._segments.files.values():
-        file.release()
+    store.sync()
+    store.release_files()
     opened: list[str] = []
     plain = filesystem.open
 
@@ -127,8 +127,8 @@ def test_a_file_that_cannot_be_opened() -> None:
     filesystem = SimFileSystem()
     store = store_of(filesystem)
     messages = filled(store, 40)
-    for file in store._segments.files.values():
-        file.release()
+    store.sync()
+    store.release_files()
     filesystem.unlink("/v/store/0.g0.seg")
     assert store.read([messages[0].handle]) == [None]
 
@@ -137,11 +137,11 @@ def test_a_failing_open_is_tried_again() -> None:
     filesystem = SimFileSystem()
     store = store_of(filesystem)
     messages = filled(store, 1)
-    for file in store._segments.files.values():
-        file.release()
+    store.sync()
+    store.release_files()
     filesystem.fail("open", times=5)
     assert store.read([messages[0].handle]) == [messages[0].record]
-    store._segments.files["/v/store/0.g0.seg"].release()
+    store.release_files()
     filesystem.fail("open", times=6)
     assert store.read([messages[0].handle]) == [None]
 
@@ -152,8 +152,7 @@ def test_few_files_stay_open() -> None:
     assert store.stats()["files"] > 20
     for message in messages:
         assert store.read([message.handle]) == [message.record]
-        is_open = [file.is_open for file in store._segments.files.values()]
-        assert is_open.count(True) <= 5
+        assert store.stats()["open_files"] <= 5
 
 
 def test_unlinking_is_tried_again() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.storage import record
 from burrowmq.storage.errors import DiskFull, StoreClosed, SyncFailed, WriteFailed
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.record import LARGE_RECORD
@@ -85,7 +86,9 @@ def test_a_segment_is_durable_before_use_and_sealed_after() -> None:
     assert len(after.content(f"{DIRECTORY}/0.g0.seg")) >= 64
     store.append(some(30))
     assert store.stats()["rolled"] == 1
-    sealed = read_seal(filesystem.open(f"{DIRECTORY}/0.g0.seg"), store._seed)
+    sealed = read_seal(
+        filesystem.open(f"{DIRECTORY}/0.g0.seg"), record.seed_of(store.options.identity)
+    )
     assert sealed is not None
     assert len(sealed[1][0].offsets) == 18
 

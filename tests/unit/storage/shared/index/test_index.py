@@ -290,18 +290,26 @@ def test_a_damaged_table_is_never_believed(offset: int) -> None:
         table.refs_of(1)
 
 
+def page_count(index: SqliteIndex) -> int:
+    with index.changing() as run:
+        return int(run.execute("PRAGMA page_count").fetchone()[0])
+
+
+def limit_pages(index: SqliteIndex, count: int) -> None:
+    """As if the disk had room for so many pages."""
+    with index.changing() as run:
+        run.execute(f"PRAGMA max_page_count={count}")
+
+
 def test_a_full_database_adds_nothing(tmp_path: Path) -> None:
     index = SqliteIndex(OsFileSystem(), str(tmp_path / "index"))
     index.open()
     table = index.begin(file_of(), 1)
-    connection = index._connection
-    assert connection is not None
-    pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    connection.execute(f"PRAGMA max_page_count={pages}")
+    limit_pages(index, page_count(index))
     with pytest.raises(DiskFull):
         table.extend([10] * 5000)
     assert (len(table), table.live_count, table.refs_of(0)) == (0, 0, 0)
-    connection.execute("PRAGMA max_page_count=100000")
+    limit_pages(index, 100_000)
     table.extend([10] * 5000)
     assert table.refs_of(4999) == 1
     index.close()
@@ -324,16 +332,15 @@ def test_a_compaction_without_room_in_the_index_is_given_up_and_made_later(tmp_p
     store.append(messages)
     store.drop_refs([message.handle for message in messages if message.size == 500])
     left = [message.handle for message in messages if store.refs_of(message.handle)]
-    connection = index._connection
-    assert connection is not None
 
     def rows() -> int:
-        return int(connection.execute("SELECT count(*) FROM slot").fetchone()[0])
+        with index.changing() as run:
+            return int(run.execute("SELECT count(*) FROM slot").fetchone()[0])
 
     before = rows()
-    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    pages = page_count(index)
     for room in (0, 5):  # none at all, and enough for some of the tables
-        connection.execute(f"PRAGMA max_page_count={pages + room}")
+        limit_pages(index, pages + room)
         plan = store.plan(is_idle=True)
         assert plan is not None
         assert plan.step()
@@ -341,7 +348,7 @@ def test_a_compaction_without_room_in_the_index_is_given_up_and_made_later(tmp_p
             store.put_in_place()
         assert rows() == before
         assert not list((tmp_path / "store").glob("*.tmp"))
-    connection.execute("PRAGMA max_page_count=100000")
+    limit_pages(index, 100_000)
     plan = store.plan(is_idle=True)
     assert plan is not None
     assert plan.step()
