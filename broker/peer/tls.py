@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from burrowmq.broker.peer.certificate import Certificate, parse
+from burrowmq.broker.peer.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,10 @@ def peer_of(ssl_object: Any, depth: int) -> TlsPeer:
 
 
 def _certificate(der: bytes) -> Certificate | None:
+    from burrowmq.broker.peer import fields  # noqa: PLC0415 - 17 MB, for nodes that look at certificates
+
     try:
-        return parse(der)
+        return fields.read(der)
     except ValueError:
         return None  # OpenSSL believes it, and we cannot name it: EXTERNAL is refused, PLAIN is not
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
-from burrowmq.broker.peer import certificate
+from burrowmq.broker.peer import pem
 from burrowmq.management import process, settings
 
 PRODUCT_NAME = "RabbitMQ"
@@ -109,7 +109,7 @@ def certificates(node: Node) -> list[Document]:
 def _ends(name: str, path: str | None) -> Document:
     if path is None:
         return {}
-    ends = [each.not_after.strftime("%Y-%m-%d %H:%M:%S") for each in certificate.read_pem(path)]
+    ends = [each.not_after.strftime("%Y-%m-%d %H:%M:%S") for each in pem.read(path)]
     return {name: path, f"{name}_expires_on": ends}
 
 

@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from burrowmq.broker.node.node import Node
-from burrowmq.broker.peer import certificate
+from burrowmq.broker.peer import pem
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
@@ -100,7 +100,7 @@ def _certificates(node: Node) -> list[dict[str, Any]]:
     for row in status.certificates(node):
         for name in ("certfile", "cacertfile"):
             if name in row:
-                row[name] = certificate.pem_blocks(row[name])
+                row[name] = pem.blocks(row[name])
         rows.append(row)
     return rows
 
