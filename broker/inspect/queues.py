@@ -79,11 +79,12 @@ def _backing_queue(queue: Queue) -> Row:
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
     first = sum(level.next_seq for level in queue.levels)
+    begin, end = (first - on_disk, first) if on_disk else ("undefined", "undefined")
     return {
         "mode": queue.settings.mode,
         "version": queue.settings.version,
         "q1": 0, "q2": 0, "q3": in_ram, "q4": 0,
-        "delta": ["delta", first - on_disk if on_disk else "undefined", on_disk, 0, first if on_disk else "undefined"],
+        "delta": ["delta", begin, on_disk, _paged_out(queue, size=False), end],
         "len": queue.ready_count,
         "target_ram_count": "infinity",
         "next_seq_id": first,

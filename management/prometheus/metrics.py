@@ -246,7 +246,7 @@ NODES = (
         "disk_free_bytes",
         "Free space on the data directory's disk",
     ),
-    _gauge("erlang_processes_used", NODE_COARSE, "objects", "Connections, channels and queues"),
+    _gauge("erlang_processes_used", NODE_COARSE, "threads", "Threads of the broker's process"),
     _counter("erlang_gc_runs", NODE_COARSE, "gc_runs", "Runs of the garbage collector"),
     _counter(
         "erlang_scheduler_context_switches", NODE_COARSE, "context_switches", "Context switches"
@@ -262,25 +262,15 @@ NODES = (
         "disk_limit_bytes",
         "Low watermark of free disk space",
     ),
-    _gauge(
-        "erlang_processes_limit", NODE, "object_limit", "Limit of connections, channels and queues"
-    ),
-    _gauge("erlang_net_ticktime_seconds", NODE, "ticktime_s", "Does not apply to a single node"),
+    _gauge("erlang_processes_limit", NODE, "thread_limit", "Limit of threads"),
     _gauge("erlang_uptime_seconds", NODE, "uptime_s", "Seconds since the node started"),
     _counter("io_read_ops", PERSISTER, "read_ops", "Read calls of the process"),
     _counter("io_write_ops", PERSISTER, "write_ops", "Write calls of the process"),
     _counter("io_read_bytes", PERSISTER, "read_bytes", "Bytes read from disk"),
     _counter("io_write_bytes", PERSISTER, "write_bytes", "Bytes written to disk"),
     _counter("io_sync_ops", PERSISTER, "syncs", "Files synced to disk"),
-    _counter("io_seek_ops", PERSISTER, "zero", "Not used"),
-    _counter("io_reopen_ops", PERSISTER, "file_opens", "Store files opened again"),
-    _counter("io_seek_time_seconds", PERSISTER, "zero", "Not used"),
-    _counter("schema_db_ram_tx", PERSISTER, "zero", "Not used"),
-    _counter("schema_db_disk_tx", PERSISTER, "batches", "Group commits"),
-    _counter("msg_store_read", PERSISTER, "store_reads", "Messages read from the store"),
+    _counter("io_reopen_ops", PERSISTER, "file_opens", "Store files opened"),
     _counter("msg_store_write", PERSISTER, "store_writes", "Messages written to the store"),
-    _counter("queue_index_read_ops", PERSISTER, "store_reads", "Index entries read"),
-    _counter("queue_index_write_ops", PERSISTER, "store_writes", "Index entries written"),
 )
 
 # Counters of all connections together; labels protocol="amqp091" or also queue_type.
