@@ -71,7 +71,7 @@ def bind_all(
 ) -> list[socket.socket]:
     """Bind every address; an empty host means all interfaces. Raises CannotListen."""
     sockets: list[socket.socket] = []
-    every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104
+    every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104 - a bare port means all interfaces
     wanted = [
         (host, port) for hosts, (_, port) in zip(every, endpoints, strict=True) for host in hosts
     ]

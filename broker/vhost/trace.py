@@ -114,20 +114,18 @@ class Tracer:
     def pump(self) -> None:
         """Publish the copies of what was seen."""
         seen, self._seen = self._seen, []
-        exchange = self._vhost.exchanges[TRACE_EXCHANGE]
         for key, message, tapped, extra in seen:
-            if split_exrk(message.exrk)[0] == _EXCHANGE:
-                continue
-            copy, headers = self._copy(key[:SHORTSTR_MAX], message, tapped, extra)
-            routed = self._vhost.route(
-                exchange,
-                (key,),
-                lambda headers=headers: headers,  # type: ignore[misc]
-            )
-            exchange.publish_in += 1
-            exchange.publish_out += len(routed)
-            for queue in routed:
-                queue.publish([copy], copy.flags, copy.size)
+            if split_exrk(message.exrk)[0] != _EXCHANGE:
+                copy, headers = self._copy(key[:SHORTSTR_MAX], message, tapped, extra)
+                self._publish(key, copy, headers)
+
+    def _publish(self, key: bytes, copy: Message, headers: FieldTable) -> None:
+        exchange = self._vhost.exchanges[TRACE_EXCHANGE]
+        routed = self._vhost.route(exchange, (key,), lambda: headers)
+        exchange.publish_in += 1
+        exchange.publish_out += len(routed)
+        for queue in routed:
+            queue.publish([copy], copy.flags, copy.size)
 
     def _copy(
         self, key: bytes, message: Message, tapped: Tapped, extra: FieldTable

@@ -55,6 +55,7 @@ def _change(invocation: Invocation, path: str, body: dict[str, Any]) -> None:
 
 def set_vm_memory_high_watermark(invocation: Invocation) -> int:
     """set_vm_memory_high_watermark FRACTION | absolute SIZE."""
+    body: dict[str, float]
     first, rest = invocation.args[0], invocation.args[1:]
     if first == "absolute":
         if not rest:
@@ -71,7 +72,7 @@ def set_vm_memory_high_watermark(invocation: Invocation) -> int:
             raise _bad(invocation)
         if not 0 <= fraction <= 1:
             raise _bad(invocation, "The threshold should be a fraction between 0.0 and 1.0")
-        text, body = first, {"relative": fraction}  # type: ignore[dict-item]
+        text, body = first, {"relative": fraction}
     invocation.banner(f"Setting memory threshold on {invocation.node.node_name} to {text} ...")
     _change(invocation, "memory-watermark", body)
     return OK

@@ -59,11 +59,8 @@ class Handshake:
         if header not in _ACCEPTED_HEADERS:
             self._out.append(PROTOCOL_HEADER)
             return Disconnect(f"unsupported protocol header {header!r}", 0.0)
-        start = methods.Connection.Start(
-            server_properties=self._options.server_properties,  # type: ignore[arg-type] # our types
-            mechanisms=" ".join(self._options.mechanisms),
-        )
-        self._send(start)
+        properties, mechanisms = self._options.server_properties, self._options.mechanisms
+        self._send(methods.Connection.Start.offer(properties, " ".join(mechanisms)))
         return None
 
     def take_method(self, method: methods.Method) -> Event | None:
@@ -121,15 +118,15 @@ class Handshake:
         self._send(methods.Connection.OpenOk())
 
     def _start_ok(self, method: methods.Connection.StartOk) -> Event:
-        properties: FieldTable = method.client_properties  # type: ignore[assignment]
-        self.client_properties = properties
+        self.client_properties = method.properties
         self._mechanism = method.mechanism
         if method.mechanism not in self._options.mechanisms:
             reason = f"unsupported authentication mechanism {method.mechanism!r}"
             return Disconnect(reason, SILENT_DROP_DELAY_S)
         self.is_waiting = True
-        response: bytes = method.response  # type: ignore[assignment] # received long strings are bytes
-        return LoginAttempt(method.mechanism, response, properties, method.locale)
+        return LoginAttempt(
+            method.mechanism, method.credentials, self.client_properties, method.locale
+        )
 
     def _tune_ok(self, method: methods.Connection.TuneOk) -> Disconnect | None:
         wrong = _out_of_range(

@@ -122,12 +122,13 @@ class Writer:
             if values is None:
                 continue
             bit = p.BITS[name]
-            if None in values:
+            present = [value for value in values if value is not None]
+            if len(present) < count:
                 flags = [a if v is None else a | bit for a, v in zip(flags, values, strict=True)]
                 columns.append([b"" if value is None else value for value in values])
             else:
                 flags = [word | bit for word in flags]
-                columns.append(values)  # type: ignore[arg-type]  # there is no None in it
+                columns.append(present)
         if not columns:
             return flags, [b""] * count
         return flags, list(map(b"".join, zip(*columns, strict=True)))

@@ -47,13 +47,52 @@ def test_whoami_names_the_caller(served: Served) -> None:
 
 
 # Fields that the client library of rabbitmqadmin (2.x) does not do without.
-NODE_FIELDS = ["name", "uptime", "run_queue", "processors", "os_pid", "fd_total", "proc_total", "sockets_total",
-"mem_limit", "mem_alarm", "disk_free_limit", "disk_free_alarm", "rates_mode", "enabled_plugins", "being_drained"]
-MEMORY_FIELDS = ["connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
-"quorum_queue_procs", "stream_queue_procs", "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs",
-"plugins", "metadata_store", "other_proc", "metrics", "mgmt_db", "mnesia", "quorum_ets", "metadata_store_ets",
-"other_ets", "binary", "msg_index", "code", "atom", "other_system", "allocated_unused", "reserved_unallocated",
-"strategy", "total"]
+NODE_FIELDS = [
+    "name",
+    "uptime",
+    "run_queue",
+    "processors",
+    "os_pid",
+    "fd_total",
+    "proc_total",
+    "sockets_total",
+    "mem_limit",
+    "mem_alarm",
+    "disk_free_limit",
+    "disk_free_alarm",
+    "rates_mode",
+    "enabled_plugins",
+    "being_drained",
+]
+MEMORY_FIELDS = [
+    "connection_readers",
+    "connection_writers",
+    "connection_channels",
+    "connection_other",
+    "queue_procs",
+    "quorum_queue_procs",
+    "stream_queue_procs",
+    "stream_queue_replica_reader_procs",
+    "stream_queue_coordinator_procs",
+    "plugins",
+    "metadata_store",
+    "other_proc",
+    "metrics",
+    "mgmt_db",
+    "mnesia",
+    "quorum_ets",
+    "metadata_store_ets",
+    "other_ets",
+    "binary",
+    "msg_index",
+    "code",
+    "atom",
+    "other_system",
+    "allocated_unused",
+    "reserved_unallocated",
+    "strategy",
+    "total",
+]
 
 
 def test_rabbitmqadmin_finds_what_it_needs(served: Served) -> None:
