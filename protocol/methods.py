@@ -47,7 +47,7 @@ class Method:
 
     @property
     def ids(self) -> tuple[int, int]:
-        """Class and method id of the method itself; a close has arguments of these names, which are another method's."""
+        """Class and method id of the method itself; a close has arguments of these names about another one."""
         return self.index >> 16, self.index & 0xFFFF
 
     def validate(self) -> None:

@@ -44,7 +44,7 @@ def _pid_or_none(node: Node, consumer: Consumer | None) -> str | None:
 
 
 def _capacity(queue: Queue) -> int | None:
-    """The share of time that consumers could take messages: none without consumers, else not measured."""
+    """The share of time in which consumers could take messages: 0 without consumers, else unknown."""
     return None if queue.consumers else 0
 
 
@@ -60,7 +60,7 @@ def _paged_out(queue: Queue, size: bool) -> int:
 
 
 def _owner(queue: Queue) -> Row | None:
-    owner = cast("Session | None", queue.exclusive_owner)  # a queue only compares it
+    owner = cast("Session | None", queue.exclusive_owner)  # any object to the queue
     if owner is None:
         return None
     return {"name": owner.name, "peer_host": owner.peer.host, "peer_port": owner.peer.port}
@@ -138,7 +138,7 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "synchronised_mirror_pids": lambda n, v, q: None,
     "state": lambda n, v, q: str(getattr(q, "state", "running")),
     "type": lambda n, v, q: "classic",
-    "leader": lambda n, v, q: None,  # RabbitMQ: of classic queues it says nothing
+    "leader": lambda n, v, q: None,  # RabbitMQ gives none for classic queues
     "members": lambda n, v, q: None,
     "online": lambda n, v, q: None,
     "node": lambda n, v, q: n.name,
@@ -227,7 +227,7 @@ def consumer_row(
     node: Node, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
 ) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
-    channel = cast("Channel", consumer.outlet)  # what a queue knows of it is less
+    channel = cast("Channel", consumer.outlet)  # a queue knows only a part of it
     is_active = bool(consumer.is_active)
     is_single = bool(queue.settings.single_active_consumer)
     return {

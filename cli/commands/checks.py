@@ -122,7 +122,8 @@ def check_port_connectivity(invocation: Invocation) -> int:
 def _reachable(interface: str) -> str:
     """The address to try for an interface; a listener on all of them is tried on this machine."""
     address = interface.strip("[]")
-    return {"::": "localhost", "0.0.0.0": "127.0.0.1", "": "localhost"}.get(address, address)  # noqa: S104 - nothing is bound
+    # An address to connect to: nothing is bound.
+    return {"::": "localhost", "0.0.0.0": "127.0.0.1", "": "localhost"}.get(address, address)  # noqa: S104
 
 
 def check_port_listener(invocation: Invocation) -> int:
