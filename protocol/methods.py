@@ -51,7 +51,7 @@ class Method:
         return self.index >> 16, self.index & 0xFFFF
 
     def validate(self) -> None:
-        """Accept anything: what is legal is RabbitMQ's to say, not pamqp's."""
+        """Accept anything: the broker decides what is legal, as RabbitMQ does, and pamqp would refuse more."""
 
 
 class Connection:
