@@ -1,7 +1,8 @@
 """Figures of the operating system about this process and its disk.
 
 Owns no state; read by status pages, /api/nodes and Prometheus. Linux's /proc where there is one, `resource` and
-`shutil` elsewhere; a figure that cannot be had is 0. Invariant: a call costs microseconds, no child processes.
+`shutil` elsewhere; a figure that the system does not give is 0. Invariant: a call costs microseconds and starts no
+process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 
 class Figures(NamedTuple):
-    """One look at the process."""
+    """The figures, all read at one time."""
 
     resident_bytes: int
     open_fds: int

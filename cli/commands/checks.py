@@ -60,7 +60,7 @@ def _alarms(invocation: Invocation) -> list[str]:
     try:
         invocation.node.get("/api/health/checks/local-alarms")
     except Refused:
-        # The refusal's reason has no list; the status has.
+        # The refusal does not list the alarms; the status does.
         return alarm_lines(invocation.node.get("/api/burrowmq/status")["alarms"])
     return []
 

@@ -1,7 +1,7 @@
 """/api/overview, /api/nodes, /api/whoami, /api/cluster-name, /api/extensions, /api/auth.
 
-Owns no state. message_stats, queue_totals and object_totals are always there, even on an empty broker: Telegraf takes
-a missing one for a failed login. Source: rabbit_mgmt_wm_overview and rabbit_mgmt_wm_node (3.13).
+Owns no state. message_stats, queue_totals and object_totals are always there, even on an empty broker: when one is
+missing, Telegraf believes that its login failed. Source: rabbit_mgmt_wm_overview and rabbit_mgmt_wm_node (3.13).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table of Prometheus metrics: names, types, families, and where each value comes from.
 
-Owns no state; read by `management.prometheus.endpoint`. Names are RabbitMQ's without the `rabbitmq_` prefix (and
+Owns no state; read by `management.prometheus.exposition`. Names are RabbitMQ's without the `rabbitmq_` prefix (and
 counters without `_total`), so that its dashboards work. Values come from columns of `broker.inspect` (per object,
 summed for the aggregated page) or from the node. Source: prometheus_rabbitmq_core_metrics_collector and
 prometheus_rabbitmq_global_metrics_collector (3.13).
@@ -223,7 +223,7 @@ QUEUE_DELIVERIES = (
 CHURN, NODE_COARSE, NODE, PERSISTER = (
     "connection_churn_metrics", "node_coarse_metrics", "node_metrics", "node_persister_metrics",
 )  # fmt: skip
-# `column` names a value of the dictionary that management.prometheus.endpoint makes of the node.
+# `column` names a value of the dictionary that management.prometheus.exposition makes of the node.
 NODES = (
     _counter("connections_opened", CHURN, "connections_opened", "Connections opened"),
     _counter("connections_closed", CHURN, "connections_closed", "Connections closed"),
@@ -304,7 +304,7 @@ GLOBAL_BY_QUEUE_TYPE = {
     "messages_redelivered": ("messages_redelivered", "Messages redelivered"),
     "messages_acknowledged": ("messages_acknowledged", "Messages acknowledged by consumers"),
 }
-# name: the counters where a dead-letter exchange takes them and where none does, help
+# name: (counter of messages that a dead-letter exchange took, counter of those that none took), help
 GLOBAL_DEAD_LETTERED = {
     "messages_dead_lettered_maxlen": (
         ("dead_lettered_maxlen", "dropped_maxlen"),
