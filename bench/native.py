@@ -1,7 +1,8 @@
 """The native load generator: compiled on demand, run as a process, answers in JSON.
 
 Owns a cache directory (`$XDG_CACHE_HOME/burrowmq-bench`) with one binary per source digest. Called by `scenarios` and
-`runner`. A generator that reports an error, or ends without a report, raises `GeneratorFailed`: a broken run has no rate.
+`runner`. If a generator reports an error, or ends without a report, `GeneratorFailed` is raised: a broken run has no
+rate.
 """
 
 import hashlib

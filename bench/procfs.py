@@ -94,10 +94,11 @@ _TOUCH = "import mmap, sys; mmap.mmap(-1, int(sys.argv[1]), mmap.MAP_PRIVATE | m
 
 
 def touch_memory(size_bytes: int) -> int:
-    """Have a child process use so much free memory once, half of what is available at most; gives how much.
+    """Have a child process use so much free memory once, at most half of what there is; return how much.
 
-    A virtual machine gets memory from its host at first use, and the writer of a fresh page pays for that (measured: ten
-    times the price of the write itself). Afterwards the page cache costs the same for the first gigabyte and the last.
+    A virtual machine gets memory from its host at first use, and the writer of a fresh page pays for that (measured:
+    ten times the price of the write itself). Afterwards the page cache costs the same for the first gigabyte and the
+    last.
     """
     available = next(
         int(line.split()[1]) * 1024

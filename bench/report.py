@@ -1,7 +1,7 @@
 """From measurements to a table: medians, ratios per round, verdicts; and two result files side by side.
 
-Owns no state; pure functions from `Results` to text. Called by `__main__`. A ratio is formed within a round and the median of
-those is shown: rounds differ by more than brokers do.
+Owns no state; pure functions from `Results` to text. Called by `__main__`. A ratio is formed within
+each round, and the median of the ratios is shown, because rounds differ by more than brokers do.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def _middle(values: Iterable[float]) -> float | None:
 
 
 def judge(results: Results, figure: Figure) -> Verdict:
-    """Compare one figure with what it must be; a quick run does not decide full-size promises that it missed nothing of."""
+    """Compare one figure with what it must reach; a full-size promise met by a quick run is noted as such."""
     if figure.relative_to is not None:
         pair = (figure.peer, figure.relative_to)
         value = _middle(ratios(results, figure.scenario, figure.value, pair))
@@ -175,7 +175,7 @@ def failures(results: Results) -> str:
 
 
 def disturbance(results: Results) -> str:
-    """How much of the run other programs on the machine have spoiled."""
+    """How many rows other programs on the machine may have spoiled."""
     shares = [m.values["others_cores"] for m in results.measures if "others_cores" in m.values]
     spoiled = sum(share > DISTURBED_CORES for share in shares)
     if not shares:
@@ -241,5 +241,5 @@ def compare(old: Results, new: Results) -> str:
 
 
 def regressions(old: Results, new: Results) -> int:
-    """Number of rows that got dearer by more than noise."""
+    """Number of rows that cost more CPU than noise explains."""
     return compare(old, new).count("| WORSE |")

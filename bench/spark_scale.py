@@ -1,9 +1,9 @@
 """What a cluster would do with a backlog, without a cluster: `python -m bench.spark_scale` (in .venv/spark).
 
-The plans are the source's own (`Offset`), batch after batch; tasks take slots as Spark gives them, longest waiting first. How long
-a piece takes is assumed, with the numbers that the command line names: a task's rate, a queue's rate (shared by the pieces
-that take from it at the same time), the rate of all brokers together, and fixed times for a piece and a batch. Keys weigh 1/rank and are hashed to
-the shards, so that some shards have more than others.
+The plans are the source's own (`Offset`), batch after batch; tasks take slots as Spark gives them, longest waiting
+first. How long a piece takes is assumed, with the numbers that the command line names: a task's rate, a queue's rate
+(shared by the pieces that take from it at the same time), the rate of all brokers together, and fixed times for a piece
+and a batch. Keys weigh 1/rank and are hashed to the shards, so that some shards have more than others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """How a backlog went."""
+    """How long a backlog took."""
 
     batch_count: int
     seconds: float

@@ -28,11 +28,11 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(error.text + "\n")
         return error.code
     except BrokenPipeError:
-        # The reader (head, grep -q) has what it wanted.
+        # The reader (head, grep -q) has read enough and is gone.
         _give_up_output()
         return OK
     except OSError as error:
-        # Only the output is left to fail: what concerns the node is a CliError.
+        # Only the output can still fail here: failures of the node are CliErrors.
         _give_up_output()
         sys.stderr.write(f"Error: the output cannot be written: {error.strerror}\n")
         return IOERR
@@ -42,12 +42,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _give_up_output() -> None:
-    """Nothing may be written to standard output at exit any more."""
+    """Make sure that Python does not write to standard output again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flush() -> None:
-    """What was printed before an error comes before it."""
+    """Write out what was printed, so that an error comes after it."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -134,7 +134,7 @@ def _argument_error(name: str, shown: str, reason: str) -> CliError:
 
 
 def _data_dir(parsed: Parsed) -> str:
-    """--data-dir, our variable, RabbitMQ's variables, ./data."""
+    """The node's data directory: --data-dir, else our variable, else RabbitMQ's variables, else ./data."""
     named = (
         parsed.values.get("data-dir")
         or os.environ.get("BURROWMQ_DATA_DIR")

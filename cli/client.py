@@ -21,14 +21,14 @@ SOCKET_PATH_LIMIT = 107
 
 
 def check_url(url: str) -> None:
-    """Refuse what is no address of an HTTP API. Raises: CliError 64."""
+    """Refuse a text that is no address of an HTTP API. Raises: CliError 64."""
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_good = False
     if not is_good:
-        shown = url.rpartition("@")[2]  # a password is nothing for a terminal
+        shown = url.rpartition("@")[2]  # a terminal is no place for a password
         text = "Invalid options for this command:\n\n--url : {} (http://user:password@host:15672)"
         raise CliError(USAGE, text.format(shown))
 
@@ -94,7 +94,7 @@ class NodeClient:
 
     @property
     def addressed(self) -> str:
-        """The node that the command is meant for, by the name it has unless something else was said."""
+        """The name of the node that the command is for: that of -n, else RabbitMQ's default on this machine."""
         return self.node_option or "rabbit@" + socket.gethostname().partition(".")[0]
 
     @property

@@ -73,14 +73,14 @@ def _binary(octets: str) -> str | Octets:
 
 
 def _float(value: float) -> str:
-    """The fewest digits that give the number back, with an exponent where that is shorter."""
+    """The number in as few digits as tell it from its neighbours, with an exponent where that is shorter."""
     if not math.isfinite(value):
         return str(value)
     sign = "-" if math.copysign(1, value) < 0 else ""
     mantissa, _, exponent = f"{abs(value)!r}".partition("e")
     whole, _, part = mantissa.partition(".")
     digits = (whole + part).lstrip("0")
-    # The point stands behind that many of the digits.
+    # The point stands behind so many digits.
     place = len(whole) + int(exponent or 0) - (len(whole + part) - len(digits))
     digits = digits.rstrip("0") or "0"
     if digits == "0":
@@ -107,7 +107,7 @@ def _flat(term: Term) -> str:
 
 
 def _print(term: Term, column: int, closing: int, indent: str) -> str:
-    """A term that begins at a column and is followed by so many closing brackets."""
+    """The text of a term that begins at `column` and is followed by `closing` closing brackets."""
     flat = _flat(term)
     if isinstance(term, str) or len(flat) < LINE - column - closing:
         return flat

@@ -1,4 +1,4 @@
-"""One run of a command: its arguments, its options, the node, and where its words go.
+"""One run of a command: its arguments, its options, the node, and its output.
 
 State: what was parsed. Commands get this and nothing else; they print through it so that -q, -s and machine-readable
 formatters silence banners in one place.
@@ -42,7 +42,7 @@ class Invocation:
         return self.formatter in render.MACHINE_READABLE
 
     def banner(self, text: str) -> None:
-        """A line about what is being done; not for programs, not with -q or -s."""
+        """Print a line about what is being done, unless a program reads the output or -q or -s was given."""
         if not self.is_machine_readable and not self.flags & {"quiet", "silent"}:
             self.say(text)
 

@@ -1,4 +1,4 @@
-"""argv into options and arguments, rabbitmqctl's way: options stand before or after the command.
+"""Splits argv into options and arguments as rabbitmqctl does: options stand before or after the command.
 
 Owns no state. A small parser of our own because argparse costs a tenth of the time that a health check may take, and
 because an unknown option must be reported after the command is known. `--name value`, `--name=value`, `-p value` and

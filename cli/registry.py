@@ -224,7 +224,7 @@ COMMANDS: dict[str, Command] = {
     "list_node_auth_attempt_stats": Command("diagnostics", "auth_attempts", "", "Counts logins"),
     "command_line_arguments": Command("diagnostics", "command_line_arguments", "",
                                       "Displays the arguments that the node was started with"),
-    # what one node without Erlang has not
+    # what makes no sense on a single node without Erlang
     "sync_queue": Command("single", "sync_queue", f"{VHOST}<queue>", "Does not apply: no mirrors", 1, 1),
     "cancel_sync_queue": Command("single", "sync_queue", f"{VHOST}<queue>", "Does not apply: no mirrors", 1, 1),
     "forget_cluster_node": Command("single", "forget_cluster_node", "<node>", "Does not apply: one node", 1, 1),

@@ -24,7 +24,7 @@ Rows = list[list[Any]]
 
 
 def lines(formatter: str, columns: list[str], rows: Rows, *, headers: bool) -> Iterator[str]:
-    """The lines to print; an empty list prints nothing but a JSON array's brackets."""
+    """The lines to print; for no rows there are none, except the brackets of a JSON array."""
     if formatter == "json":
         return _json(columns, rows)
     if formatter == "json_stream":
@@ -78,7 +78,7 @@ def _erlang(columns: list[str], rows: Rows) -> Iterator[str]:
 
 
 def _pretty(columns: list[str], rows: Rows) -> Iterator[str]:
-    """Boxes; the head row stays with --silent too, as the length limit guide shows it."""
+    """Rows in boxes; the head row is printed with --silent too, as the length limit guide shows it."""
     if not rows:
         return
     cells = [[_cell_lines(value) for value in row] for row in rows]

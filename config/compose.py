@@ -1,4 +1,4 @@
-"""Values by key -> NodeConfig: plain keys go to their fields, the composed ones are declared and put together here.
+"""From values by key to a NodeConfig: plain keys go to their fields, composed ones are declared and put together here.
 
 Called by `load` with the values that were read without error, so a key that was refused counts as not set and
 a partial result is never used. No state.
@@ -112,7 +112,7 @@ def _data_dir(values: Values, environ: Mapping[str, str], node_name: str) -> str
     if "data_dir" in values:
         return str(values["data_dir"])
     base = environ.get("RABBITMQ_MNESIA_BASE")
-    # RabbitMQ: one directory per node below the base, so that nodes may share a base.
+    # As in RabbitMQ: each node has a directory of its own below the base, so that several may share the base.
     return os.path.join(base, node_name) if base else "data"
 
 
@@ -188,7 +188,7 @@ def _http_listeners(
     port = values.get(f"{part}.tcp.port")
     host = values.get(f"{part}.tcp.ip")
     if port is None and host is None and f"{part}.ssl.port" in values:
-        return ()  # RabbitMQ: who names the TLS port only has that one only
+        return ()  # as in RabbitMQ: with only a TLS port named, there is no other
     if host is not None:
         return _spread(Endpoint(host, default_port if port is None else port))
     if port is not None:

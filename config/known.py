@@ -63,10 +63,10 @@ NOT_HONOURED = tuple(
 )
 
 
-# Keys that the schema checks and nothing acts on yet; a value given for one is a warning too. A key that takes effect
-# for some values names the others (`TLS_*`: all that begin so).
+# Keys that the schema checks and nothing acts on yet: a value for one is a warning too. Where only some values are
+# without effect, they are named (`TLS_*` means all that begin so).
 NOT_YET: dict[str, tuple[str, ...]] = {
-    # A close that waits would hold up everybody: there is one loop.
+    # There is one loop: a close that waits for unsent octets would hold up everybody.
     "tcp_listen_options.linger.timeout": ("[1-9]*",),
     **{
         f"{prefix}.versions.$n": OLD_VERSIONS

@@ -1,4 +1,4 @@
-"""File, environment and command line -> one NodeConfig, or one ConfigError that holds everything wrong.
+"""File, environment and command line, read into one NodeConfig or one ConfigError with everything that is wrong.
 
 Later wins: RabbitMQ's default, rabbitmq.conf, its conf.d/*.conf in name order, the environment variables of
 RabbitMQ's launcher, `--set`, `--data-dir`. An unknown key is an error with the nearest names; a key that
@@ -230,7 +230,7 @@ class _Reading:
                 self.warnings += tls.open_keys(options)
 
     def _to_blame(self, key: str, door: str) -> Setting:
-        """The setting of a key, else (it is missing) a place to look at: that of the listener that needs it."""
+        """The setting of a key; when it is missing, that of the listener that needs it, as a place to look at."""
         for name, setting in self._settings.items():
             if name == key or name.startswith(f"{key}."):
                 return setting
@@ -248,7 +248,7 @@ class _Reading:
             self._warn(setting, f"{setting.key} is a RabbitMQ setting that has no effect here")
             return
         nearest = difflib.get_close_matches(setting.key, self._options, n=_SUGGESTIONS, cutoff=0.6)
-        # What is near nothing gets no guess: `foo` is not a mistyped `log.console`.
+        # No guess for a name that is near nothing: `foo` is not a mistyped `log.console`.
         reason = "there is no setting with that name"
         self._refuse(setting, reason if nearest else f"{reason}{_ALL_KEYS}", tuple(nearest))
 

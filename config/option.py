@@ -1,7 +1,7 @@
 """How a key is declared: its name, what reads its value, its default, and what it means.
 
-`schema` and `store` declare keys that fill one field each with `option`; `tls` and `compose` list those of which
-several make one value. Owns no state.
+`schema` and `store` use `option` to declare keys that fill one field each; `tls` and `compose` list keys that make a
+value together. Owns no state.
 
 Invariant: a default is written in the file's own syntax and goes through the same reader as a value from a file.
 """

@@ -1,1 +1,1 @@
-"""HTTP API, web UI and Prometheus endpoint: the only place that makes JSON or HTML."""
+"""HTTP API, web UI and Prometheus endpoint: the only place that answers in JSON or HTML."""

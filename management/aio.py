@@ -1,8 +1,8 @@
 """aiohttp's server side, without what its client side loads at import.
 
 Owns no state. `import aiohttp` makes a TLS client context and with it reads the system's certificates: 40 ms of the
-start and 2 MB for a server that calls nobody. OpenSSL is pointed at nothing while aiohttp is imported. Every module
-of management takes `web` from here.
+start and 2 MB for a server that calls nobody. While aiohttp is imported, OpenSSL is told that there are none. Every
+module of management takes `web` from here.
 """
 
 from __future__ import annotations

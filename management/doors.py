@@ -1,8 +1,8 @@
 """The management server's listening sockets, bound before aiohttp is loaded.
 
-Loading aiohttp takes longer than everything else that a start does. The sockets are therefore bound and listening when
-the node says that it is ready; who connects in the first moments waits in the backlog until `management.server`,
-loaded meanwhile, takes the sockets over. State: the sockets until then.
+Loading aiohttp takes longer than the rest of a start. The sockets are therefore bound and listening before the node
+says that it is ready; who connects in the first moments waits in the backlog until `management.server`, which is loaded
+meanwhile, takes the sockets over. State: the sockets until then.
 
 Called by `broker.__main__`. Invariant: imports nothing heavy.
 """

@@ -1,7 +1,8 @@
 """Figures of the operating system about this process and its disk.
 
 Owns no state; read by status pages, /api/nodes and Prometheus. Linux's /proc where there is one, `resource` and
-`shutil` elsewhere; a figure that cannot be had is 0. Invariant: a call costs microseconds, no child processes.
+`shutil` elsewhere; a figure that the system does not give is 0. Invariant: a call costs microseconds and starts no
+process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 
 class Figures(NamedTuple):
-    """One look at the process."""
+    """The figures, all read at one time."""
 
     resident_bytes: int
     open_fds: int
@@ -28,6 +29,9 @@ class Figures(NamedTuple):
     write_ops: int
     read_bytes: int
     write_bytes: int
+    threads: int
+    threads_waiting: int
+    thread_limit: int
 
 
 def resident_bytes() -> int:
@@ -75,11 +79,40 @@ def _io_counters() -> dict[str, int]:
         return {}
 
 
+def threads() -> tuple[int, int]:
+    """(threads, those of them that run or could, besides the one that asks)."""
+    try:
+        names = os.listdir("/proc/self/task")
+    except OSError:
+        return 0, 0
+    runnable = 0
+    for name in names:
+        try:
+            with open(f"/proc/self/task/{name}/stat", encoding="utf-8", errors="replace") as file:
+                # `17 (a name, of any characters) R 1 ...`
+                runnable += file.read().rpartition(")")[2].split()[0] == "R"
+        except OSError:
+            continue  # it has ended by now
+    return len(names), max(0, runnable - 1)
+
+
+def _thread_limit() -> int:
+    """How many threads the system lets this user, or everybody, have."""
+    limits = [resource.getrlimit(resource.RLIMIT_NPROC)[0]]
+    try:
+        with open("/proc/sys/kernel/threads-max", encoding="ascii") as file:
+            limits.append(int(file.read()))
+    except OSError:
+        pass
+    return min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=0)
+
+
 def figures(data_dir: str) -> Figures:
     """Everything at once."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     descriptors, sockets = _descriptors()
     transfers = _io_counters()
+    thread_count, threads_waiting = threads()
     return Figures(
         resident_bytes=resident_bytes(),
         open_fds=descriptors,
@@ -93,4 +126,7 @@ def figures(data_dir: str) -> Figures:
         write_ops=transfers.get("syscw", 0),
         read_bytes=transfers.get("read_bytes", 0),
         write_bytes=transfers.get("write_bytes", 0),
+        threads=thread_count,
+        threads_waiting=threads_waiting,
+        thread_limit=_thread_limit(),
     )

@@ -1,6 +1,6 @@
 """Which addresses the management server listens on, from the node's configuration.
 
-Owns no state; the only module here that knows the configuration's attribute names.
+Owns no state. Elsewhere in management only single values are read from the configuration, never addresses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A minimal page at `/`: totals and queues, read from the HTTP API by the browser.
 
-Owns no state. No framework, no remote files; the policy below lets the page load only itself. The full UI replaces it.
+Owns no state. No framework, no remote files; the policy below lets the page load only files of this server.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """AMQP 0-9-1 without I/O: bytes in, events out; events in, bytes out.
 
-Nothing here opens a socket, reads a clock or knows what a queue does. Imports the standard library, and
-pamqp in the codec, methods and table modules only.
+Nothing here opens a socket, reads a clock or knows what a queue does. Imports the standard library, and pamqp in
+`methods` only.
 """

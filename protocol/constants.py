@@ -58,17 +58,17 @@ PERSISTENT: Final = 1 << 16
 MANDATORY: Final = 1 << 17
 IMMEDIATE: Final = 1 << 18
 MAYBE_CC: Final = 1 << 19
-"""The header payload holds the octets of a CC or BCC key somewhere: look before believing."""
+"""The header payload has the octets of the key CC or BCC somewhere, perhaps by chance: decode it to be sure."""
 ON_DISK: Final = 1 << 20
 """Set by storage on messages that it loaded; never by a codec."""
 HIDDEN: Final = 1 << 21
 """Behind exchange and routing key, `exrk` holds field tables that clients do not see (`protocol.hidden`)."""
 
 TABLE_DEPTH_MAX: Final = 128
-"""Tables and arrays inside each other, the outermost counted: what prints, compares and stores tables calls itself
-for each, at most five calls a level, and Python has a thousand."""
+"""How deep tables and arrays may be nested, the outermost counted. What prints, compares and stores tables calls
+itself for each level, with at most five calls, and Python allows a thousand."""
 TABLE_SIZE_MAX: Final = 128 * 1024
-"""Octets of a table, as many as a frame of the default frame_max holds: the time to decode one has a bound."""
+"""Most octets of a table, as many as a frame of the default frame_max holds: this bounds the time to decode one."""
 
 WAIT_BODY_MAX: Final = 32 * 1024
 """Largest body for which a codec waits, instead of handing out the frames as they come."""

@@ -38,7 +38,7 @@ class AmqpError(Exception):
 
     @property
     def name(self) -> str:
-        """The reply code's name, as the reply text begins with."""
+        """The reply code's name, with which the reply text begins."""
         return self.reply_code.name
 
     @property

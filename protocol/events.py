@@ -1,4 +1,4 @@
-"""What a peer asked for, as ServerConnection tells it.
+"""What a peer asked for: the events of ServerConnection.
 
 The hot events, PublishRun and AckRun, are the codec's; the ones here are cold. An AmqpError in the list
 of events is always the last one and asks for the connection to be closed with it.
@@ -63,9 +63,9 @@ class ChannelClosed:
 
 @dataclass(slots=True)
 class ChannelFailed:
-    """What came on a channel asks for a channel exception; its later frames are dropped already.
+    """A frame on a channel was wrong; the frames behind it are dropped already.
 
-    To be treated as an exception of that channel: end its state, then close_channel().
+    Treat it as an exception of that channel: end its state, then close_channel().
     """
 
     channel: int

@@ -63,5 +63,5 @@ def bad_frame(frame_type: int, payload: bytes, reason: str) -> FrameError:
 
 
 def unexpected_frame(frame_type: int, payload: bytes) -> UnexpectedFrame:
-    """Error 505 about a frame on a channel that it must not come on."""
+    """Error 505 about a frame that must not come on its channel."""
     return UnexpectedFrame(_seen(frame_type, payload))

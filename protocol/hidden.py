@@ -1,4 +1,4 @@
-"""What the broker keeps with a message and clients never see: its BCC keys, and deaths that its header has no room for.
+"""What is kept with a message and never shown to clients: its BCC keys, and deaths for which its header has no room.
 
 It lies in the message's `exrk`, behind exchange and routing key; the flag HIDDEN says so. The store keeps it like any
 other `exrk`, and the frames that clients get stay as they came: the codec writes no more of `exrk` than the two names.
@@ -8,7 +8,7 @@ A message that has nothing to hide costs nothing.
     tables   the first has BCC, an array of long strings, or nothing; each of the others is a death, an entry of x-death
              older than those in the header, the most recent first
 
-Owns no state. Called where a client's message comes in, and by what dead-letters.
+Owns no state. Called where a client's message comes in, and where messages are dead-lettered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def hidden(message: Message) -> Hidden:
 
 
 def with_hidden(message: Message, kept: Hidden) -> Message:
-    """The same message with this in place of what was kept with it; not stored yet (handle -1)."""
+    """The same message with `kept` in place of what was kept before; not stored yet (handle -1)."""
     exrk = message.exrk[: _names_end(message.exrk)]
     flags = message.flags & ~HIDDEN
     if kept.bcc or kept.deaths:

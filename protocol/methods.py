@@ -1,6 +1,6 @@
 """Every AMQP method but the hot ones: pamqp's classes and argument specifications, our own reading of them.
 
-A method is an object with ``name`` ('Queue.Declare'), ``class_id``, ``method_id`` and pamqp's attribute
+A method is an object with ``name`` ('Queue.Declare'), ``ids`` (class and method id) and pamqp's attribute
 names. The classes here differ from pamqp's in one thing: they never validate, because pamqp refuses
 names that RabbitMQ takes. Decoding and encoding go by pamqp's list of arguments and types, with two
 differences: tables are table.py's, whose values keep their types, and a received long string is bytes.
@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import struct
 from struct import Struct
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self, cast
 
-from pamqp import commands
+from pamqp import commands, common
 
 from burrowmq.protocol.constants import CLASS_ACCESS, FRAME_METHOD
 from burrowmq.protocol.errors import CommandInvalid, FrameError
@@ -37,26 +37,21 @@ class Method:
 
     name: ClassVar[str]
     index: ClassVar[int]
-    # Of the method itself; connection.close and channel.close carry arguments of these names, which
-    # their instances then have in place of the class's. `ids` is always the method's own.
-    class_id: int
-    method_id: int
     arguments_spec: ClassVar[tuple[tuple[str, str], ...]]
     """Argument names with their wire types, in wire order."""
 
     def __init_subclass__(cls) -> None:
-        cls.class_id, cls.method_id = cls.index >> 16, cls.index & 0xFFFF
         if "arguments_spec" not in vars(cls):
             names: list[str] = getattr(cls, "__slots__", [])
             cls.arguments_spec = tuple((name, getattr(cls, "_" + name)) for name in names)
 
     @property
     def ids(self) -> tuple[int, int]:
-        """Class and method id, as an error's close names the method that it is about."""
+        """Class and method id of the method itself; a close has arguments of these names about another one."""
         return self.index >> 16, self.index & 0xFFFF
 
     def validate(self) -> None:
-        """Accept anything: what is legal is RabbitMQ's to say, not pamqp's."""
+        """Accept anything: the broker decides what is legal, as RabbitMQ does, and pamqp would refuse more."""
 
 
 class Connection:
@@ -65,8 +60,26 @@ class Connection:
     class Start(Method, commands.Connection.Start):
         """connection.start."""
 
+        @classmethod
+        def offer(cls, server_properties: FieldTable, mechanisms: str) -> Self:
+            """Build one with a table of ours, which pamqp's annotation does not know and pamqp does not encode."""
+            return cls(
+                server_properties=cast("common.FieldTable", server_properties),
+                mechanisms=mechanisms,
+            )
+
     class StartOk(Method, commands.Connection.StartOk):
         """connection.start-ok."""
+
+        @property
+        def properties(self) -> FieldTable:
+            """`client_properties` as decode_method reads it: a table of ours, where pamqp's annotation has its own."""
+            return cast("FieldTable", self.client_properties)
+
+        @property
+        def credentials(self) -> bytes:
+            """`response` as decode_method reads it: octets, where pamqp's annotation has text."""
+            return cast("bytes", self.response)
 
     class Secure(Method, commands.Connection.Secure):
         """connection.secure."""
@@ -86,7 +99,7 @@ class Connection:
     class OpenOk(Method, commands.Connection.OpenOk):
         """connection.open-ok."""
 
-    class Close(Method, commands.Connection.Close):  # type: ignore[misc] # ids as arguments
+    class Close(Method, commands.Connection.Close):
         """connection.close."""
 
     class CloseOk(Method, commands.Connection.CloseOk):
@@ -120,7 +133,7 @@ class Channel:
     class FlowOk(Method, commands.Channel.FlowOk):
         """channel.flow-ok."""
 
-    class Close(Method, commands.Channel.Close):  # type: ignore[misc] # ids as arguments
+    class Close(Method, commands.Channel.Close):
         """channel.close."""
 
     class CloseOk(Method, commands.Channel.CloseOk):
@@ -344,11 +357,11 @@ def decode_method(payload: bytes) -> Method:
     except UnicodeDecodeError as error:
         raise FrameError("Malformed UTF-8 in shortstr") from error
     except TableLimit as error:
-        raise FrameError(str(error), kind.class_id, kind.method_id) from error
+        raise FrameError(str(error), *method.ids) from error
     except (struct.error, IndexError, MalformedTable) as error:
         # The text is cut at 255 octets anyway: printing megabytes of numbers first would be a gift.
         text = f"cannot decode {erlang_octets(payload[4:260])}"
-        raise FrameError(text, kind.class_id, kind.method_id) from error
+        raise FrameError(text, *method.ids) from error
     return method
 
 

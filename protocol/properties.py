@@ -1,4 +1,4 @@
-"""Basic properties, decoded when somebody looks; content headers rewritten or made.
+"""Basic properties, decoded only on demand; content headers rewritten or made.
 
 Owns no state. Called by the broker for what needs a look at a message (TTL, priority, headers exchange, dead
 letters, management) and for messages that the broker itself publishes.
@@ -66,7 +66,7 @@ _OCTETS: Final = frozenset({"delivery_mode", "priority"})
 
 @dataclass(slots=True)
 class Properties:
-    """The fourteen properties of class basic; None: absent. Strings keep foreign octets as surrogates."""
+    """The fourteen properties of class basic, None if absent. Octets that are no UTF-8 are kept as surrogates."""
 
     content_type: str | None = None
     content_encoding: str | None = None

@@ -1,7 +1,7 @@
 r"""The header that a proxy puts in front of what it relays: PROXY protocol, versions 1 and 2.
 
-Owns no state, does no I/O. Called by broker.sockets.proxy_gate with what a socket has sent so far. Whose word may be
-taken for an address is not decided here.
+Owns no state, does no I/O. Called by broker.sockets.proxy_gate with what a socket has sent so far. Whether a proxy is
+to be believed is not decided here.
 
 Version 1 is one line of text of at most 107 octets, CR LF included:
 
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 LINE_MAX = 107
 BLOCK_MAX = 4096
-"""Octets behind the fixed part of version 2: addresses take 36, a certificate among the extensions thousands."""
+"""Most octets behind the fixed part of version 2: addresses take 36, a certificate in the extensions thousands."""
 
 _LINE_START = b"PROXY "
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
@@ -51,7 +51,7 @@ class BadProxyHeader(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ProxyHeader:
-    """What a proxy says of the connection that it relays; None where it names nobody."""
+    """What a proxy says of the connection that it relays; an end is None where the header names nobody."""
 
     source: Address | None
     destination: Address | None

@@ -34,7 +34,7 @@ from burrowmq.protocol.constants import TABLE_DEPTH_MAX, TABLE_SIZE_MAX
 
 
 class MalformedTable(ValueError):
-    """The octets are no field table, or one beyond the limits."""
+    """The octets are no field table, or exceed the limits of one."""
 
 
 class TableLimit(MalformedTable):
@@ -106,7 +106,7 @@ _I32: Final = Struct(">i")
 _I64: Final = Struct(">q")
 _DECIMAL: Final = Struct(">Bi")
 
-# tag octet -> (struct, constructor); the sized kinds S, x, F, A and the odd D, V, t are handled apart.
+# tag octet -> (struct, constructor); S, x, F and A, which have a length, and D, V and t are handled separately.
 _FixedKind: TypeAlias = tuple[
     Struct, Callable[[int], FieldValue] | Callable[[float], FieldValue] | None
 ]
@@ -188,7 +188,7 @@ def decode_table_at(data: bytes, offset: int) -> tuple[FieldTable, int]:
 
 
 def _decode_fields(data: bytes, offset: int, end: int) -> FieldTable:
-    """Walk the fields between offset and end; containers that are open wait on a stack, not in calls."""
+    """Walk the fields between offset and end. Open containers wait on a list, because calls could nest too deep."""
     root: FieldTable = {}
     container: FieldTable | list[FieldValue] = root
     waiting: list[tuple[FieldTable | list[FieldValue], int]] = []

@@ -33,7 +33,7 @@ __all__ = ["AmqpDataSource", "DefaultSource", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load Spark's part when somebody asks for it."""
+    """Load Spark's part on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from pyspark_amqp import datasource  # noqa: PLC0415 - the client and the conversion run without Spark

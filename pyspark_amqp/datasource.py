@@ -3,8 +3,8 @@
 State: the options, until one of them is made. Called by Spark, in short-lived processes on the driver; by
 `register` where Spark cannot find this package itself (`--py-files`).
 
-Invariants: nothing connects here; wrong options of a read are told by `load()`, all at once, as far as they
-are wrong for every kind of read.
+Invariants: nothing connects here; `load()` reports all wrong options of a read at once, as far as they are wrong for
+every kind of read.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class AmqpDataSource(DataSource):
         return StreamWriter(read_sink_options(self.options), schema, overwrite=overwrite)
 
     def _refuse_what_no_read_takes(self) -> None:
-        """Raise the fewer problems of both kinds of read, unless the options suit one of them."""
+        """Unless the options suit a batch or a stream, raise the problems of the kind that has fewer."""
         found: list[BadOptions] = []
         for read in (read_stream_options, read_batch_options):
             try:
@@ -95,7 +95,7 @@ def register(spark: SparkSession) -> None:
     this package came in is told to its Python processes; on other machines no file has that name, and none is needed.
     """
     archive = Path(__file__).parents[1]
-    context = getattr(spark, "_sc", None)  # there is none with Spark Connect
+    context = getattr(spark, "_sc", None)  # None with Spark Connect
     if archive.is_file() and context is not None:
         known = context.environment.get("PYTHONPATH", "")
         if str(archive) not in known.split(os.pathsep):

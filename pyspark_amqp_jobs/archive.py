@@ -1,4 +1,4 @@
-"""Queues to Parquet: what is there now, or for ever.
+"""Queues to Parquet: what they hold now, or everything from now on.
 
 Owns no state; the query's checkpoint and spool are beside the archive unless said otherwise. Each row is a whole
 message, `headers_raw` included, so that `replay` can send it as it was. A message is acknowledged once it is in the
@@ -17,7 +17,7 @@ from pyspark_amqp_jobs.arguments import BadArguments, add_broker, broker_options
 from pyspark_amqp_jobs.session import Progress
 
 BATCH_ROWS = PREFETCH_MAX
-"""So that a queue's share of a batch is one piece, which one task takes: several at a time would lose its order."""
+"""Large enough that one task takes a queue's share of a batch: several at a time would lose the order."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

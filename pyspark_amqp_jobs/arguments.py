@@ -9,7 +9,7 @@ import argparse
 
 
 class BadArguments(Exception):
-    """What was said does not go together."""
+    """Arguments that contradict each other."""
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What Spark needs of a machine, and what is said where it is not there.
+"""What Spark needs of a machine, and what a job says where that is missing.
 
 Owns no state. Called by the command line when a job could not begin: Spark itself says only that its gateway exited.
 Asked afterwards, not before, because Spark may find a Java that nobody else would (`conf/spark-env.sh`). The tests ask

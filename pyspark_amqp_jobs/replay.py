@@ -148,7 +148,7 @@ def chosen(frame: Any, arguments: argparse.Namespace) -> Any:
         frame = frame.withColumn("exchange", first["exchange"])
         frame = frame.withColumn("routing_key", sql.get(first["routing_keys"], sql.lit(0)))
     if {"headers", "headers_raw"} <= set(frame.columns):
-        # They say the same twice. Octets that lose all their headers must not get them back from the texts.
+        # Both columns say the same. If all headers are removed from the octets, the texts must not bring them back.
         texts = sql.when(sql.col("headers_raw").isNull(), sql.col("headers"))
         frame = frame.withColumn("headers", texts)
     if arguments.tasks == 1:
@@ -204,7 +204,7 @@ class Change:
         try:
             table = decode_table(bytes(octets)) if octets else {}
         except BadTable:
-            return octets  # goes out as it came, or is refused by the sink
+            return octets  # sent as it came, or refused by the sink
         for name in self._strip:
             table.pop(name, None)
         if self._mark:

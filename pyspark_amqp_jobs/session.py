@@ -1,4 +1,4 @@
-"""The Spark session of a job, and telling how far it is.
+"""The Spark session of a job, and the line that tells how far the job is.
 
 State: a thread for as long as a `Progress` is open. Called by the command line.
 

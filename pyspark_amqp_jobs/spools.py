@@ -1,4 +1,4 @@
-"""What lies in a spool, and getting it out.
+"""Shows what lies in a spool, and copies it out.
 
 Owns no state; needs no Spark. When a checkpoint is deleted, or a query never runs again, messages that were
 acknowledged and not yet written by the sink are in the spool's files only. `list` shows each stream; `recover` copies a

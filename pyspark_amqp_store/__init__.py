@@ -26,7 +26,7 @@ __all__ = ["DefaultSource", "StoreDataSource", "register"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load Spark's part when somebody asks for it."""
+    """Load Spark's part on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from pyspark_amqp_store import datasource  # noqa: PLC0415 - the reader runs without Spark

@@ -3,9 +3,9 @@
 State: the options; the readers are pickled and do their work on the executors, which must see the directory under the
 same path. Called by Spark, and by `register` where Spark cannot find this package itself.
 
-Spark tells a Python source which rows a query wants only when asked to (`pushFilters`), and which columns never: a
-schema that the query gives (`spark.read.schema("queue string, seq long")`) is what saves decoding, and bodies are not
-even read when nothing of it is in them.
+Spark tells a Python source which rows a query wants only if the query asks for that (`pushFilters`), and never which
+columns. A schema that the query gives (`spark.read.schema("queue string, seq long")`) therefore saves decoding, and
+bodies are not even read if none of its columns is in them.
 
 Invariant: a filter that was taken over is also right for rows of files that are read whole.
 """
@@ -158,7 +158,7 @@ def _wanted(options: StoreOptions) -> Wanted:
 
 
 def narrow(wanted: Wanted, one: Filter) -> Wanted | None:
-    """Return what is wanted when a filter is applied too, None for a filter that says nothing to us."""
+    """Return what is wanted with a filter applied, None for a filter that we cannot use."""
     column = getattr(one, "attribute", ())
     value: Any = getattr(one, "value", None)
     if column == ("seq",) and isinstance(value, int):

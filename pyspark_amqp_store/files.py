@@ -3,8 +3,8 @@
 State: what was found when a `Store` was made, and for the shared segments the tables that were read so far (at most
 TABLES_MAX). Called on the driver to plan, and by each task on a `Store` of its own.
 
-A live node compacts and deletes while we read. Slots keep their numbers when it does, so a segment file that went is
-looked for again under its new name; what is found nowhere was acknowledged (`Gone`). In a backup nothing goes.
+A live node compacts and deletes while we read. Slots keep their numbers then, so a segment file that disappeared is
+looked for under its new name; what is found nowhere was acknowledged (`Gone`). In a backup nothing disappears.
 
 Invariants: opens files for reading only; holds at most FILES_MAX of them open.
 """
@@ -33,7 +33,7 @@ TRANSIENT_SEGMENTS: Final = 1 << 30
 
 
 class Gone(Exception):
-    """A file went while it was read: a live node has no more use for it."""
+    """A file disappeared while it was read: a live node no longer needs it."""
 
 
 @dataclass(frozen=True, slots=True)

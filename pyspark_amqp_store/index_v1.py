@@ -1,4 +1,4 @@
-"""Index segments of version 1: journals and segment files, put together to what an index file of version 2 says.
+"""Index segments of version 1: journals and segment files, put together into the form of an index file of version 2.
 
 State: a `Journals` is what one look at a queue's journals found. Mirrors docs/formats/index_v1.md; written anew here
 because nothing of the server is imported. Called by files and records.

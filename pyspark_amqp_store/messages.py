@@ -6,8 +6,8 @@ without Spark:
     reader = MessageReader(Store("/backups/monday"), columns_of("messages", ["queue", "body"]))
     for part in plan(reader.store): ...  reader.batches(part)
 
-What is not there any more in a live directory was acknowledged since, and is left out. In a backup, and where a check
-fails, that is a loss: an error, or with `fails_on_loss=False` a row less and one more in `lost_count`.
+What has disappeared from a live directory was acknowledged meanwhile, and is left out. In a backup, and where a check
+fails, it is a loss: an error, or with `fails_on_loss=False` a missing row that `lost_count` counts.
 
 Invariants: rows come in the order of the queue; no row has bytes whose check failed unless checks are off.
 """
@@ -274,7 +274,7 @@ class MessageReader:
         return f.route_of(data, head), properties, body
 
     def _miss(self, queue: QueueFiles, text: str, *, is_gone: bool, count: int = 1) -> None:
-        """Something is not there: in a live directory because nobody needs it any more."""
+        """Note that something is missing: in a live directory, because nobody needs it any more."""
         if not is_gone or (self.store.is_backup and not self._wanted.is_acked_too):
             self._lose(f"{queue.directory}: {text}", count)
 

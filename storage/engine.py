@@ -1,6 +1,6 @@
 """The store as the broker's loop sees it: one `Engine` for each node.
 
-The loop side only collects commands, O(1) for each run, and hands a commit over once per loop turn; one commit is on the
+The loop side only collects commands, O(1) a run, and hands a commit over once per loop turn; one commit is on the
 disk thread at a time while the next one collects, which is what makes a group commit. State: the collecting commit, the
 epoch counter, the open `QueueLog`s, and how many bytes are staged or in flight. Everything that touches a file
 lives behind `storage.disk.writer`; the threads in `storage.disk.threads`.

@@ -1,6 +1,6 @@
 """A private broker node: a process, its ports, its directory.
 
-`Node` owns the process that it started (and only that one: everything is stopped by process id). It is made by a `Peer`,
+`Node` owns the process that it started, and stops it by its process id. It is made by a `Peer`,
 used by `scenarios`, stopped by `runner`. A node can be stopped and started again on the same directory.
 """
 
@@ -45,7 +45,7 @@ class Launch:
     control: list[str]
     metrics_port: int | None = None
     broker_command_name: str | None = (
-        None  # of the descendant that is the broker, when a script starts it
+        None  # name of the process that is the broker, when a script starts it
     )
     after_stop: Callable[[], None] | None = None
 
@@ -120,7 +120,7 @@ class Node:
         return self._process is not None and self._process.poll() is None
 
     def stop(self, limit_s: float = 60.0) -> None:
-        """Stop cleanly; a node that does not is killed and reported."""
+        """Stop cleanly; a node that does not end is killed and reported."""
         process = self._process
         if process is None:
             return

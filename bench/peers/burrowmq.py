@@ -1,7 +1,7 @@
 """BurrowMQ nodes of this checkout, compiled or interpreted (`BURROWMQ_PURE=1`).
 
-Owns no state. Statistics, management and Prometheus listeners are on, as by default. The codec that is really loaded is read
-from `burrowctl status`-independent means: `version()` asks the chooser, so a compiled row is refused when the extension was not built.
+Owns no state. Statistics, management and Prometheus listeners are on, as by default. `version()` asks the chooser of
+the codec which one it loads, so that no row of an interpreted node can pass for a compiled one.
 """
 
 import os

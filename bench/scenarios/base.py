@@ -1,7 +1,7 @@
 """What a scenario is, and the measuring that all of them share.
 
-Owns no state. `measure_load` runs the native generator against a node and adds the broker's CPU, memory and the answer to
-"who was the limit". CPU is read again once the broker is idle, so that write-behind work is counted too.
+Owns no state. `measure_load` runs the native generator against a node and adds the broker's CPU, memory and the answer
+to "who was the limit". CPU is read again once the broker is idle, so that write-behind work is counted too.
 """
 
 import os
@@ -17,7 +17,7 @@ OURS = ("burrowmq", "burrowmq-pure")
 EVERYBODY = (*OURS, "rabbitmq", "lavinmq")
 # A thread that is on a core for this share of the time is the bottleneck.
 _SATURATED = 0.8
-# Other programs taking more than this while a row runs make it a measurement of them, too.
+# If other programs take more than this while a row runs, the row measures them, too.
 DISTURBED_CORES = 0.3
 
 

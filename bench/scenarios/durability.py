@@ -1,6 +1,7 @@
 """What fsync before confirm costs, and whether a lazy queue's work per message stays flat while it grows.
 
-Owns no state. Only our broker can choose between the two confirm modes; both nodes run in the same round, in random order.
+Owns no state. Only our broker can choose between the two confirm modes; both nodes run in the same round, in random
+order.
 """
 
 import random
@@ -16,7 +17,7 @@ _REPEATS = 9
 _WINDOW_MESSAGES = 100_000
 _WINDOWS = 9
 _DISTURBED_WINDOWS = (
-    2  # the cheapest and the dearest left out: neighbours of the machine were there
+    2  # the cheapest and the dearest are left out: other machines on the host disturbed them
 )
 _TOUCHED_BYTES = 2 << 30  # several times what the windows of one depth write
 _REMADE_BELOW = 1_000_000

@@ -13,7 +13,7 @@ from bench.stage import Stage
 
 _STARTS = 3
 _COMMANDS = 5
-_ENOUGH = 1000  # observations: a p99.9 of fewer is a maximum
+_ENOUGH = 1000  # observations: of fewer, the p99.9 is the maximum
 _STALL = re.compile(
     r"^(\w*loop\w*(?:stall|lag)\w*)_bucket\{[^}]*le=\"([^\"]+)\"[^}]*\}\s+(\S+)$", re.MULTILINE
 )
@@ -67,7 +67,7 @@ def _idle(stage: Stage, peer: str) -> Outcome:
         bytes_each, open_s = _open_and_close(node, count)
         again, _ = _open_and_close(
             node, count
-        )  # memory of the first batch is used again: a leak shows
+        )  # the second batch uses the memory of the first again, unless there is a leak
     values = {"bytes_each": bytes_each, "bytes_each_again": again, "open_s": open_s}
     return Outcome(values, f"{count} connections, one channel each, no heartbeats")
 

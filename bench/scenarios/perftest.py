@@ -19,7 +19,7 @@ def _seconds(stage: Stage) -> int:
 
 
 def _limit(client_s: float, broker_s: float, seconds: int) -> str:
-    # Java's threads are many and mostly wait for each other: a broker thread with time to spare means it was the client.
+    # Java has many threads, which mostly wait for each other: if the broker's had time to spare, Java was the limit.
     who = "broker" if broker_s / seconds >= _SATURATED else "client"
     return f"{who} (broker's busiest thread {broker_s / seconds:.0%}; java {client_s / seconds:.1f} cores)"
 

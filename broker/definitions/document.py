@@ -71,7 +71,7 @@ class DefinedNode(Protocol):
         ...
 
     def vhost_made(self, vhost: Vhost) -> None:
-        """It is there and lasts: give it what new ones begin with."""
+        """A vhost was made and will last: give it what new ones begin with."""
         ...
 
 
@@ -91,7 +91,7 @@ def import_file(node: DefinedNode, path: str) -> None:
 
 
 def import_document(node: DefinedNode, document: Entry, vhost: str | None = None) -> None:
-    """Make everything that the document has; with `vhost`, its queues, exchanges, bindings and policies there.
+    """Make everything that the document has; with `vhost`, its queues, exchanges, bindings and policies in that vhost.
 
     Raises: ImportRefused.
     """
@@ -183,7 +183,7 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
     tags = _texts(entry.get("tags", []))
     if "password_hash" in entry or "password" not in entry:
         password_hash, algorithm = _text(entry, "password_hash", ""), SHA256
-        # Exports of RabbitMQ up to 3.6.0 do not name it. A hash that is none logs nobody in, as in RabbitMQ.
+        # Exports of RabbitMQ up to 3.6.0 do not name the algorithm. What is no hash logs nobody in, as in RabbitMQ.
         with contextlib.suppress(ValueError):
             algorithm = str(entry.get("hashing_algorithm") or algorithm_of(password_hash))
         if algorithm not in ALGORITHMS:
@@ -289,7 +289,7 @@ def _take_binding(node: DefinedNode, entry: Entry) -> None:
     source = vhost.exchanges.get(edge.source)
     destinations = vhost.queues if edge.kind == "queue" else vhost.exchanges
     if source is None or edge.destination not in destinations:
-        return  # RabbitMQ passes over a binding that has lost an end
+        return  # RabbitMQ passes over a binding whose source or destination is missing
     if edge.arguments and any(_is_same(known, edge) for known in source.bindings):
         return
     owner = getattr(destinations[edge.destination], "exclusive_owner", None)

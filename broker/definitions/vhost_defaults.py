@@ -1,7 +1,7 @@
 """What every new virtual host begins with: limits, operator policies and users that the configuration names.
 
-State owned: none but the compiled patterns. Called by the node for each virtual host that is made (by a command, over
-HTTP, by an import or at the first start), never for one that is restored: what an operator changed later stays.
+State owned: the compiled patterns. Called by the node for each virtual host that is made (by a command, over HTTP, by
+an import or at the first start), never for one that is restored: what an operator changed since must stay.
 
 Source: RabbitMQ 3.13's rabbit_db_vhost_defaults.
 """
@@ -41,7 +41,7 @@ class VhostDefaults:
         policies: Sequence[tuple[str, str, Mapping[str, object]]] = (),
         users: Sequence[tuple[str, DefaultUser]] = (),
     ) -> None:
-        """Take pairs of pattern and limits or user; of a policy, the document besides its name."""
+        """Take (pattern, limits), (pattern, name of a policy, its document) and (pattern, user)."""
         self._limits = [
             (compile_pattern(each), vhost_limits(dict(known))) for each, known in limits
         ]

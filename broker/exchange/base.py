@@ -1,7 +1,7 @@
 """What every exchange type has in common: its properties, its bindings, its counters.
 
 An exchange owns the bindings of which it is the source, in the order they were made. Subclasses keep whatever index
-makes `match` fast, in `_index` and `_unindex`; both are called exactly once per binding. `match` gives the
+makes `match` fast; `_index` and `_unindex` are called exactly once per binding to keep it up to date. `match` gives the
 destinations of the exchange's own bindings for one routing key: possibly with repeats, never following another
 exchange (that is `broker.vhost.router`'s walk). `hops` holds the bindings that lead to exchanges, so that a walk over
 the graph never has to look at a hundred thousand queue bindings. Called by `broker.vhost.router` and
@@ -37,7 +37,7 @@ class Exchange:
     type: ClassVar[str] = ""
     # True when `match` looks at headers: routes through such an exchange cannot be remembered by routing key.
     needs_headers: ClassVar[bool] = False
-    # True when the routing key makes no difference, so that one match does for all keys of a message.
+    # True when the routing key makes no difference: one match is then enough for all keys of a message.
     ignores_keys: ClassVar[bool] = False
 
     def __init__(self, name: str, **properties: Unpack[Properties]) -> None:

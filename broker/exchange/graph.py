@@ -1,12 +1,13 @@
 """The exchanges of a vhost and the bindings among them and to queues.
 
 Owns the exchanges by name, and the index from a destination to the bindings that lead to it (`Exchange` itself holds
-those that lead away). Queues are only destinations here: who looks them up and may use them is `broker.vhost.vhost`'
-business, which is the only caller, has looked at permissions and locks, and hears of every change through
-`on_changed`. Durable exchanges, and bindings between two durable things, are rows.
+those that lead away). Queues are only destinations here. The only caller is `broker.vhost.vhost`, which looks queues up
+and checks who may use them, and hears of every change through `on_changed`. Durable exchanges, and bindings between two
+durable things, are rows.
 
 Invariants: an exchange or queue that is gone has no binding left in either direction; an auto-delete exchange goes with
-the last binding that has it as source, never before it had one, and may take others with it, each once.
+the last binding of which it is the source (never before it had one), which may leave other such exchanges without a
+binding: they go too, each once.
 
 Sources: RabbitMQ's rabbit_exchange (assert_equivalence, delete), rabbit_binding (add, remove, auto-delete).
 """

@@ -1,11 +1,11 @@
 """Read-only rows about everything in the node, with RabbitMQ's field names.
 
-Owns no state. The HTTP API, Prometheus and (through the API) burrowctl ask it for lists of dicts. What others
-read of queues, channels, sessions and exchanges, they should read here; what `management` changes, it changes on those
-objects themselves. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
+Owns no state. The HTTP API, Prometheus and (through the API) burrowctl ask it for lists of dicts. Whoever only reads
+queues, channels, sessions and exchanges does so here; commands and messages of `management`, which change things, use
+the objects themselves. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
 
-Invariants: nothing here changes the broker, nothing here waits, and a row costs O(columns asked for). A value that
-RabbitMQ has and this broker has not (mirrors, Erlang processes) is the value that RabbitMQ shows on a single node.
+Invariants: nothing here changes the broker, nothing here waits, and a row costs O(columns asked for). A field
+that has no counterpart here (mirrors, Erlang process ids) has the value, or the shape, that RabbitMQ shows on one node.
 
 Source: the info keys of rabbit_amqqueue, rabbit_exchange, rabbit_channel, rabbit_reader and rabbit_binding (3.13).
 """

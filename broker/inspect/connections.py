@@ -24,7 +24,7 @@ def _alarm_names(node: RunningNode) -> set[str]:
 
 
 def channel_details(node: RunningNode, channel: Channel) -> Row:
-    """Where a consumer sits."""
+    """Which channel a consumer is on, and whose."""
     session = channel.session
     return {
         "connection_name": session.name,
@@ -56,7 +56,7 @@ def session_state(node: RunningNode, session: Session) -> str:
 
 
 def _tls_row(tls: Any) -> Row:
-    """What the handshake settled; without TLS there is nothing to say."""
+    """What the handshake settled; all None without TLS."""
     certificate = None if tls is None else tls.certificate
     return {
         "ssl": tls is not None,

@@ -97,7 +97,7 @@ def permissions(node: RunningNode, vhost: str | None = None, user: str | None = 
 
 
 def limits(node: RunningNode) -> Row:
-    """Where the resource alarms go on; `memory_setting` is how the operator put it."""
+    """The limits at which resource alarms go on; `memory_setting` is what the operator wrote."""
     found = node.monitor.limits
     if found.memory_relative is None:
         setting: dict[str, float] = {"absolute": found.memory_bytes}
@@ -122,7 +122,7 @@ def store_stats(node: RunningNode) -> Row:
 
 
 def loop_stalls(node: RunningNode) -> list[tuple[float, int]]:
-    """How late the event loop ran its timers: edges in seconds (infinity last) and counts up to each."""
+    """How late the event loop ran its timers: (upper edge in seconds, count up to it), infinity last."""
     counts = getattr(node.turn, "lag_counts", ())
     return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(counts), strict=False))
 

@@ -44,7 +44,7 @@ def _pid_or_none(node: RunningNode, consumer: Consumer | None) -> str | None:
 
 
 def _capacity(queue: Queue) -> int | None:
-    """The share of time that consumers could take messages: none without consumers, else not measured."""
+    """The share of time in which consumers could take messages: 0 without consumers, else unknown."""
     return None if queue.consumers else 0
 
 
@@ -60,7 +60,7 @@ def _paged_out(queue: Queue, size: bool) -> int:
 
 
 def _owner(queue: Queue) -> Row | None:
-    owner = cast("Session | None", queue.exclusive_owner)  # a queue only compares it
+    owner = cast("Session | None", queue.exclusive_owner)  # any object to the queue
     if owner is None:
         return None
     return {"name": owner.name, "peer_host": owner.peer.host, "peer_port": owner.peer.port}
@@ -79,11 +79,12 @@ def _backing_queue(queue: Queue) -> Row:
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
     first = sum(level.next_seq for level in queue.levels)
+    begin, end = (first - on_disk, first) if on_disk else ("undefined", "undefined")
     return {
         "mode": queue.settings.mode,
         "version": queue.settings.version,
         "q1": 0, "q2": 0, "q3": in_ram, "q4": 0,
-        "delta": ["delta", first - on_disk if on_disk else "undefined", on_disk, 0, first if on_disk else "undefined"],
+        "delta": ["delta", begin, on_disk, _paged_out(queue, size=False), end],
         "len": queue.ready_count,
         "target_ram_count": "infinity",
         "next_seq_id": first,
@@ -137,7 +138,7 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "synchronised_mirror_pids": lambda n, v, q: None,
     "state": lambda n, v, q: str(getattr(q, "state", "running")),
     "type": lambda n, v, q: "classic",
-    "leader": lambda n, v, q: None,  # RabbitMQ: of classic queues it says nothing
+    "leader": lambda n, v, q: None,  # RabbitMQ gives none for classic queues
     "members": lambda n, v, q: None,
     "online": lambda n, v, q: None,
     "node": lambda n, v, q: n.name,
@@ -231,7 +232,7 @@ def consumer_row(
     node: RunningNode, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
 ) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
-    channel = cast("Channel", consumer.outlet)  # what a queue knows of it is less
+    channel = cast("Channel", consumer.outlet)  # a queue knows only a part of it
     is_active = bool(consumer.is_active)
     is_single = bool(queue.settings.single_active_consumer)
     return {

@@ -19,7 +19,7 @@ DELIVERED = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
 def plain(value: Any) -> Any:
-    """An AMQP table value as JSON can say it; tables keep their order."""
+    """An AMQP table value as JSON can express it; tables keep their order."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, Mapping):
@@ -89,7 +89,7 @@ def pid(node: RunningNode, thing: Any) -> str:
 
 
 def message_stats(metrics: Any) -> Row:
-    """The counters of a queue or channel; empty until there was traffic, as RabbitMQ omits them."""
+    """The counters of a queue or channel; empty until there was traffic, because RabbitMQ omits them until then."""
     stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__ if name not in DISK}
     if not any(stats.values()):
         return {}

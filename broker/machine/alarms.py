@@ -1,8 +1,8 @@
 """Resource alarms: memory, disk, and a store that is full or has failed.
 
-State owned: the set of resources in alarm, and whether the store lags behind (which only slows publishers). Who sets
-them: the node's monitor and the engine's callbacks. Who reads them: sessions, at each run of publishes, by one truth
-test. While the set is not empty, connections that publish are blocked; consumers are not.
+State owned: the set of resources in alarm, and whether the store lags behind (which only slows publishers). The node's
+monitor and the engine's callbacks set them. Sessions read them at each run of publishes, with one truth test. While the
+set is not empty, connections that publish are blocked; consumers are not.
 
 Source: RabbitMQ's memory and disk alarm guides; rabbit_alarm.
 """

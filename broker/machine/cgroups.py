@@ -1,4 +1,7 @@
-"""Where the limits of this process's control groups stand, versions 2 and 1. Pure reads; what is missing is empty."""
+"""The files with the limits of this process's control groups, versions 2 and 1.
+
+Only reads, and owns no state. A file that is missing is read as empty.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 
 
 def files(root: str, controller: str, name_v2: str, name_v1: str) -> Iterator[str]:
-    """Paths of a limit's files, which need not exist: the mount's own, this process's group, each one above."""
+    """Paths where a limit may be found (they need not exist): the mount's own, this process's group, each one above."""
     mounts = os.path.join(root, "sys/fs/cgroup")
     yield os.path.join(mounts, name_v2)
     yield os.path.join(mounts, controller, name_v1)
@@ -24,7 +27,7 @@ def files(root: str, controller: str, name_v2: str, name_v1: str) -> Iterator[st
 
 
 def first_line(path: str) -> str:
-    """A file's first line without its ends; empty when it cannot be read."""
+    """A file's first line, stripped; empty when it cannot be read."""
     return next(iter(_lines(path)), "").strip()
 
 

@@ -1,6 +1,6 @@
-"""How much processor this process may use, and how much of it nobody used: affinity, cgroups, /proc/stat.
+"""How much processor time this process may use, and how much nobody used: affinity, cgroups, /proc/stat.
 
-Pure reads, called at start and about once a second.
+Only reads; called at start and about once a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _quotas(root: str) -> Iterator[float]:
 
 
 def idle_seconds(root: str = "/") -> float:
-    """Time that the processors of our affinity have been idle since the machine started, summed up; 0.0: not told."""
+    """The sum of the idle times of the processors that we may run on, since the machine started; 0.0 if unknown."""
     wanted = {b"cpu%d" % number for number in os.sched_getaffinity(0)}
     ticks = 0
     with contextlib.suppress(OSError), open(os.path.join(root, "proc/stat"), "rb") as stat:

@@ -1,9 +1,10 @@
-"""Memory that was freed and is still this process's: when it is given back to the system.
+"""When memory that was freed, but is still held by this process, is given back to the system.
 
-Bodies above 512 bytes come from the C library, which returns only what lies above everything that is in use: one live
-object behind a backlog keeps all of it. A queue of 600 MB that was consumed, purged or paged out left the node's
-resident memory where it was, and a memory alarm, which looks at that, on for good. So the monitor asks from time to
-time how much lies unused, and has it returned when that is much and has lasted; at every look while memory is short.
+The memory of bodies above 512 bytes comes from the C library. It gives back only what lies above everything in use, so
+one live object behind a backlog keeps all of the backlog's memory. After a queue of 600 MB was consumed, purged or
+paged out, the node's resident memory stayed where it was, and so did the memory alarm, which goes by that. Therefore
+the monitor asks from time to time how much lies unused. If it is much and was so at the last look too, it is returned;
+while memory is short, the monitor asks at every look.
 
 State owned: how much lay unused at the last look, and how much of that was returned already (the C library goes on
 counting it). Called by `broker.node.monitor`. Cost: asking takes microseconds, with 300,000 holes 7 ms; returning 600
@@ -20,17 +21,17 @@ from typing import Protocol
 WORTH_BYTES = 64 << 20
 """Unused bytes below which nothing is done: the next backlog takes them anyway."""
 LOOKS = 5
-"""One in so many looks of the monitor asks, while memory is not short."""
+"""While memory is not short, only one in so many looks of the monitor asks."""
 
 
 class Allocator(Protocol):
     """Where the process's memory comes from."""
 
     def unused_bytes(self) -> int:
-        """Bytes that it holds and nobody uses, those included that were returned and not taken again."""
+        """Bytes that it holds and nobody uses; those that were returned are counted until they are used again."""
 
     def give_back(self) -> None:
-        """Return whole pages of them to the system."""
+        """Return unused memory to the system, by whole pages."""
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -68,7 +69,7 @@ class CLibrary:
         return int(self._mallinfo2().fordblks) if self._mallinfo2 is not None else 0
 
     def give_back(self) -> None:
-        """Return what can be: holes smaller than a page stay."""
+        """Return what can be returned: holes smaller than a page cannot."""
         if self._malloc_trim is not None:
             self._malloc_trim(0)
 
@@ -85,7 +86,7 @@ class Reclaim:
     def look(self, used_bytes: int, *, is_short: bool) -> bool:
         """Give memory back if it is time to; True when that was done.
 
-        Of `used_bytes`, the process's resident memory, less than `WORTH_BYTES` cannot hide so much.
+        `used_bytes` is the process's resident memory: below `WORTH_BYTES` there is not enough to look for.
         """
         self._looks += 1
         if used_bytes < WORTH_BYTES or not (is_short or self._looks % LOOKS == 0):

@@ -1,8 +1,8 @@
 """How much memory and disk the node has and uses: /proc, cgroups, statvfs.
 
-Pure reads, called by the node's monitor about once a second. The memory that counts is the smallest of the machine's
-and the limits of this process's cgroup and those above it (v2 and v1), so that a container's limit counts. What a
-node needs to start at all is checked here too: `shortfalls` says what is missing, in words.
+Only reads; called by the node's monitor about once a second. The memory that counts is the least of three: the
+machine's, the limit of this process's cgroup, and the limits of those above it (v2 and v1); so a container's limit
+counts. What a node needs to start at all is checked here too: `shortfalls` says what is missing, in words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RESERVED_FILES = 100
 # Listeners, the log, the database of definitions, the lock, the event loop's own, threads that sync a directory.
 OTHER_FILES = 40
 STORE_FILES_MIN = 12
-# More bring nothing: opening a file costs microseconds.
+# A larger number saves nothing: opening a file again costs microseconds.
 STORE_FILES_MAX = 2048
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -31,7 +31,7 @@ DISK_MIN_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One look at the machine; None: the file system did not answer."""
+    """One look at the machine; a figure is None when the file system did not answer."""
 
     rss_bytes: int
     disk_free_bytes: int | None
@@ -64,7 +64,7 @@ def memory_total_bytes(root: str = "/") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provision:
-    """What a node has to start with; None: not known."""
+    """What there is for a node to start with; None means unknown."""
 
     files: int
     memory_bytes: int
@@ -81,7 +81,7 @@ def provision(data_dir: str, memory_bytes: int) -> Provision:
 
 
 def shortfalls(found: Provision, data_dir: str) -> list[str]:
-    """What is missing for a start, each with how much; empty when nothing is."""
+    """What is missing for a start, and how much of it; empty when nothing is missing."""
     missing = []
     if found.files < FILES_MIN:
         missing.append(
@@ -124,7 +124,7 @@ def files_max() -> int:
 
 
 def store_files_max() -> int:
-    """How many files the store may keep open: what sockets and everything else leave."""
+    """How many files the store may keep open: as many as sockets and everything else leave."""
     return min(max(files_max() - sockets_max() - OTHER_FILES, STORE_FILES_MIN), STORE_FILES_MAX)
 
 

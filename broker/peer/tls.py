@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from burrowmq.broker.peer.certificate import Certificate, parse
+from burrowmq.broker.peer.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsPeer:
-    """The settled parameters, and the client's certificate if it presented one that holds."""
+    """The settled parameters, and the client's certificate if it presented one that can be read."""
 
     protocol: str
     key_exchange: str
@@ -27,7 +27,7 @@ class TlsPeer:
 
 
 class ChainTooLong(Exception):
-    """More certificates stand between the client's and its authority's than allowed."""
+    """More certificates stand between the client's and its authority's than are allowed."""
 
 
 def peer_of(ssl_object: Any, depth: int) -> TlsPeer:
@@ -53,15 +53,17 @@ def peer_of(ssl_object: Any, depth: int) -> TlsPeer:
 
 
 def _certificate(der: bytes) -> Certificate | None:
+    from burrowmq.broker.peer import fields  # noqa: PLC0415 - 17 MB, for nodes that look at certificates
+
     try:
-        return parse(der)
+        return fields.read(der)
     except ValueError:
         return None  # OpenSSL believes it, and we cannot name it: EXTERNAL is refused, PLAIN is not
 
 
 def _between(ssl_object: Any) -> int:
     """How many certificates stand between the client's and its authority's."""
-    # Public from Python 3.13 on; before, on the object beneath.
+    # Public from Python 3.13 on; before that, only the object beneath has it.
     found = getattr(ssl_object, "get_verified_chain", None)
     chain = (found or ssl_object._sslobj.get_verified_chain)()
     return max(0, len(chain or ()) - 2)

@@ -1,1 +1,1 @@
-"""What the broker says of itself: events for the log, counters for whoever asks."""
+"""What the broker says of itself: events for the log, and counters."""

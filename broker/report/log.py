@@ -1,4 +1,4 @@
-"""The observers' structlog implementation: console or JSON lines on standard error.
+"""The observers' structlog implementation: lines for people (plain) or programs (JSON).
 
 One method per event, constant names, fixed keys (connection, channel, vhost, queue, user). Never per message, never
 bodies or passwords. Called on the loop, and by the store from its threads: structlog's loggers are safe there.
@@ -127,7 +127,7 @@ class LogObserver:
         )
 
     def bug_found(self, connection: str, error: BaseException) -> None:
-        """An exception that should not be."""
+        """An exception that nothing in the broker should raise."""
         self._log.error("bug_found", connection=connection, exc_info=error)
 
     def alarm_set(self, resource: str, detail: str) -> None:
@@ -168,7 +168,7 @@ class LogObserver:
         self._log.error("definition_unusable", kind=kind, key=key, reason=reason)
 
     def configuration_warning(self, text: str) -> None:
-        """A key that is not honoured."""
+        """The configuration has a key that is not honoured here."""
         self._log.warning("configuration_warning", text=text)
 
     def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:

@@ -1,9 +1,9 @@
 """Where log lines go: standard error, a file, or both, each with its level and form; levels may change while it runs.
 
 State: the loggers that `broker.report.log.make_logger` made, one a sink, and the open log file. A file that grows
-beyond its limit becomes `name.0`, that `name.1` and so on up to the count kept; a file that somebody moved away
-(logrotate) is opened again under its name. Made by `broker.__main__`; written on the loop and by the store's threads,
-one whole line at a time.
+beyond its limit is renamed to `name.0`, the one before to `name.1` and so on, up to the count that is kept; a file that
+somebody moved away (logrotate) is opened again under its name. Made by `broker.__main__`; written on the loop and by
+the store's threads, one whole line at a time.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Sinks:
         self._loggers = [make_logger(level, each.form, each.stream) for each in self._sinks]
 
     def debug(self, event: str, **fields: Any) -> None:
-        """A line for who looks for something."""
+        """A line for somebody who looks for a fault."""
         for logger in self._loggers:
             logger.debug(event, **fields)
 
     def info(self, event: str, **fields: Any) -> None:
-        """A line about what happens in a day."""
+        """A line about ordinary events."""
         for logger in self._loggers:
             logger.info(event, **fields)
 
@@ -63,7 +63,7 @@ class Sinks:
             logger.error(event, **fields)
 
     def critical(self, event: str, **fields: Any) -> None:
-        """A line about what cannot go on."""
+        """A line about a failure that stops the broker."""
         for logger in self._loggers:
             logger.critical(event, **fields)
 
@@ -125,7 +125,7 @@ class LogFile:
         try:
             fresh = self._open()
         except CannotLog:
-            return  # what is open still takes lines
+            return  # the open file still takes lines
         self._file.close()
         self._file = fresh
 
@@ -142,5 +142,5 @@ class LogFile:
 
 
 def standard_error(level: str, form: str) -> Sink:
-    """The usual sink."""
+    """The sink that writes to standard error."""
     return Sink(stream=sys.stderr, level=level, form=form)

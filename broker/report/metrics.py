@@ -1,8 +1,8 @@
 """Plain integer counters beside their owners, read by `broker.inspect`.
 
-Each class is the counters of one kind of owner; a run of n messages adds n once. Nothing here computes a rate: who
-reads the counters samples them. `NodeMetrics` holds what outlives its owner (closed channels, deleted queues), so
-that the node's totals never go back.
+Each class holds the counters of one kind of owner; a run of n messages adds n once. Nothing here computes a rate:
+whoever wants one samples the counters. `NodeMetrics` holds what outlives its owner (closed channels, deleted queues),
+so that the node's totals never go back.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class NodeMetrics:
     messages_get_empty: int = 0
     messages_redelivered: int = 0
     messages_acknowledged: int = 0
-    messages_rejected: int = 0  # without requeue; not shown, for `pacing`
+    messages_rejected: int = 0  # without requeue; read by `pacing` only
     dead_lettered_rejected: int = 0
     dead_lettered_expired: int = 0
     dead_lettered_maxlen: int = 0
@@ -84,6 +84,6 @@ class NodeMetrics:
         setattr(self, counter, getattr(self, counter) + count)
 
     def count_dropped(self, reason: str, count: int) -> None:
-        """Count messages that died where no dead-letter exchange took them."""
+        """Count messages that died without reaching a dead-letter exchange."""
         counter = f"dropped_{reason}"
         setattr(self, counter, getattr(self, counter) + count)

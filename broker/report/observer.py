@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """What happened, named noun_pastverb."""
+    """What happened: a method is named by a noun and a verb in the past tense."""
 
     def connection_accepted(self, connection: str) -> None:
         """A socket was accepted."""
@@ -30,7 +30,7 @@ class Observer(Protocol):
     def channel_failed(
         self, connection: str, channel: int, reply_code: int, text: str, method: str, user: str
     ) -> None:
-        """We close a channel because of an error; empty method when it was none of the client's."""
+        """We close a channel because of an error; `method` is empty when no method of the client's caused it."""
 
     def consumer_timed_out(
         self, connection: str, channel: int, consumer: str, queue: str, tag: int, timeout_ms: int
@@ -38,7 +38,7 @@ class Observer(Protocol):
         """A delivery was not acknowledged in time; its channel is closed."""
 
     def bug_found(self, connection: str, error: BaseException) -> None:
-        """An exception that should not be: the connection gets 541."""
+        """An exception that nothing in the broker should raise: the connection is closed with 541."""
 
     def alarm_set(self, resource: str, detail: str) -> None:
         """A resource alarm went on: publishers are blocked; `detail` says how much there is of it and its limit."""
@@ -50,7 +50,7 @@ class Observer(Protocol):
         """Somebody changed the node through the HTTP API or with burrowctl."""
 
     def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
-        """The start begins; with what."""
+        """The start begins, with these settings."""
 
     def limits_known(self, memory: str, disk_free: str, files: int, sockets: int) -> None:
         """The limits that this node works with."""
@@ -65,7 +65,7 @@ class Observer(Protocol):
         """A stored definition could not be used and was left alone."""
 
     def configuration_warning(self, text: str) -> None:
-        """A key that is known to RabbitMQ and not honoured here."""
+        """The configuration has a key that RabbitMQ knows and that is not honoured here."""
 
     def http_listener_started(self, part: str, address: str, is_tls: bool) -> None:
         """The HTTP API or the metrics listen; `part` is RabbitMQ's word for it."""

@@ -1,10 +1,10 @@
 """Users and what they may do.
 
-Owns the users, their permissions per vhost (three regular expressions), the topic permissions, and a bounded memory
+Owns the users, their permissions per vhost (three regular expressions), the topic permissions, and a bounded cache
 of answers. Passwords are kept as RabbitMQ keeps them: base64 of four bytes of salt and SHA-256(salt + password),
 compared in constant time; an empty password never logs in. Users named in `loopback_users` log in from this machine
 only. The session asks `authenticate` once and `check` before each operation; management and definitions change
-users here. Every change is a row of the definition store and empties the memory.
+users here. Every change is a row of the definition store and empties the cache.
 
 Never here: an opinion on whether the thing asked about exists. All permission checks precede existence checks.
 An operator's regular expression takes bounded time, whatever it is: `broker.rules.pattern`.
@@ -89,7 +89,7 @@ def hash_password(password: str, salt: bytes) -> str:
 
 
 def password_fits(user: User, password: str) -> bool:
-    """Whether this is the user's password, in time that does not depend on where it differs."""
+    """Whether this is the user's password; takes the same time wherever the two first differ."""
     try:
         raw = b64decode(user.password_hash, validate=True)
     except binascii.Error:
@@ -103,7 +103,7 @@ def password_fits(user: User, password: str) -> bool:
 
 
 def algorithm_of(password_hash: str) -> str:
-    """The algorithm of a hash that does not name it: each makes another length.
+    """The algorithm of a hash that does not name it, told by its length.
 
     Raises: ValueError when the text is not base64.
     """
@@ -126,7 +126,7 @@ class Auth:
         # (vhost, user) -> exchange -> permission
         self.topic_permissions: dict[tuple[str, str], dict[str, TopicPermission]] = {}
         self.loopback_users = frozenset(loopback_users)
-        self.generation = 0  # raised by every change: answers remembered elsewhere are stale
+        self.generation = 0  # raised by every change: answers remembered before are stale
         self._definitions = definitions
         self._entropy = entropy
         self._answers: dict[tuple[str, ...], bool] = {}
@@ -195,7 +195,7 @@ class Auth:
     def check_topic(
         self, user: User, vhost: str, access: TopicAccess, exchange: str, routing_key: str
     ) -> None:
-        """Refuse a routing key that a topic permission does not cover; without a record all are.
+        """Refuse a routing key that the topic permission does not cover; without a permission record all are covered.
 
         Raises: AccessRefused.
         """
@@ -246,7 +246,7 @@ class Auth:
         tags: tuple[str, ...] | None = None,
         hashing_algorithm: str = SHA256,
     ) -> User:
-        """Make or replace a user by hash; tags of None keeps those there are."""
+        """Make or replace a user by hash; with `tags` None, those that there are stay."""
         known = self.users.get(name)
         if tags is None:
             tags = known.tags if known is not None else ()
@@ -307,7 +307,7 @@ class Auth:
         )
 
     def clear_permission(self, vhost: str, user: str) -> None:
-        """Take a user's access to a vhost; harmless when there is none."""
+        """Take a user's access to a vhost away; harmless when there is none."""
         self.permissions.pop((vhost, user), None)
         self._definitions.delete("permission", row_key(vhost, user))
         self._changed()

@@ -2,8 +2,8 @@
 
 Owns no state. A document that an operator gave (JSON, already parsed) becomes a `Policy` or a mapping of limits, or a
 `ValidationFailed` with every objection in RabbitMQ's words and order. Called by `broker.definitions.parameters`.
-Nothing here knows vhosts or rows. A policy may have keys that classic queues do not know: it is kept, and matches no
-queue.
+Nothing here knows vhosts or rows. A policy with keys that classic queues do not know is legal: it is kept, and matches
+no queue.
 
 Source: RabbitMQ's rabbit_parameter_validation, rabbit_policy, rabbit_policies, rabbit_mirror_queue_misc,
 rabbit_vhost_limit (3.13), and the answers of a live 3.10 node.
@@ -64,7 +64,7 @@ def _is_age(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(r"\d+[YMDhms]", value) is not None
 
 
-# Key: (is the value right, what it would have been).
+# Key: (test of the value, what the refusal says that it should have been).
 _RULES: Final[dict[str, tuple[Check, str]]] = {
     "alternate-exchange": (_is_text, "alternate exchange name"),
     "consumer-timeout": (_at_least(0), "consumer timeout"),
@@ -137,7 +137,7 @@ def make_policy(name: str, document: Document, *, is_operator: bool = False) -> 
     pattern, priority = document.get("pattern"), document.get("priority", 0)
     apply_to, definition = document.get("apply-to", "all"), document.get("definition")
     objections = [
-        # The last rule's objection comes first, as in RabbitMQ, which collects them so.
+        # The last rule's objection comes first, as in RabbitMQ.
         *(f"{key} not found in {name}" for key in _missing(document)),
         *_definition_objections(
             definition, is_operator=is_operator, is_given="definition" in document
@@ -237,7 +237,7 @@ def user_limits(document: object) -> dict[str, int]:
 
 def _limit_objections(document: object, known: tuple[str, ...], name: str) -> list[str]:
     if document == []:
-        document = {}  # RabbitMQ's exports say so
+        document = {}  # how RabbitMQ exports an empty object
     if not isinstance(document, dict):
         return [f"{name} not a list {term(document)}"]
     unknown = [(key, document[key]) for key in sorted(document) if key not in known]

@@ -3,8 +3,9 @@
 At most one policy and one operator policy apply to an entity: the matching one with the highest priority. Their
 definitions merge key by key (the lower limit, the operator's word for the rest); how the result meets the entity's
 own arguments is `broker.queue.rules.settings`' business. A policy with a key that classic queues do not know does not
-match a queue at all. `PolicySet` belongs to one vhost and owns its policies, and remembers who got which: lists of
-many queues ask for every row. What may stand in a policy is `broker.rules.parameter_rules`' business.
+match a queue at all. `PolicySet` belongs to one vhost and owns its policies; it remembers which policy applies to whom,
+because a list of many queues asks for every row. What may stand in a policy is `broker.rules.parameter_rules`'
+business.
 
 Source: RabbitMQ's rabbit_policy, rabbit_policies, rabbit_policy_merge_strategy.
 """
@@ -37,7 +38,7 @@ FOREIGN_TO_CLASSIC = frozenset(
         "target-group-size",
     }
 )
-# Keys of which the lower value holds when both kinds of policy have them; for the others the operator's does.
+# When both kinds of policy have one of these keys, the lower value holds; for other keys the operator's does.
 LOWER_HOLDS = frozenset(
     {
         "expires",
@@ -100,7 +101,7 @@ class PolicySet:
         self._remembered: dict[tuple[ResourceKind, str], EffectivePolicy] = {}
 
     def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
-        """One of the two kinds by name; whoever changes it calls `changed`."""
+        """The policies, or operator policies, by name; who changes the dictionary calls `changed`."""
         return self.operator_policies if is_operator else self.policies
 
     def changed(self) -> None:

@@ -205,7 +205,7 @@ class Session:
         try:
             handler(channel, method)
         except Exception as error:  # noqa: BLE001
-            self._guard(channel, error, method.class_id, method.method_id)
+            self._guard(channel, error, *method.ids)
 
     def _guard(self, channel: Channel, error: Exception, class_id: int, method_id: int) -> None:
         """Turn what a handler raised into the close that the peer gets."""

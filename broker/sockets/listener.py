@@ -76,7 +76,8 @@ def bind_all(
 ) -> list[socket.socket]:
     """Bind every address; an empty host means all interfaces. Raises CannotListen."""
     sockets: list[socket.socket] = []
-    every = [("0.0.0.0", "::") if not host else (host,) for host, _ in endpoints]  # noqa: S104
+    all_interfaces = ("0.0.0.0", "::")  # noqa: S104 - what a bare port asks for
+    every = [(host,) if host else all_interfaces for host, _ in endpoints]
     wanted = [
         (host, port) for hosts, (_, port) in zip(every, endpoints, strict=True) for host in hosts
     ]

@@ -1,16 +1,16 @@
 """Staying awake: while messages come steadily, the loop looks for the next instead of going to sleep.
 
-A thread that sleeps is woken by the kernel in tens of microseconds, on a virtual machine more: at thousands of turns a
-second that is most of what a message waits in the broker. `broker.turn.pacing` says when turns come so fast that the
-next is due within `WAIT_S`; from then on each turn is followed by empty passes of the loop for so long. A pass polls
-the sockets, runs timers, and costs nobody else anything but processor time, which is why it is done only while
+The kernel takes tens of microseconds to wake a thread that sleeps, on a virtual machine more. At thousands of turns a
+second that is most of the time that a message spends in the broker. `broker.turn.pacing` says when turns come so fast
+that the next is due within `WAIT_S`. From then on, the loop makes empty passes for that long after each turn. A pass
+polls the sockets and runs timers. All that it costs is processor time, which is why it is done only while
 
   - this process may use two processors or more (affinity, cgroup quota), and
   - a quarter of one was idle in the last second, our own waiting counted as idle, and
   - the store's threads have nothing to do: they would fight for the interpreter's lock.
 
-State owned: until when to stay awake, how much of the last second was spent so. Called by `broker.turn.pacing` at the
-end of turns and by the node's sweep. `busy_wait = off` leaves it out. ADR 14.
+State owned: until when to stay awake, and how much of the last second was spent waiting. Called by `broker.turn.pacing`
+at the end of turns and by the node's sweep. `busy_wait = off` leaves it out. ADR 14.
 
 Source: Erlang's +sbwt, which RabbitMQ runs with.
 """
@@ -23,10 +23,10 @@ from collections.abc import Callable
 from burrowmq.broker.machine import processors
 
 WAIT_S = 0.000_1
-"""How long after a turn the loop stays awake; turns that come slower on average do not start it."""
+"""How long after a turn the loop stays awake; if turns are further apart on average, it sleeps as usual."""
 SPARE_PROCESSORS = 0.25
 PASS_MAX_S = 0.000_02
-"""What a pass may count as our own waiting: a longer one means that somebody else had the processor."""
+"""At most so much of a pass counts as our waiting: if it took longer, somebody else had the processor."""
 
 
 class BusyWait:
@@ -55,7 +55,7 @@ class BusyWait:
         self._idle_before = idle_seconds() if self._is_possible else 0.0
 
     def turn_ended(self) -> None:
-        """More is due soon: stay awake for it."""
+        """A turn has ended and the next is due soon: stay awake for it."""
         if not self.is_allowed:
             return
         now = self._passed_at = self._monotonic()

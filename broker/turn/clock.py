@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 
 class Timer(Protocol):
-    """A pending call; `cancel` after it ran is harmless."""
+    """A call that is due later; `cancel` after it ran is harmless."""
 
     def cancel(self) -> None:
         """Forget the call."""

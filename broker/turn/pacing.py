@@ -1,15 +1,15 @@
-"""What comes between turns: sleep as a rule, a pause when messages come fast and few at a time, no sleep in between.
+"""What the loop does between two turns: it sleeps, or pauses first, or stays awake.
 
-Clients that write every message by itself wake the loop for each of them: the broker then spends its time waking
-up, and takes the processor from the clients beside it. After a pause one read finds what has arrived meanwhile.
-Nobody may pay for it who waits for an answer, so it is on only while
+A client that writes every message by itself wakes the loop for each of them. The broker then spends its time waking up
+and takes the processor from the clients on the same machine. After a pause, one read finds all that has arrived
+meanwhile. A client that waits for an answer must not pay for this, so the loop pauses only while
 
   - messages arrive faster than `FAST_RATE`, fewer than `SMALL_TURN` a turn (not counting what gathered in pauses),
   - and hardly any are confirmed, acknowledged or rejected: publishers with confirms and consumers with a prefetch
     send no more before our answer, and a pause would only make them slower.
 
-At moderate rates the opposite pays: turns that come steadily, but not fast enough for pauses, are waited for awake
-(`broker.turn.busy_wait`, which knows whether there is a processor to spare).
+At moderate rates the opposite pays: when turns come steadily, but not fast enough for pauses, the loop stays awake for
+the next one (`broker.turn.busy_wait`, which knows whether there is a processor to spare).
 
 State owned: the counters at the start of the current window. Called by `broker.turn.turn` once a turn. The price is
 bounded: a message waits at most one `PAUSE_S` longer, at rates where it would have waited behind others anyway. ADR
@@ -27,9 +27,9 @@ from burrowmq.broker.turn.busy_wait import WAIT_S, BusyWait
 PAUSE_S = 0.000_25
 WINDOW_TURNS = 32
 FAST_RATE = 60_000
-"""Messages a second: above what clients in lock step with the broker reach."""
+"""Messages a second: more than clients reach who wait for an answer after each message."""
 SMALL_TURN = 64
-"""Messages: a turn of this size costs little more for each than one of any size."""
+"""Messages in a turn: from this size on, more of them make each hardly any cheaper."""
 ANSWERED_SHARE = 8
 """One answer to this many messages means that somebody waits for answers."""
 
@@ -58,7 +58,7 @@ class Pacing:
         self._paused_s = 0.0
 
     def turn_ended(self) -> None:
-        """Count a turn; pause, or stay awake, when that pays. A pause blocks the loop for `PAUSE_S`, timers too."""
+        """Count a turn; pause or stay awake when that pays. A pause blocks the loop for `PAUSE_S`, timers too."""
         self._turns += 1
         if self._turns == WINDOW_TURNS:
             self._judge()

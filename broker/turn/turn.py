@@ -8,9 +8,9 @@ callback, in fixed order:
   3 confirms               acks and nacks that wait for nothing any more
   4 flush outputs          one write per dirty connection
 
-Then `turn_ended` is told (`broker.turn.pacing`: a pause, when messages come fast and few at a time).
-What one queue, channel or connection raises is reported and costs nobody else its turn.
-Work that a stage makes for an earlier one (a dead letter, a consumer unblocked by a flush) is done in the next turn.
+Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake). If one queue, channel or connection
+raises, that is reported, and the others are served all the same. Work that a stage makes for an earlier one (a dead
+letter, a consumer unblocked by a flush) is done in the next turn.
 State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit.
 
 Source: the beforeSleep stages of Redis and Valkey.
@@ -106,7 +106,7 @@ class Turn:
         self._schedule()
 
     def touch(self) -> None:
-        """Something was staged in the store outside a publish: see that it is handed over."""
+        """Something was staged in the store outside a publish: hand it over at the end of this turn."""
         self._schedule()
 
     def _schedule(self) -> None:
@@ -151,7 +151,7 @@ class Turn:
         self._loop.call_exception_handler({"message": "a turn's step failed", "exception": error})
 
     def on_committed(self, epoch: int) -> None:
-        """The engine's news: everything staged in epochs up to `epoch` is durable."""
+        """The engine reports that everything staged in epochs up to `epoch` is durable."""
         self.committed_epoch = epoch
         if self._waiting_channels:
             self._channels.extend(self._waiting_channels)
@@ -165,7 +165,7 @@ class Turn:
                 self._report(error)
 
     def on_failed(self) -> None:
-        """The engine's news: there will be no commit any more. Channels refuse what waits; replies are not sent."""
+        """The engine reports that it will commit no more: channels refuse what waits, and no waiting reply is sent."""
         self._waiters.clear()
         self._channels.extend(self._waiting_channels)
         self._waiting_channels = []
@@ -174,7 +174,7 @@ class Turn:
     # -- lag ----------------------------------------------------------------------------------------------------
 
     def watch_lag(self, interval_s: float = 0.05) -> None:
-        """Measure how late timers run: the longest stall that anything caused, in buckets."""
+        """Measure from now on how late timers run, which shows how long anything has kept the loop busy."""
         due = time.monotonic() + interval_s
 
         def sample() -> None:

@@ -1,17 +1,17 @@
 """Dead letters on their way: from the queue that gave a message up to where its dead-letter exchange leads.
 
-One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up at each event; a missing one
-drops the message, and that is counted. Publishing is internal, unconfirmed and one-way. A queue that the message came
-through before without a reject since is taken out of its targets.
-A header that has no room for another death goes without the oldest ones, in the end without any: the message goes on.
-It is dropped, and that is logged, when its queue's own routing key is longer than the wire can carry, and when it finds
-a bug, on its way or in a queue that it reaches: it must cost neither those behind it, nor other queues, nor the
-connection or the timer that happened to be at work. What is dropped so counts as dropped, and nothing counts before it
-was tried.
+One per vhost, handed to queues as `QueueContext.republish`. The exchange is looked up each time; when it is missing,
+the message is dropped, and that is counted. Publishing is internal, unconfirmed and one-way. A queue in which the
+message died before, with no reject since, is taken out of its targets: that would be a cycle.
 
-State owned: what waits while other dead letters are being published. A target that is full, or whose time to live is
-nothing, gives up messages in its turn: these go after those that are on their way, one after the other and not one
-inside the other, so that a chain of queues may be as long as an operator likes.
+When `x-death` has no room for another entry, the oldest entries go first, in the end all of them, and the message goes
+on. Two things drop a message, and both are logged: a dead-letter routing key that is longer than the wire can carry,
+and a bug, met on the way or in a target. A bug must cost neither the messages behind this one, nor other queues, nor
+the connection or timer whose turn it happened to be. A message is counted after it was tried, never before.
+
+State owned: dead letters that wait while others are being published. A target that is full, or whose time to live is 0,
+gives up messages itself. These wait for the ones on their way instead of being published from inside them, so that a
+chain of queues may be as long as an operator likes.
 
 Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
 """
@@ -85,7 +85,7 @@ class Republisher:
             try:
                 lost += not self._send(source, exchange, message, death)
             except FrameError as error:
-                # Its queue must not choke on it: dropped, as a message that its exchange routes nowhere is.
+                # Drop it, as if its exchange routed it nowhere: the queue that gave it up has to go on.
                 self._observer.dead_letter_impossible(self._vhost.name, source.name, str(error))
                 lost += 1
             except Exception as error:  # noqa: BLE001 - one message must not cost those behind it

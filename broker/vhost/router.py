@@ -3,8 +3,8 @@
 A route is a walk over the graph of exchanges: each exchange matches its own bindings, destinations that are
 exchanges are walked in turn, each at most once, and an exchange whose own bindings give nothing hands over to its
 alternate exchange. The result is a tuple of queues, each once, in the order in which they were found. The caller
-remembers it by exchange and routing key (`Route`), unless a headers exchange can be reached: then each message is
-routed by itself. Owns no state; called by `broker.vhost.vhost` and, message by message, by publishing and
+remembers it by exchange and routing key (`Route`). If a headers exchange can be reached, it cannot: each message is
+then routed by itself. Owns no state; called by `broker.vhost.vhost` and, message by message, by publishing and
 dead-lettering.
 
 Source: RabbitMQ's rabbit_exchange:route.

@@ -1,8 +1,8 @@
 """The firehose: a copy of every publish and every delivery in a vhost goes to its exchange `amq.rabbitmq.trace`.
 
-A vhost that is traced has a `Tracer`; one that is not has None there, and that test, once per run and once per batch,
-is all that tracing costs when it is off. Copies are made at the end of the turn, as a stage of the pump, because a
-queue must not be published to from within its own deliveries.
+A vhost that is traced has a `Tracer`, any other has None in its place. Testing for None, once per run and once per
+batch, is all that tracing costs when it is off. Copies are made at the end of the turn, as a stage of the pump, because
+a queue must not be published to from within its own deliveries.
 
     published   key publish.<exchange>, headers as below and vhost, connection, channel, user, routed_queues
     delivered   key deliver.<queue>, headers as below and redelivered (0 or 1), vhost, connection, channel, user
@@ -82,7 +82,7 @@ class Tracer:
         tapped: Tapped,
         keys: Sequence[bytes] | None = None,
     ) -> None:
-        """A client published these to `queues`; with keys of CC and BCC, `keys` are all keys of the only message."""
+        """A client published these to `queues`; `keys` are all keys of a single message with CC or BCC."""
         if not self._is_listened_to():
             return
         exchange, routing_key = split_exrk(messages[0].exrk)
@@ -114,20 +114,18 @@ class Tracer:
     def pump(self) -> None:
         """Publish the copies of what was seen."""
         seen, self._seen = self._seen, []
-        exchange = self._vhost.exchanges[TRACE_EXCHANGE]
         for key, message, tapped, extra in seen:
-            if split_exrk(message.exrk)[0] == _EXCHANGE:
-                continue
-            copy, headers = self._copy(key[:SHORTSTR_MAX], message, tapped, extra)
-            routed = self._vhost.route(
-                exchange,
-                (key,),
-                lambda headers=headers: headers,  # type: ignore[misc]
-            )
-            exchange.publish_in += 1
-            exchange.publish_out += len(routed)
-            for queue in routed:
-                queue.publish([copy], copy.flags, copy.size)
+            if split_exrk(message.exrk)[0] != _EXCHANGE:
+                copy, headers = self._copy(key[:SHORTSTR_MAX], message, tapped, extra)
+                self._publish(key, copy, headers)
+
+    def _publish(self, key: bytes, copy: Message, headers: FieldTable) -> None:
+        exchange = self._vhost.exchanges[TRACE_EXCHANGE]
+        routed = self._vhost.route(exchange, (key,), lambda: headers)
+        exchange.publish_in += 1
+        exchange.publish_out += len(routed)
+        for queue in routed:
+            queue.publish([copy], copy.flags, copy.size)
 
     def _copy(
         self, key: bytes, message: Message, tapped: Tapped, extra: FieldTable
@@ -159,7 +157,7 @@ def _text(octets: bytes) -> str:
 
 
 def _as_table(properties: Properties) -> FieldTable:
-    """The properties that are there, numbers as signed integers, the last one first, as RabbitMQ lists them."""
+    """The properties that are set, numbers as signed integers, the last property first: RabbitMQ's order."""
     table: FieldTable = {}
     for name in reversed(_NAMES):
         value = getattr(properties, name)

@@ -3,8 +3,9 @@
 Owns the queues, the policies, the cache of routes, and the graph of exchanges and bindings. Everything that changes
 the topology goes through here: the channel's method handlers, deletion by auto-delete, expiry or the end of a
 connection, policies, definitions import and the restoring of rows at start.
-Errors are AmqpErrors with RabbitMQ's texts. Permissions are not checked here, with one exception of order: between a
-caller's look at an existing queue and the making of a new one, so `declare_queue` comes in two halves.
+Errors are AmqpErrors with RabbitMQ's texts. Permissions are the caller's to check. RabbitMQ checks some of them between
+looking for an existing queue and making a new one: for callers who do that, `check_equivalent_queue` and `create_queue`
+stand beside `declare_queue`.
 
 A durable thing (and a binding between two of them) is one row of the definition store, staged in the epoch that is
 being collected; `rows` tells a handler whether its reply has to wait for the disk.
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.turn.clock import Entropy
     from burrowmq.protocol.table import FieldTable
 
-# What callers need to speak with a vhost comes from here, wherever it is defined.
+# Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
 ROUTE_CACHE_MAX = 4096
@@ -102,7 +103,7 @@ class Vhost:
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
         self._queue_factory = queue_factory
         self._owned: dict[object, dict[Queue, None]] = {}
-        # Of queues that were declared under another default: a changed one is for new queues only.
+        # Settings of queues that were declared under another default: a changed default is for new queues only.
         self._default_versions: dict[str, int] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
@@ -250,7 +251,7 @@ class Vhost:
     def create_queue(self, declaration: QueueDeclaration) -> Queue:
         """Make a queue that does not exist.
 
-        Raises: PreconditionFailed for bad arguments, or when the vhost has its fill.
+        Raises: PreconditionFailed for bad arguments, or when the vhost has as many queues as it may.
         """
         name = declaration.name
         queue_settings.validate(declaration.arguments, name, self.name)
@@ -303,7 +304,7 @@ class Vhost:
         return queue
 
     def delete_queue(self, queue: Queue) -> int:
-        """Delete a queue and its bindings, then end it; returns how many ready messages went with it.
+        """Delete a queue and its bindings, then end it; return how many ready messages went with it.
 
         Harmless for a queue that is gone already: expiry, auto-delete and the client may all ask.
         """

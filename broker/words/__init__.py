@@ -1,1 +1,1 @@
-"""Words shared by all: names of resources in error texts, Erlang terms."""
+"""Words that several rooms share: names of resources in error texts, Erlang terms, JSON from outside."""

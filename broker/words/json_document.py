@@ -1,9 +1,8 @@
 """JSON that comes from outside, read with a bound on how deep it is nested.
 
 Owns no state; called by the HTTP API for the bodies of requests and by `broker.definitions.document` for files.
-What is taken over is printed again later, often from further down the call stack than where it was read, by
-functions that call themselves for each level: without a bound of its own, what could be read could not always be
-shown or exported.
+What was read is printed again later, often from deeper in the call stack, by functions that call themselves for each
+level. Without a bound here, a document could be read that cannot be shown or exported.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def parse(text: str | bytes) -> object:
 
 
 def _check_depth(value: object) -> None:
-    """Go through the containers of one level after the other."""
+    """Refuse nesting beyond DEPTH_MAX; goes level by level, without calling itself."""
     level = [value]
     for _ in range(DEPTH_MAX):
         level = [

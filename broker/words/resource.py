@@ -3,7 +3,8 @@
 RabbitMQ writes `queue 'NAME' in vhost 'VHOST'` in every text; it is formatted here and nowhere else. A durable
 thing is one row (kind, key, value): the key is a JSON array, so that no name can be mistaken for two, and AMQP
 arguments keep their exact types as the base64 text of the encoded table. Called by auth, vhost, exchange.graph,
-definitions and the method handlers. `Rows` is a vhost's pen: the only state here is how many rows it staged, and when.
+definitions and the method handlers. `Rows` writes a vhost's rows, and has the only state here: how many it staged, and
+when.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class StagingEngine(Protocol):
 
 
 class Rows:
-    """Writes a vhost's rows, and remembers what a reply has to know: was something staged, is it on disk."""
+    """Writes a vhost's rows, and knows what a reply waits for: whether something was staged, and is on disk."""
 
     def __init__(self, engine: StagingEngine) -> None:
         self.engine = engine
@@ -143,7 +144,7 @@ def erlang_term(value: FieldValue) -> str:
 
 
 def check_same_fields(where: str, *fields: tuple[str, bool | str, bool | str]) -> None:
-    """Refuse a redeclaration of which a (name, received, current) differs.
+    """Refuse a redeclaration in which one of the (name, received, current) differs.
 
     Raises: PreconditionFailed, with RabbitMQ's text.
     """

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 LINE_COLUMNS = 78
-"""Erlang's printer is given 80 and wants room for what may follow."""
+"""Erlang's printer is told 80 columns and keeps some room for what may follow."""
 ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\x1b": "\\e"}
 
 
@@ -43,7 +43,7 @@ def proplist(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
 
 
 def pair(text: str, number: int, column: int) -> str:
-    """`{"text",number}` as it is printed from a column on; broken after the comma when the line would be too long."""
+    """`{"text",number}` as printed from a column on; broken after the comma if the line would be too long."""
     shown = '"' + "".join(ESCAPES.get(each, each) for each in text) + '"'
     flat = f"{{{shown},{number}}}"
     if column + len(flat) <= LINE_COLUMNS:

@@ -25,7 +25,7 @@ def backup(invocation: Invocation) -> int:
     """Backup DIRECTORY."""
     node = invocation.node
     directory = invocation.args[0]
-    # A node behind a URL may be on another machine: what is relative there, it has to say no to.
+    # A node behind a URL may be on another machine: a relative path is sent as it is, and the node refuses it.
     if not node.url:
         directory = os.path.abspath(directory)
     invocation.banner(f"Backing up node {node.node_name} into {directory} ...")
@@ -49,7 +49,7 @@ def backup(invocation: Invocation) -> int:
 
 
 def _wait(invocation: Invocation, directory: str, job: dict[str, Any]) -> dict[str, Any]:
-    """Ask until the backup is over; the last answer."""
+    """Ask until the backup is over; return the last answer."""
     is_quiet = invocation.is_machine_readable or bool(invocation.flags & {"quiet", "silent"})
     is_terminal = sys.stderr.isatty()
     next_line = time.monotonic() + (0.0 if is_terminal else LINE_EVERY_S)

@@ -60,7 +60,7 @@ def _alarms(invocation: Invocation) -> list[str]:
     try:
         invocation.node.get("/api/health/checks/local-alarms")
     except Refused:
-        # The refusal's reason has no list; the status has.
+        # The refusal does not list the alarms; the status does.
         return alarm_lines(invocation.node.get("/api/burrowmq/status")["alarms"])
     return []
 
@@ -122,6 +122,7 @@ def check_port_connectivity(invocation: Invocation) -> int:
 def _reachable(interface: str) -> str:
     """The address to try for an interface; a listener on all of them is tried on this machine."""
     address = interface.strip("[]")
+    # An address to connect to: nothing is bound.
     return {"::": "localhost", "0.0.0.0": "127.0.0.1", "": "localhost"}.get(address, address)  # noqa: S104
 
 

@@ -90,7 +90,7 @@ def list_feature_flags(invocation: Invocation) -> int:
 
 
 def enable_feature_flag(invocation: Invocation) -> int:
-    """enable_feature_flag NAME | all: all that there are, are."""
+    """enable_feature_flag NAME | all: all flags are enabled already."""
     name = invocation.args[0]
     if name == "all":
         invocation.banner("Enabling all feature flags ...")
@@ -273,7 +273,7 @@ def resolve_hostname(invocation: Invocation) -> int:
 
 
 def node_health_check(invocation: Invocation) -> int:
-    """node_health_check: deprecated in RabbitMQ; alarms are what it finds here."""
+    """node_health_check: deprecated in RabbitMQ; here it fails while an alarm is on."""
     name = invocation.node.node_name
     invocation.banner(f"Timeout: 70 seconds ...\nChecking health of node {name} ...")
     try:
@@ -309,7 +309,7 @@ REPORTED_PER_VHOST = (
 
 
 def report(invocation: Invocation) -> int:
-    """Report: everything that somebody who helps would ask for."""
+    """Report: everything that somebody who is asked for help wants to see."""
     from dataclasses import replace
     from importlib import import_module
 

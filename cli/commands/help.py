@@ -37,7 +37,7 @@ def command_usage(program: str, name: str) -> str:
 
 
 def command_help(program: str, name: str) -> str:
-    """All that there is to know about one command."""
+    """Usage, columns and options of one command."""
     command = COMMANDS[name]
     kind = getattr(import_module(command.module_name), command.function.upper(), None)
     columns = ""
@@ -54,7 +54,7 @@ def command_help(program: str, name: str) -> str:
 
 
 def argument_error(invocation: Invocation, reason: str) -> CliError:
-    """Arguments that a command finds wrong in number by itself."""
+    """The error for a wrong number of arguments that only the command itself can see."""
     shown = " ".join([invocation.name, *invocation.args])
     usage = command_usage(invocation.program, invocation.name)
     return CliError(

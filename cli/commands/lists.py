@@ -1,7 +1,7 @@
 """The list_* commands: which columns there are, the banner, and what is asked of the node.
 
 Owns no state. Column names, defaults and banners are rabbitmqctl 3.13's; `list_queues` in a vhost that does not exist
-is an empty list with exit status 0, as there.
+is an empty list with exit status 0, as in rabbitmqctl.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def _print(invocation: Invocation, kind: Kind, columns: list[str], **query: str)
     if kind.has_vhost:
         asked["vhost"] = invocation.vhost
     if invocation.formatter == "pretty_table":
-        asked["octets"] = "true"  # what is no text in arguments is shown by its octets
+        asked["octets"] = "true"  # arguments that are no text are shown by their octets
     answer = invocation.node.get(f"/api/burrowmq/list/{kind.path}?{urlencode(asked)}")
     rows = answer["rows"]
     if "cluster_state" in columns and invocation.formatter in ("table", "pretty_table", "csv"):
-        # A list of pairs of atoms, which the table formatter writes without quotes.
+        # A list of pairs of atoms: the table formatter writes atoms without quotes.
         place = columns.index("cluster_state")
         for row in rows:
             states = ", ".join(f"{{{node}, {state}}}" for node, state in row[place].items())

@@ -71,7 +71,7 @@ def _status_lines(document: dict[str, Any], unit: str) -> list[str]:
         f"RabbitMQ release series support status: {document['release_series_support_status']}",
         f"Node name: {document['node']}",
         f"Python: {document['erlang_version']}",
-        f"Broker processes: {document['processes']['used']} used, {document['processes']['limit']} limit",
+        f"Threads: {document['processes']['used']} used, {document['processes']['limit']} limit",
         "",
         _heading("Plugins"), "",
         f"Enabled plugin file: {document['enabled_plugin_file']}",

@@ -1,7 +1,7 @@
 """Commands that change how the node runs: watermarks, the log's level, names, hashes, collections.
 
-Owns no state. Texts and exit codes are rabbitmqctl's, compared with 3.10.8: an argument that cannot be is 65 with the
-usage behind it. What is set lasts until the next start, but for the cluster's name, which is kept.
+Owns no state. Texts and exit codes are rabbitmqctl's, compared with 3.10.8: a bad argument is 65, with the
+usage behind it. What is set lasts until the next start, except the cluster's name, which is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ for _power, _letter in enumerate("kmgt", start=1):
 
 
 def _bad(invocation: Invocation, why: str = "", code: int = DATAERR) -> CliError:
-    """An argument that cannot be: what was given, and the usage."""
+    """The error for a bad argument: what was given, and the usage."""
     from burrowmq.cli.commands.help import command_usage
 
     text = f"Error (argument validation): Bad argument{': ' + why if why else '.'}"
@@ -43,7 +43,7 @@ def _fraction(text: str) -> float | None:
         found = float(text)
     except ValueError:
         return None
-    return found if abs(found) < 1e15 else None  # nan and inf are none
+    return found if abs(found) < 1e15 else None  # nan and inf are no fractions
 
 
 def _change(invocation: Invocation, path: str, body: dict[str, Any]) -> None:
@@ -55,6 +55,7 @@ def _change(invocation: Invocation, path: str, body: dict[str, Any]) -> None:
 
 def set_vm_memory_high_watermark(invocation: Invocation) -> int:
     """set_vm_memory_high_watermark FRACTION | absolute SIZE."""
+    body: dict[str, float]
     first, rest = invocation.args[0], invocation.args[1:]
     if first == "absolute":
         if not rest:
@@ -71,7 +72,7 @@ def set_vm_memory_high_watermark(invocation: Invocation) -> int:
             raise _bad(invocation)
         if not 0 <= fraction <= 1:
             raise _bad(invocation, "The threshold should be a fraction between 0.0 and 1.0")
-        text, body = first, {"relative": fraction}  # type: ignore[dict-item]
+        text, body = first, {"relative": fraction}
     invocation.banner(f"Setting memory threshold on {invocation.node.node_name} to {text} ...")
     _change(invocation, "memory-watermark", body)
     return OK

@@ -27,7 +27,7 @@ def parsed(text: str) -> Any:
 
 
 def without_vhost(invocation: Invocation) -> CliError:
-    """The error for a virtual host that is not there."""
+    """The error for a virtual host that does not exist."""
     return CliError(DATAERR, f"Virtual host '{invocation.vhost}' does not exist")
 
 
@@ -44,7 +44,7 @@ def change(invocation: Invocation, method: str, path: str, body: Any = None) -> 
 
 
 def _readable(reason: str) -> str:
-    """The API escapes refused policies for browsers."""
+    """A reason as text: the API escapes refused policies for browsers."""
     return reason.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 

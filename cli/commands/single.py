@@ -1,7 +1,7 @@
 """Commands that make no sense on a node that is its whole cluster, or that only an Erlang machine has.
 
 Owns no state. Each answers with one clear sentence and rabbitmqctl's exit code, so that a script fails, or goes on, as
-it would on a single RabbitMQ node; nothing pretends to have done something.
+it would on a single RabbitMQ node. No command pretends to have done something.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from burrowmq.cli.invocation import Invocation
 
 CLUSTER = "a BurrowMQ node is its whole cluster: {name} does not apply"
 ERLANG = "this node runs on Python, not on an Erlang machine: {name} does not apply"
-# What to use instead, where there is something.
+# What to use instead, if there is something.
 INSTEAD = {
     "stop_app": "the broker is its process: stop it with 'shutdown'",
     "start_app": "the broker is its process: it runs, or it has to be started by the service that runs it",
@@ -103,7 +103,7 @@ def await_online_nodes(invocation: Invocation) -> int:
         f" Timeout: {seconds} seconds."
     )
     if int(text) > 1:
-        # RabbitMQ waits in vain; nothing can join here, so waiting would change nothing.
+        # RabbitMQ waits; here no other node can join, so waiting would not help.
         raise failure(
             f"Error: timed out while waiting. Not enough nodes joined {name}'s cluster.", SOFTWARE
         )

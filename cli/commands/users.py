@@ -1,8 +1,8 @@
 """Users, passwords, tags, permissions, virtual hosts.
 
 Owns no state. Texts and exit codes are rabbitmqctl's; passwords travel over the control socket or whatever URL was
-given, and are read from standard input when they are not on the command line (there every user of the machine can
-read them).
+given. A password that is not on the command line, where every user of the machine could read it, is read from standard
+input.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def clear_permissions(invocation: Invocation) -> int:
     try:
         invocation.node.request("DELETE", _permission_path(invocation, name))
     except Refused as refused:
-        # Clearing what is not there is fine; a virtual host that is not there is not.
+        # Clearing a permission that does not exist is no error; a virtual host that does not exist is one.
         if refused.status != 404 or not _has_vhost(invocation, invocation.vhost):
             raise failure(_vhost_text(invocation, refused), UNAVAILABLE) from refused
     return OK
@@ -240,7 +240,7 @@ def list_user_topic_permissions(invocation: Invocation) -> int:
 
 
 def add_vhost(invocation: Invocation) -> int:
-    """add_vhost NAME; one that is there stays as it is."""
+    """add_vhost NAME; an existing one stays as it is."""
     name = invocation.args[0]
     if not name:
         raise bad_argument("Bad argument: vhost cannot be an empty string")
@@ -267,7 +267,7 @@ def _metadata(invocation: Invocation) -> dict[str, str]:
 
 
 def _describe_vhost(invocation: Invocation, method: str, path: str, body: dict[str, str]) -> None:
-    """Make or change a vhost. Raises: CliError 64 for a queue type that there is not."""
+    """Make or change a vhost. Raises: CliError 64 for an unknown queue type."""
     try:
         invocation.node.request(method, path, body)
     except Refused as refused:

@@ -20,7 +20,7 @@ from burrowmq.management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
 
-# What each tag grants; administrator grants everything.
+# The levels that each tag grants; administrator grants all.
 GRANTS = {
     "management": frozenset({"management"}),
     "policymaker": frozenset({"management", "policymaker"}),
@@ -67,7 +67,7 @@ def peer_is_owner(request: web.Request) -> bool:
 
 
 def peer_is_loopback(request: web.Request) -> bool:
-    """Whether the request came from this machine; guest is for those only."""
+    """Whether the request came from this machine; only such a request may log in as guest."""
     try:
         return ipaddress.ip_address((request.remote or "").split("%")[0]).is_loopback
     except ValueError:
@@ -75,7 +75,7 @@ def peer_is_loopback(request: web.Request) -> bool:
 
 
 class UnreadableLogin(Exception):
-    """An Authorization header that says nothing: 400 with an empty body."""
+    """An Authorization header that cannot be read: 400 with an empty body."""
 
 
 def basic_credentials(request: web.Request) -> tuple[str, str] | None:

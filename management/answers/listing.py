@@ -1,7 +1,8 @@
 """The query parameters of list endpoints: vhost filter, name filter, sort, page, columns.
 
 Owns no state; called by every list handler with rows of `broker.inspect`. Errors are RabbitMQ's. A reply without
-`page` is a bare array, with it the object that the UI and scripts page through. Source: rabbit_mgmt_util:reply_list.
+`page` is a bare array; with it, an object with one page and the counts that the UI and scripts need. Source:
+rabbit_mgmt_util:reply_list.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from burrowmq.management.answers.reply import ApiError, Call, collect, reply, re
 
 PAGE_SIZE = 100
 PAGE_SIZE_LIMIT = 500
-# A regular expression from a query runs on the event loop, for so long at a time and altogether.
+# A regular expression from a query runs on the event loop: at most so long at a time, and altogether.
 PATTERN_LIMIT = 200
 TURN_S = 0.005
 FILTER_S = 5.0
@@ -81,7 +82,7 @@ def _sorted(call: Call, rows: list[Row], default: Sequence[str]) -> list[Row]:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Numbers before text; what is absent first, so that mixed columns compare."""
+    """A key that sorts columns of mixed values: absent ones first, then numbers, then text."""
     if value is _ABSENT or value is None:
         return (0, 0)
     if isinstance(value, bool | int | float):

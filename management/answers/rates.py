@@ -24,7 +24,7 @@ class Rates:
         self._pending[key] = (now_s, values)
 
     def finish(self) -> None:
-        """The sample is complete: what was not in it is forgotten at the next one."""
+        """The sample is complete; a counter set that was not in it is forgotten with the next sample."""
         self._previous, self._current, self._pending = self._current, self._pending, {}
 
     def rate(self, key: Hashable, name: str) -> float:

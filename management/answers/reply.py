@@ -21,7 +21,7 @@ from burrowmq.management.answers.rates import Rates
 
 T = TypeVar("T")
 
-# Rows made before other work gets its turn; a row costs a few microseconds.
+# After so many rows other work gets its turn; a row costs a few microseconds.
 ROWS_PER_TURN = 200
 # Replies with fewer rows than this are turned into text at once, longer ones in a thread.
 ROWS_INLINE = 500
@@ -104,7 +104,7 @@ class Call:
         return name
 
     def target_vhost(self) -> str:
-        """The vhost of the path that something is to be made in: RabbitMQ has another text when it is missing."""
+        """The vhost of the path, in which something is to be made: RabbitMQ refuses a missing one in other words."""
         if self.path("vhost") not in self.node.vhosts:
             raise ApiError(404, "not_found", "vhost_not_found")
         return self.vhost()
@@ -144,7 +144,7 @@ class Route(NamedTuple):
 
 
 async def collect(rows: Iterable[T]) -> list[T]:
-    """The rows as a list, giving way to other work every few."""
+    """The rows as a list; gives way to other work now and then."""
     found: list[T] = []
     for row in rows:
         found.append(row)
@@ -197,7 +197,7 @@ def _json_response(body: bytes, status: int) -> web.Response:
 
 
 def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
-    """A boolean of a body; "true" and "false" count, rabbitmqadmin sends those."""
+    """A boolean of a body; the texts "true" and "false" are taken too, because rabbitmqadmin sends them."""
     value = body.get(name, default)
     if value is True or value == "true":
         return True
@@ -207,7 +207,7 @@ def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
 
 
 def number_of(body: dict[str, Any], name: str) -> int:
-    """An integer of a body; digits in a string count."""
+    """An integer of a body; a string of digits is taken too."""
     value = body.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -217,7 +217,7 @@ def number_of(body: dict[str, Any], name: str) -> int:
 
 
 def require_keys(body: dict[str, Any], *names: str) -> None:
-    """All missing keys at once, in RabbitMQ's words."""
+    """Refuse a body without these keys, naming all that are missing in RabbitMQ's words."""
     missing = [name for name in names if name not in body]
     if missing:
         told = [f"{{key_missing,{name}}}" for name in missing]

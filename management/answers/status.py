@@ -1,8 +1,8 @@
 """The node's status: the document behind `burrowctl status`, /api/nodes and the memory breakdown.
 
 Owns no state. Figures come from the operating system (`management.process`), the configuration (`settings`) and the
-broker's rows (`broker.inspect`). Names are those of rabbit_diagnostics' JSON and /api/nodes; what only an Erlang
-machine has (run queue, processes) is 0 or the nearest figure of ours, and docs/cli.md says which.
+broker's rows (`broker.inspect`). Names are those of rabbit_diagnostics' JSON and /api/nodes; docs/monitoring.md lists
+those that mean something else here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.peer import certificate
+from burrowmq.broker.peer import pem
 from burrowmq.management import process, settings
 
 PRODUCT_NAME = "RabbitMQ"
@@ -42,21 +42,22 @@ def uptime_s(node: RunningNode) -> float:
 
 
 def memory(node: RunningNode, resident: int | None = None) -> Document:
-    """Where the memory is; O(queues). What cannot be told apart is `other_system`."""
+    """Where the memory is; O(queues). What cannot be told apart is `other_system`, and 0 under its own name.
+
+    The names have to be there, because rabbitmqadmin fails without one of them.
+    """
     resident = process.resident_bytes() if resident is None else resident
     queues = sum(int(queue.memory_bytes) for _, queue in inspect.each_queue(node))
-    stats = inspect.store_stats(node)
-    index = int(stats.get("index_bytes", 0))
     parts = dict.fromkeys(
         ("connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs",
          "queue_slave_procs", "quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs",
          "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs", "plugins", "other_proc", "metrics",
-         "mgmt_db", "mnesia", "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom", "other_system",
-         "allocated_unused", "reserved_unallocated"),
+         "mgmt_db", "mnesia", "metadata_store", "quorum_ets", "metadata_store_ets", "other_ets", "binary",
+         "msg_index", "code", "atom", "other_system", "allocated_unused", "reserved_unallocated"),
         0,
     )  # fmt: skip
-    parts["queue_procs"], parts["msg_index"] = queues, index
-    parts["other_system"] = max(0, resident - queues - index)
+    parts["queue_procs"] = queues
+    parts["other_system"] = max(0, resident - queues)
     return {
         **parts,
         "strategy": "rss",
@@ -109,7 +110,7 @@ def certificates(node: RunningNode) -> list[Document]:
 def _ends(name: str, path: str | None) -> Document:
     if path is None:
         return {}
-    ends = [each.not_after.strftime("%Y-%m-%d %H:%M:%S") for each in certificate.read_pem(path)]
+    ends = [each.not_after.strftime("%Y-%m-%d %H:%M:%S") for each in pem.read(path)]
     return {name: path, f"{name}_expires_on": ends}
 
 
@@ -151,20 +152,19 @@ def document(node: RunningNode) -> Document:
         "listeners": listeners(node),
         "log_files": settings.log_files(config),
         "memory": memory(node, figures.resident_bytes),
-        "net_ticktime": 60,
         "node": node.name,
         "os": f"{platform.system()} {platform.release()}",
         "pid": os.getpid(),
         "processes": {
-            "limit": 1048576,
-            "used": totals["connections"] + totals["channels"] + totals["queues"],
+            "limit": figures.thread_limit,
+            "used": figures.threads,
         },
         "product_name": "BurrowMQ",
         "product_version": burrowmq_version(),
         "rabbitmq_version": RABBITMQ_VERSION,
         "raft_data_directory": "",
         "release_series_support_status": "supported",
-        "run_queue": 0,
+        "run_queue": figures.threads_waiting,
         "totals": {
             "virtual_host_count": len(node.vhosts),
             "connection_count": totals["connections"],

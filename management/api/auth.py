@@ -37,7 +37,7 @@ async def hash_password(call: Call) -> web.Response:
 
 
 async def post_hash_password(call: Call) -> web.Response:
-    """The same for burrowctl: a password does not belong into a path."""
+    """The same for burrowctl, in the body: a path with a password could be logged."""
     password = str((await call.body()).get("password", ""))
     return reply({"ok": commands.users.hash_of(call.node, password)})
 

@@ -35,7 +35,7 @@ async def start(call: Call) -> web.Response:
     directory = (await call.body()).get("directory")
     if not isinstance(directory, str) or "\0" in directory:
         raise bad_request("directory is missing")
-    # The directory may be on a file system that does not answer: no business of the loop.
+    # The directory may be on a file system that does not answer: look in a thread, not on the loop.
     refusal = await asyncio.to_thread(commands.node.backup_refusal, call.node, directory)
     if refusal:
         raise bad_request(refusal)

@@ -38,7 +38,7 @@ def _source(call: Call) -> str:
 
 
 def _between(call: Call) -> list[dict[str, Any]]:
-    """None where source or destination are not there, as in RabbitMQ."""
+    """An empty list where source or destination do not exist, as in RabbitMQ."""
     vhost, kind = call.vhost(), KINDS[call.path("kind")]
     source, destination = _source(call), call.path("destination")
     return [
@@ -82,7 +82,7 @@ def _one(call: Call) -> dict[str, Any]:
     for row in rows:
         if row["properties_key"] == asked:
             return row
-    # The key is encoded already. Whoever puts it into an address as it is has it decoded once more on the way.
+    # The key is percent-encoded already. A client that puts it into an address as it is has it decoded on the way.
     for row in rows:
         if unquote_plus(row["properties_key"]) == asked:
             return row

@@ -1,8 +1,8 @@
 """/api/burrowmq/*: what burrowctl needs and RabbitMQ's API does not have.
 
 Owns no state. `list/KIND` gives rows of exactly the columns asked for, in their order, with rabbitmqctl's column names,
-process ids and AMQP tables that keep order and types
-(with `octets=true` the octets of their texts as well). Everything here is for administrators.
+process ids and AMQP tables that keep order and types (with `octets=true` the octets of their texts as well). Everything
+here is for administrators.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _bindings(call: Call, vhost: str | None) -> Iterator[Row]:
     tables = _tables(call)
 
     def by_name(arguments: Row) -> Any:
-        """RabbitMQ keeps the arguments of bindings in this order."""
+        """The arguments of a binding by name, the order in which RabbitMQ keeps them."""
         return tables(dict(sorted(arguments.items())))
 
     for row in inspect.bindings(call.node, vhost, by_name):

@@ -42,14 +42,14 @@ async def flags(call: Call) -> web.Response:
 
 
 async def enable(call: Call) -> web.Response:
-    """PUT: they are."""
+    """PUT changes nothing: all flags are enabled already."""
     if call.path("name") not in FLAGS:
         raise bad_request("unsupported")
     return no_content()
 
 
 async def deprecated(call: Call) -> web.Response:
-    """What RabbitMQ 4 took away or is about to, and stays here."""
+    """Features that RabbitMQ 4 has removed or will remove, and that stay here."""
     return reply(
         [
             {
@@ -66,7 +66,7 @@ async def deprecated(call: Call) -> web.Response:
 
 
 async def deprecated_in_use(call: Call) -> web.Response:
-    """Whether any is in use is not tracked: they are here to stay."""
+    """An empty list: nobody tracks which are in use, because they stay here."""
     return reply([])
 
 

@@ -1,6 +1,6 @@
 """/api/vhost-limits and /api/user-limits.
 
-Owns no state. A limit is set one by one here; what is refused has RabbitMQ's words.
+Owns no state. Limits are set one at a time here; refusals have RabbitMQ's texts.
 Source: rabbit_mgmt_wm_limit, rabbit_mgmt_wm_limits, rabbit_mgmt_wm_user_limit (3.13).
 """
 

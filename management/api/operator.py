@@ -1,7 +1,7 @@
 """What an operator does to a running node, and looks up on it: alarms' limits, listeners, the log, certificates.
 
 Owns no state. The paths are burrowctl's; RabbitMQ has these only in rabbitmqctl. Nothing here is kept over a restart,
-as in RabbitMQ: the configuration file is where it stays.
+as in RabbitMQ: a lasting setting belongs into the configuration file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.peer import certificate
+from burrowmq.broker.peer import pem
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
@@ -65,7 +65,7 @@ async def log_level(call: Call) -> web.Response:
 
 
 async def listeners(call: Call) -> web.Response:
-    """`{"accept": false}`: no new AMQP connections; true: again."""
+    """`{"accept": false}` refuses new AMQP connections, `{"accept": true}` takes them again."""
     accept = (await call.body()).get("accept")
     if not isinstance(accept, bool):
         raise bad_request(["not_boolean", accept])
@@ -100,7 +100,7 @@ def _certificates(node: RunningNode) -> list[dict[str, Any]]:
     for row in status.certificates(node):
         for name in ("certfile", "cacertfile"):
             if name in row:
-                row[name] = certificate.pem_blocks(row[name])
+                row[name] = pem.blocks(row[name])
         rows.append(row)
     return rows
 

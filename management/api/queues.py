@@ -34,7 +34,7 @@ ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "re
 
 
 def _columns(call: Call) -> tuple[str, ...]:
-    """Only the attributes that the reply needs: a monitoring script's two columns cost two."""
+    """Only the attributes that the reply needs, so that a monitoring script pays for two columns if it asks for two."""
     asked = [
         name.split(".")[0].removesuffix("_details")
         for name in call.query("columns").split(",")
@@ -59,7 +59,7 @@ def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
     for name in inspect.TOTALS:
         if name in row:
             row[f"{name}_details"] = {"rate": call.rates.rate(key, name)}
-    # rabbitmqadmin prints what is absent, but fails at null.
+    # rabbitmqadmin prints a row without a field, but fails at null.
     for name in ("owner_pid_details", "consumer_utilisation", "consumer_capacity"):
         if row.get(name, 0) is None:
             del row[name]

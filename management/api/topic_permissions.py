@@ -40,7 +40,7 @@ def _rows(call: Call) -> list[dict[str, Any]]:
 
 
 async def of_user(call: Call) -> web.Response:
-    """Those of a user in a vhost, a list also for one exchange."""
+    """Those of a user in a vhost; a list even if there is only one."""
     return await reply_list(call, _rows(call), sort=("exchange",))
 
 
@@ -51,7 +51,7 @@ async def put(call: Call) -> web.Response:
     if vhost not in call.node.vhosts or user not in call.node.auth.users:
         raise bad_request("vhost_or_user_not_found")
     exchange = str(body["exchange"])
-    # RabbitMQ: new is the first of this user in this virtual host, whatever the exchange.
+    # As in RabbitMQ, 201 is for the first permission of this user in this virtual host, whatever the exchange.
     is_new = not inspect.topic_permissions(call.node, vhost, user)
     keys = [str(body["write"]), str(body["read"])]
     commands.users.put_topic_permission(call.node, vhost, user, exchange, keys)

@@ -93,7 +93,7 @@ async def bulk_delete(call: Call) -> web.Response:
 
 
 async def user_permissions(call: Call) -> web.Response:
-    """Where one user may do what."""
+    """The permissions of one user in each vhost."""
     return await reply_list(call, inspect.permissions(call.node, user=_user(call)["name"]))
 
 
@@ -103,7 +103,7 @@ async def permissions(call: Call) -> web.Response:
 
 
 async def permission(call: Call) -> web.Response:
-    """One user's in one vhost."""
+    """The permission of one user in one vhost."""
     found = inspect.permissions(call.node, call.vhost(), call.path("user"))
     if not found:
         raise not_found()
@@ -111,7 +111,7 @@ async def permission(call: Call) -> web.Response:
 
 
 async def put_permission(call: Call) -> web.Response:
-    """PUT all three."""
+    """PUT configure, write and read; all three are required."""
     body, name = await call.body(), call.path("user")
     if call.path("vhost") not in call.node.vhosts or name not in call.node.auth.users:
         raise bad_request("vhost_or_user_not_found")

@@ -50,8 +50,8 @@ async def vhost(call: Call) -> web.Response:
 async def add(call: Call) -> web.Response:
     """PUT: idempotent; its creator gets full permissions in it.
 
-    What is not named is emptied, as in RabbitMQ, so that a tool that says what shall be gets exactly that; only
-    tracing, which is a state and no setting, goes on.
+    As in RabbitMQ, metadata that the body does not name are emptied, so that the vhost is as the body says.
+    Tracing alone goes on, because it is a state and no setting.
     """
     name = call.path("vhost")
     said = _said(await call.body())
@@ -84,7 +84,7 @@ async def change(call: Call) -> web.Response:
 
 
 class _Said(NamedTuple):
-    """What a body says of a vhost; None: nothing."""
+    """What a body says of a vhost; None for a field that it does not name."""
 
     description: str | None
     tags: list[str] | None

@@ -15,7 +15,7 @@ COMMIT_TIMEOUT_S = 10.0
 
 
 def staged(node: RunningNode) -> None:
-    """Something may have been staged in the store, or become deliverable: let the turn end see to it."""
+    """Something may have been staged in the store, or become deliverable: the end of this turn takes care of it."""
     node.turn.touch()
 
 

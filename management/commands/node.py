@@ -1,6 +1,7 @@
 """The node as a whole: its alarms' limits, its listeners, its log, its backups, its end.
 
-Owns no state. What is set here holds until the next start; the configuration file is where it stays.
+Owns no state. What is set here holds until the next start, except the cluster's name, which is kept; a lasting setting
+belongs into the configuration file.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ async def accept_connections(node: RunningNode, is_accepting: bool) -> None:
 
 
 def backup_refusal(node: RunningNode, directory: str) -> str:
-    """Why a directory is no place for a backup, empty when it is one. Looks at files."""
+    """Why a backup cannot go to a directory, empty when it can. Reads the directory."""
     try:
         node.engine.check_backup(directory)
     except (StorageError, OSError) as error:

@@ -26,7 +26,7 @@ def queue_of(node: RunningNode, vhost: str, name: str) -> Any:
 
 
 def require_access(call: Call, vhost: str, queue: Queue) -> None:
-    """An exclusive queue is its connection's, whoever asks over HTTP; burrowctl may. Raises: ResourceLocked."""
+    """Refuse an exclusive queue, which belongs to its connection, to all but burrowctl. Raises: ResourceLocked."""
     if not call.caller.is_trusted:
         call.node.vhosts[vhost].check_access(queue, call)
 

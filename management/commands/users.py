@@ -1,6 +1,6 @@
 """Users and what they may do: logins, permissions, topic permissions, limits.
 
-Owns no state. A user who goes takes all permissions and connections along.
+Owns no state. With a user, all permissions and connections of that user go.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def describe_vhost(
 
 
 def usual_queue_type(node: RunningNode, name: str) -> str:
-    """The default queue type of a vhost of which nobody has said one: the configuration's, or ""."""
+    """The default queue type of a vhost for which none was named: the configuration's, or ""."""
     return str(node.vhosts[name].options.default_queue_type)
 
 

@@ -33,7 +33,6 @@ from burrowmq.management.answers.reply import collect
 from burrowmq.management.prometheus import metrics
 from burrowmq.management.prometheus.metrics import Metric
 
-OBJECT_LIMIT = 1048576
 Family = Any
 Row = dict[str, Any]
 FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
@@ -168,7 +167,7 @@ def _identity(prefix: str, node: RunningNode) -> Iterator[Family]:
     yield identity
     alarms = {row["resource"] for row in inspect.alarms(node)}
     for name, is_on in (
-        ("file_descriptor_limit", False),
+        ("file_descriptor_limit", len(node.sessions) >= node.process.sockets_max),
         ("free_disk_space_watermark", "disk" in alarms),
         ("memory_used_watermark", "memory" in alarms),
     ):
@@ -179,24 +178,18 @@ def _identity(prefix: str, node: RunningNode) -> Iterator[Family]:
 
 def _node_values(node: RunningNode) -> dict[str, float]:
     figures, limits = process.figures(node.config.data_dir), inspect.limits(node)
-    totals, stats = inspect.object_totals(node), inspect.store_stats(node)
+    stats = inspect.store_stats(node)
     return {
         **inspect.counters(node),
         **figures._asdict(),
-        "objects": totals["connections"] + totals["channels"] + totals["queues"],
-        "object_limit": OBJECT_LIMIT,
         "memory_limit_bytes": limits["memory_bytes"],
         "disk_limit_bytes": limits["disk_free_bytes"],
-        "ticktime_s": 60,
         "uptime_s": status.uptime_s(node),
-        "zero": 0,
         "syncs": stats.get("file_syncs", 0),
-        "batches": stats.get("commits", 0),
         "sockets_max": node.process.sockets_max,
         "file_opens": stats.get("file_opens", 0),
         "store_files": stats.get("open_files", 0),
         "store_files_max": stats.get("open_files_limit", 0),
-        "store_reads": stats.get("read", 0),
         "store_writes": stats.get("written", 0),
     }
 

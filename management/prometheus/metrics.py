@@ -1,6 +1,6 @@
 """The table of Prometheus metrics: names, types, families, and where each value comes from.
 
-Owns no state; read by `management.prometheus.endpoint`. Names are RabbitMQ's without the `rabbitmq_` prefix (and
+Owns no state; read by `management.prometheus.exposition`. Names are RabbitMQ's without the `rabbitmq_` prefix (and
 counters without `_total`), so that its dashboards work. Values come from columns of `broker.inspect` (per object,
 summed for the aggregated page) or from the node. Source: prometheus_rabbitmq_core_metrics_collector and
 prometheus_rabbitmq_global_metrics_collector (3.13).
@@ -223,7 +223,7 @@ QUEUE_DELIVERIES = (
 CHURN, NODE_COARSE, NODE, PERSISTER = (
     "connection_churn_metrics", "node_coarse_metrics", "node_metrics", "node_persister_metrics",
 )  # fmt: skip
-# `column` names a value of the dictionary that management.prometheus.endpoint makes of the node.
+# `column` names a value of the dictionary that management.prometheus.exposition makes of the node.
 NODES = (
     _counter("connections_opened", CHURN, "connections_opened", "Connections opened"),
     _counter("connections_closed", CHURN, "connections_closed", "Connections closed"),
@@ -246,7 +246,7 @@ NODES = (
         "disk_free_bytes",
         "Free space on the data directory's disk",
     ),
-    _gauge("erlang_processes_used", NODE_COARSE, "objects", "Connections, channels and queues"),
+    _gauge("erlang_processes_used", NODE_COARSE, "threads", "Threads of the broker's process"),
     _counter("erlang_gc_runs", NODE_COARSE, "gc_runs", "Runs of the garbage collector"),
     _counter(
         "erlang_scheduler_context_switches", NODE_COARSE, "context_switches", "Context switches"
@@ -262,25 +262,15 @@ NODES = (
         "disk_limit_bytes",
         "Low watermark of free disk space",
     ),
-    _gauge(
-        "erlang_processes_limit", NODE, "object_limit", "Limit of connections, channels and queues"
-    ),
-    _gauge("erlang_net_ticktime_seconds", NODE, "ticktime_s", "Does not apply to a single node"),
+    _gauge("erlang_processes_limit", NODE, "thread_limit", "Limit of threads"),
     _gauge("erlang_uptime_seconds", NODE, "uptime_s", "Seconds since the node started"),
     _counter("io_read_ops", PERSISTER, "read_ops", "Read calls of the process"),
     _counter("io_write_ops", PERSISTER, "write_ops", "Write calls of the process"),
     _counter("io_read_bytes", PERSISTER, "read_bytes", "Bytes read from disk"),
     _counter("io_write_bytes", PERSISTER, "write_bytes", "Bytes written to disk"),
     _counter("io_sync_ops", PERSISTER, "syncs", "Files synced to disk"),
-    _counter("io_seek_ops", PERSISTER, "zero", "Not used"),
-    _counter("io_reopen_ops", PERSISTER, "file_opens", "Store files opened again"),
-    _counter("io_seek_time_seconds", PERSISTER, "zero", "Not used"),
-    _counter("schema_db_ram_tx", PERSISTER, "zero", "Not used"),
-    _counter("schema_db_disk_tx", PERSISTER, "batches", "Group commits"),
-    _counter("msg_store_read", PERSISTER, "store_reads", "Messages read from the store"),
+    _counter("io_reopen_ops", PERSISTER, "file_opens", "Store files opened"),
     _counter("msg_store_write", PERSISTER, "store_writes", "Messages written to the store"),
-    _counter("queue_index_read_ops", PERSISTER, "store_reads", "Index entries read"),
-    _counter("queue_index_write_ops", PERSISTER, "store_writes", "Index entries written"),
 )
 
 # Counters of all connections together; labels protocol="amqp091" or also queue_type.
@@ -314,7 +304,7 @@ GLOBAL_BY_QUEUE_TYPE = {
     "messages_redelivered": ("messages_redelivered", "Messages redelivered"),
     "messages_acknowledged": ("messages_acknowledged", "Messages acknowledged by consumers"),
 }
-# name: the counters where a dead-letter exchange takes them and where none does, help
+# name: (counter of messages that a dead-letter exchange took, counter of those that none took), help
 GLOBAL_DEAD_LETTERED = {
     "messages_dead_lettered_maxlen": (
         ("dead_lettered_maxlen", "dropped_maxlen"),

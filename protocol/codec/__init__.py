@@ -1,4 +1,4 @@
-"""The chooser of the hot codec: compiled when it is there, interpreted when not or when asked.
+"""Chooses the hot codec: the compiled one if it was built, the interpreted one otherwise or on request.
 
 Owns no state. Imported by everything that needs a run or a message, so that the whole process uses one
 implementation; ``NAME`` says which (start-up log, status, test header). ``BURROWMQ_PURE=1`` forces the

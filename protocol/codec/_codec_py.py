@@ -1,13 +1,13 @@
 """The interpreted hot codec: octets to runs (_run_py), tuned for CPython (runs to deliveries: _message_py).
 
-The twin of _codec_c (same names, same events, one contract suite); codec.py chooses. What it is tuned
-by: the last publish's method frame is compared whole, and when the content header repeats too, method
+The twin of _codec_c (same names, same events, one contract suite); the package chooses one of them. How it is
+tuned: the method frame of the last publish is compared as a whole. When the content header repeats too, method
 frame, header frame and the head of the body frame become one template that a single ``startswith``
 recognises. Headers that vary cost one struct call a frame.
 
 State: one HotCodec per connection owns the octets of at most one incomplete frame or small publish
 (WAIT_BUFFER_MAX or one frame) and the last publish's template. Called by ServerConnection (feed) and,
-through codec.py, by the broker (encode_*, take).
+through the package, by the broker (encode_*, take).
 
 Invariants: feed never raises for what a peer sends; a publish that is in any way unusual is handed out
 as plain Frames, so that content.py finds the exact error; the channel number inside a message's raw
@@ -130,7 +130,7 @@ class HotCodec:
         return events
 
     def _parse(self, data: bytes, events: list[CodecEvent]) -> int:
-        """Parse what is whole; return the offset of the rest, with _need set to what it must grow to."""
+        """Parse the whole frames; return the offset of the rest, and set _need to the size that it must reach."""
         pos = 0
         size = len(data)
         while True:
@@ -196,7 +196,7 @@ class HotCodec:
         events.append(self._acks)
 
     def _repeat(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
-        """Take publishes that repeat the last one but for the body's octets; return the offset after."""
+        """Take publishes that differ from the last one in the body's octets only; return the offset behind them."""
         template = self._template
         total = self._template_total
         skip = len(self._method)
@@ -351,10 +351,10 @@ class HotCodec:
         return _WAIT
 
     def _body(self, data: bytes, pos: int, left: int, channel: int) -> tuple[int, int]:
-        """Step over the body frames; return the offset after them and the largest frame's size.
+        """Step over the body frames; return the offset behind them and the largest frame's size.
 
-        (_WAIT, offset wanted) when they are not all there, (_SLOW, 0) when they are not as they should be
-        or too many to be walked again.
+        (_WAIT, the offset that has to be reached) when they are not all there, (_SLOW, 0) when they are malformed
+        or too many to be walked again at each read.
         """
         size = len(data)
         largest = count = length = 0

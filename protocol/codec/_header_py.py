@@ -19,8 +19,8 @@ from burrowmq.protocol.constants import (
 )
 from burrowmq.protocol.table import MalformedTable, decode_table_at
 
-# What a property is made of: a short string, the octet that makes a message persistent, a table, or
-# that many octets.
+# Kinds of properties: a short string, the delivery mode (which makes a message persistent), a table; a number
+# stands for a property of that many octets.
 _SHORTSTR, _DELIVERY_MODE, _TABLE = 0, -1, -2
 
 

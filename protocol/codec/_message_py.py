@@ -1,7 +1,7 @@
-"""The interpreted codec's message, and what becomes of it: deliveries, replies, returns, confirms.
+"""The interpreted codec's message, what is written from it (deliveries, replies to basic.get, returns), and confirms.
 
-The half of _codec_py that writes; that module is the other half and hands everything on, so that codec.py
-chooses between two modules with the same names.
+The writing half of the interpreted codec. _codec_py, the reading half, exports everything of this one too, so that the
+package chooses between two modules with the same names.
 
 Owns no state. Invariants: content frames go out as they came unless the channel number differs or a body
 frame is larger than the consumer's frame_max; a header frame is never divided.

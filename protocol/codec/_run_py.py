@@ -1,6 +1,7 @@
 """What the interpreted codec cuts octets into (the compiled one has its own of the same names).
 
-A run is consecutive and equal in what routing and settling look at, so that the broker handles it once. Owns no state;
+A run is consecutive publishes (or acks) that are equal in all that routing and settling look at, so that the broker
+handles them at once. Owns no state;
 made by `_codec_py`, taken apart by the session. Never refers to the read buffer.
 """
 
@@ -50,7 +51,7 @@ class Frame:
 
 
 class BadFrame:
-    """The last event there is: a frame larger than frame_max (its payload unread) or with a bad end."""
+    """A frame larger than frame_max (its payload is not read) or with a wrong end octet; no event comes after it."""
 
     __slots__ = ("channel", "payload", "too_large", "type", "value")
 

@@ -6,8 +6,8 @@
     open      -> closing    close_channel()
     open      -> leaving    channel.close from the client; frames are dropped until channel_close_ok()
 
-What is read runs ahead of what is handled: a channel that failed or was left in the input still gets the
-replies to what came before that.
+Reading runs ahead of handling: when a failure or a channel.close has been read, methods that came before it may not be
+handled yet, and their replies are still sent.
 
 State: the channel table of one connection. Owned and called by ServerConnection.
 
@@ -103,7 +103,7 @@ class ChannelTable:
         )
 
     def is_open(self, number: int) -> bool:
-        """Whether methods may be sent on a channel: neither close nor close-ok has been."""
+        """Whether methods may be sent on a channel: neither close nor close-ok has been sent there."""
         channel = self._channels.get(number)
         return channel is not None and channel.state != _CLOSING
 
@@ -145,7 +145,7 @@ class ChannelTable:
     def close(self, number: int, error: AmqpError, class_id: int, method_id: int) -> None:
         """Send channel.close; what still comes on the channel is dropped until close-ok.
 
-        Also when the client's own close was read together with what failed: then both are answered.
+        This is right even if the client's own close was read together with what failed: both are answered then.
         """
         channel = self._channels.get(number)
         if channel is None:

@@ -75,7 +75,7 @@ class Content:
         return PublishRun(self._channel, self._exrk, self._flags, [message], self._size)
 
     def unexpected(self) -> AmqpError:
-        """The error about a frame, or a method, that is not what the content goes on with."""
+        """The error about a frame or method that cannot come at this place of the content."""
         if self._raw is None:
             text = (
                 f"expected content header for class {CLASS_BASIC}, "
@@ -116,6 +116,6 @@ class Content:
 
 
 def too_large(size: int, max_size: int) -> AmqpError:
-    """Error 406 about a body beyond max_message_size."""
+    """Error 406 about a body larger than max_message_size."""
     text = f"message size {size} is larger than configured max size {max_size}"
     return PreconditionFailed(text, CLASS_BASIC, METHOD_PUBLISH)

@@ -6,9 +6,9 @@
 
 State: how far the start-up is and what was negotiated. Owned and called by ServerConnection.
 
-Invariants: before `opening` nothing but the protocol header, start, tune and a close for a refused
-login is ever sent: an error is a silent drop after three seconds; while the session has not answered an
-event nothing more is taken (ServerConnection waits). Source: RabbitMQ's rabbit_reader.
+Invariants: before `opening` nothing is sent but the protocol header, start, tune and a close for a refused
+login; any other error drops the socket in silence after three seconds. While the session owes an answer to an
+event, nothing more is taken (ServerConnection waits). Source: RabbitMQ's rabbit_reader.
 """
 
 from __future__ import annotations
@@ -59,11 +59,8 @@ class Handshake:
         if header not in _ACCEPTED_HEADERS:
             self._out.append(PROTOCOL_HEADER)
             return Disconnect(f"unsupported protocol header {header!r}", 0.0)
-        start = methods.Connection.Start(
-            server_properties=self._options.server_properties,  # type: ignore[arg-type] # our types
-            mechanisms=" ".join(self._options.mechanisms),
-        )
-        self._send(start)
+        properties, mechanisms = self._options.server_properties, self._options.mechanisms
+        self._send(methods.Connection.Start.offer(properties, " ".join(mechanisms)))
         return None
 
     def take_method(self, method: methods.Method) -> Event | None:
@@ -99,7 +96,7 @@ class Handshake:
         self._send(tune)
 
     def refuse_login(self, text: str) -> Disconnect:
-        """Close with 403 if the client said that it understands, else in silence."""
+        """Close with 403 if the client said that it understands that, else drop the socket in silence."""
         self.is_waiting = False
         self.state = "closed"
         if self.has_capability("authentication_failure_close"):
@@ -121,15 +118,15 @@ class Handshake:
         self._send(methods.Connection.OpenOk())
 
     def _start_ok(self, method: methods.Connection.StartOk) -> Event:
-        properties: FieldTable = method.client_properties  # type: ignore[assignment]
-        self.client_properties = properties
+        self.client_properties = method.properties
         self._mechanism = method.mechanism
         if method.mechanism not in self._options.mechanisms:
             reason = f"unsupported authentication mechanism {method.mechanism!r}"
             return Disconnect(reason, SILENT_DROP_DELAY_S)
         self.is_waiting = True
-        response: bytes = method.response  # type: ignore[assignment] # received long strings are bytes
-        return LoginAttempt(method.mechanism, response, properties, method.locale)
+        return LoginAttempt(
+            method.mechanism, method.credentials, self.client_properties, method.locale
+        )
 
     def _tune_ok(self, method: methods.Connection.TuneOk) -> Disconnect | None:
         wrong = _out_of_range(
@@ -149,7 +146,7 @@ class Handshake:
 
 
 def _out_of_range(name: str, value: int, limit: int, minimum: int) -> str:
-    """Why a negotiated value cannot be, or an empty text. 0 means no limit, for both sides."""
+    """What is wrong with a negotiated value, empty if nothing is. 0 means no limit, for both sides."""
     if limit and (value == 0 or value > limit):
         unlimited = " (no limit)" if value == 0 and name == "channel_max" else ""
         return (

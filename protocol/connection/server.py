@@ -7,7 +7,7 @@ State: parse state (`protocol.codec`), start-up (handshake), channel legality (c
 broker.session.session, which answers the events by calling the methods here.
 
 Invariants: receive_data never raises for what a peer sends; an AmqpError or Disconnect is the last event of
-its list and nothing that comes later counts; buffers are bounded (one frame, or one small publish, a
+its list, and what the peer sends after it is ignored; buffers are bounded (one frame, or one small publish, a
 channel's content up to max_message_size, and HELD_MAX octets while the session owes an answer of the start-up).
 
 After accept_login() and accept_open() the session calls receive_data(b"") once: a client that did not wait
@@ -52,7 +52,7 @@ class ServerConnection:
         # sent while an answer is owed.
         self._held = b""
         self._has_header = False
-        # Nothing more is taken: an error was reported, a close received, a drop decided.
+        # Nothing more is taken: an error was reported, a close was received, or the socket is to be dropped.
         self._is_deaf = False
         # The stream has lost its framing.
         self._is_broken = False
@@ -79,7 +79,7 @@ class ServerConnection:
 
     @property
     def client_properties(self) -> FieldTable:
-        """What start-ok told, empty before."""
+        """What the client said of itself in start-ok, empty before that."""
         return self._handshake.client_properties
 
     @property
@@ -99,7 +99,7 @@ class ServerConnection:
         return self._handshake.has_capability(name)
 
     def take_out(self) -> bytes:
-        """Everything to send so far, which is then no longer kept."""
+        """Return everything that is to be sent, and forget it."""
         octets = b"".join(self.out)
         self.out.clear()
         return octets
@@ -138,9 +138,9 @@ class ServerConnection:
         self._handshake.accept_login()
 
     def refuse_login(self, text: str = "") -> Disconnect:
-        """Answer a LoginAttempt: close as the client understands it; return how to drop the socket.
+        """Answer a LoginAttempt: close in a way that the client understands; return how to drop the socket.
 
-        An empty text means RabbitMQ's, which tells nothing to whom it does not concern.
+        An empty text means RabbitMQ's, which does not tell a stranger why.
         """
         return self._handshake.refuse_login(text)
 
@@ -149,7 +149,7 @@ class ServerConnection:
         self._handshake.accept_open()
 
     def accept_channel(self, channel: int) -> None:
-        """Send channel.open-ok: the session has nothing against it."""
+        """Answer ChannelOpened: send channel.open-ok."""
         self._channels.accept(channel)
 
     def close_channel(
@@ -226,7 +226,7 @@ class ServerConnection:
         return refused is None
 
     def _frame_size(self) -> int:
-        """Octets of the held frame, as much of it as there is when it is too large, 0: wait for more."""
+        """The size of the held frame; of one that is too large, what there is of it; 0 when more has to come."""
         if len(self._held) < 7:
             return 0
         length = int.from_bytes(self._held[3:7], "big")

@@ -54,7 +54,7 @@ def _spread(found: Columns, group: Columns, rows: list[int], count: int) -> None
 
 
 def _split_group(blocks: Sequence[bytes], word: bytes, wanted: Collection[str]) -> Columns:
-    """Split blocks that have the same flag word; raises IndexError when one is cut short."""
+    """Split blocks that have the same flag word. Raises: IndexError when one is cut short."""
     flags = int.from_bytes(word, "big")
     present = [name for name in p.NAMES if flags & p.BITS[name]]
     while present and present[-1] not in wanted:
@@ -74,7 +74,7 @@ def _split_group(blocks: Sequence[bytes], word: bytes, wanted: Collection[str]) 
 
 
 def _refuse_cut_short(blocks: Sequence[bytes], ends: int | list[int]) -> None:
-    """Raise IndexError when a block ends before the last property that was taken from it does."""
+    """Raise IndexError when the last property that was taken from a block goes beyond the block's end."""
     if isinstance(ends, int):
         is_short = min(map(len, blocks)) < ends
     else:

@@ -23,7 +23,7 @@ from pyspark_amqp.convert.texts import X_DEATH
 from pyspark_amqp.wire.table import FieldTable, FieldValue, Timestamp, encode_table
 
 YEAR_10000_S: Final = 253_402_300_800
-"""Python and SQL have no later timestamps; a sender that wrote milliseconds is far beyond it."""
+"""Python and SQL have no later timestamps; seconds far above it come from senders that wrote milliseconds."""
 
 Death = dict[str, Any]
 
@@ -45,7 +45,7 @@ def deaths(table: FieldTable) -> list[Death] | None:
 
 
 def microseconds(seconds: int) -> int | None:
-    """Return a timestamp for Arrow, None for what no calendar has."""
+    """Return a timestamp for Arrow, None for seconds that no calendar has."""
     return seconds * 1_000_000 if 0 <= seconds < YEAR_10000_S else None
 
 

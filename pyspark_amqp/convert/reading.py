@@ -29,7 +29,7 @@ from pyspark_amqp.wire.table import BadTable, decode_table
 
 BATCH_ROWS: Final = 8192
 BATCH_BYTES: Final = 64 << 20
-"""Spark's own batches are of this order, and Arrow's binary arrays end at 2 GB."""
+"""Spark's own batches have about this size, and Arrow's binary arrays end at 2 GB."""
 
 _X_DEATH: Final = X_DEATH.encode()
 _TABLE_COLUMNS: Final = frozenset({"headers", "headers_raw", "x_death"})
@@ -57,7 +57,7 @@ class Reader:
         self._is_strict = is_strict
 
     def batches(self, deliveries: Deliveries) -> Iterator[pa.RecordBatch]:
-        """Yield the messages in batches of moderate size, none for none. Raises: BadMessage, if strict."""
+        """Yield the messages in batches of moderate size; no batch if there are none. Raises: BadMessage, if strict."""
         start = 0
         while start < len(deliveries):
             end = _batch_end(deliveries.bodies, start)
@@ -122,7 +122,7 @@ def _timestamps(values: Column) -> pa.Array:
 def _octets(values: Column) -> pa.Array:
     try:
         buffer = pa.py_buffer(bytes(values))
-    except TypeError:  # there are nulls in it
+    except TypeError:  # the column has nulls
         return pa.array(values, pa.int32())
     return pa.Array.from_buffers(pa.uint8(), len(values), [None, buffer]).cast(pa.int32())
 
@@ -170,7 +170,7 @@ def _tables(raw: Column, wanted: set[str]) -> dict[str, pa.Array]:
 
 
 def _each(tables: list[bytes], convert: Callable[[bytes], Any]) -> list[Any]:
-    """Return what each table becomes, None for what is none."""
+    """Return what each table becomes, None for octets that are no table."""
     found: list[Any] = []
     for octets in tables:
         try:

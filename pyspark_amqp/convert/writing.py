@@ -31,7 +31,7 @@ from pyspark_amqp.wire.table import BadTable, decode_table
 
 DELIVERY_MODE: Final = 2
 _HEADER_START: Final = struct.Struct(">BHIHHQH")
-_FIXED_PAYLOAD: Final = 14  # class, weight, body size, flags
+_FIXED_PAYLOAD: Final = 14  # octets of class, weight, body size and flags
 _BODY_START: Final = f.FRAME
 
 Octets = list[bytes | None]
@@ -53,7 +53,7 @@ class Writer:
         delivery_mode: int = DELIVERY_MODE,
         frame_max: int = f.FRAME_MAX,
     ) -> None:
-        """The options count where a row does not say."""
+        """The options apply to rows that have no value of their own."""
         self._exchange = exchange.encode()
         self._routing_key = routing_key.encode()
         if max(len(self._exchange), len(self._routing_key)) > 255:
@@ -122,12 +122,13 @@ class Writer:
             if values is None:
                 continue
             bit = p.BITS[name]
-            if None in values:
+            present = [value for value in values if value is not None]
+            if len(present) < count:
                 flags = [a if v is None else a | bit for a, v in zip(flags, values, strict=True)]
                 columns.append([b"" if value is None else value for value in values])
             else:
                 flags = [word | bit for word in flags]
-                columns.append(values)  # type: ignore[arg-type]  # there is no None in it
+                columns.append(present)
         if not columns:
             return flags, [b""] * count
         return flags, list(map(b"".join, zip(*columns, strict=True)))
@@ -147,7 +148,7 @@ class Writer:
 
 
 def _column(batch: pa.RecordBatch, name: str, encode: Callable[[Any], bytes]) -> Octets | None:
-    """Return a column's values encoded, None where they are null; None: nothing in it."""
+    """Return a column's values encoded, None where they are null; None instead of a column without values."""
     position = batch.schema.get_field_index(name)
     if position < 0:
         return None
@@ -167,7 +168,7 @@ def _encoded(values: list[Any], name: str, encode: Callable[[Any], bytes]) -> Oc
     try:
         return [None if value is None else encode(value) for value in values]
     except (ValueError, AttributeError, TypeError):
-        # Find which one it is, now that speed no longer matters.
+        # Find the bad value one by one: speed no longer matters.
         for value in values:
             try:
                 if value is not None:

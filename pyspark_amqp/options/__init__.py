@@ -7,8 +7,8 @@ Owns no state; needs neither Spark nor Arrow.
     source      streams, `mode=peek`, `mode=drain`
     sink        where rows are published, and how
 
-Names are camelCase as in Spark's own sources; Spark makes them lower case on the way here, so they
-count in any case. A name that is not known is an error: Spark itself would not tell.
+Names are camelCase as in Spark's own sources. Spark makes them lower case on the way here, so upper and lower case make
+no difference. An unknown name is an error, because Spark itself would not report it.
 """
 
 from pyspark_amqp.options.reading import BadOptions, OptionReader

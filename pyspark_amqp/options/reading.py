@@ -1,4 +1,4 @@
-"""Options by name: their texts become values, and whatever is wrong with them is told together.
+"""Options by name: their texts become values, and everything that is wrong with them is reported at once.
 
 State: an OptionReader owns the options that nobody asked for yet, and the problems so far. Called by the
 modules that know which options there are; `finish` is the last call.
@@ -151,7 +151,7 @@ class OptionReader:
         self.problems.append(f"option '{name}': {shown} is {reason}")
 
     def finish(self, what: str, *, elsewhere: Collection[str] = ()) -> None:
-        """Raise when anything was wrong, or set and never asked for.
+        """Raise if anything was wrong, or an option was set that nobody asked for.
 
         `elsewhere` are options that other parts of Spark read. Raises: BadOptions.
         """

@@ -3,8 +3,8 @@
 Owns no state. Called by the data source where a query is planned. Objects of this module are pickled to
 the executors.
 
-Invariants: every option has a meaning in the mode that it is accepted in; without a byte limit of the
-query's a task still stops at TASK_BYTES, since it holds in memory what it takes.
+Invariants: every option has a meaning in the mode that accepts it; if the query sets no byte limit, a task still stops
+at TASK_BYTES, because it holds in memory what it takes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Queues:
     names: tuple[str, ...] = ()
     pattern: str | None = None
     management_uris: tuple[str, ...] = ()
-    """Where to ask what there is; none: at the usual port of the brokers."""
+    """Where to ask which queues there are; by default at the usual port of the brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ def _is_management(uri: str) -> bool:
 
 
 def _fails_on_missing_queue(found: OptionReader) -> bool:
-    """Whether a queue that is not there is an error; one that matched a pattern may go at any time."""
+    """Whether a missing queue is an error; a queue that matched a pattern may be deleted at any time."""
     is_pattern = found.text("queuePattern") is not None
     if is_pattern and "failOnMissingQueue" in found:
         found.problems.append("option 'failOnMissingQueue' is for 'queue', not for 'queuePattern'")

@@ -1,4 +1,4 @@
-"""Message ids that are the same when a task runs again, so that whoever consumes can leave out doubles.
+"""Message ids that are the same when a task runs again, so that consumers can leave out duplicates.
 
 State: the number of the next row. Made by each task.
 

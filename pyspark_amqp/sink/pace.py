@@ -1,4 +1,4 @@
-"""So many messages a second: a bucket of tokens that fills with time.
+"""Limits the messages a second: a bucket of tokens that fills with time.
 
 State: the tokens and when they were counted. Made by each task of a sink that has a limit.
 
@@ -38,7 +38,7 @@ class Pace:
         self._at_s = self._clock.now_s()
 
     def take(self, count: int) -> None:
-        """Return when `count` messages may go, at most `most`; what was not there yet is owed."""
+        """Wait until `count` messages (at most `most`) may go; missing tokens are taken in advance."""
         now = self._clock.now_s()
         filled = self._tokens + (now - self._at_s) * self._rate
         self._tokens = min(float(self.most), filled) - count

@@ -2,7 +2,7 @@
 
 Owns no state. Called by the writers, on the executors.
 
-Invariants: a task that ends well had every message confirmed and, unless the query allows otherwise, taken by
+Invariants: when a task ends well, every message was confirmed and, unless the query allows otherwise, taken by
 a queue; else it fails and Spark may run it again, which publishes all of its rows again (with the same
 ids). Nothing of a batch is sent when one of its rows cannot be.
 """
@@ -67,7 +67,7 @@ def publish(
         for batch in batches:
             _send(publisher, writer.messages(_with_ids(batch, options, identity)), pace)
             if options.fails_on_return and publisher.returned_count:
-                break  # what is still to come would only be published twice
+                break  # the rest would only be published twice
         totals = publisher.settle()
         if totals.refused_count:
             raise PublishRefused(connection.place, "publishing", totals.refused_count)

@@ -1,11 +1,11 @@
-"""Spark's writers: what a task publishes with, and what the driver says of it in the end.
+"""Spark's writers: what a task publishes with, and what the driver reports at the end.
 
 State: the options, and for batch writes the random prefix of the message ids, made once on the driver and
 pickled with the writer to every task and every attempt.
 
 Invariants: `append` is the only mode, since a queue cannot be overwritten; columns that are no part of a
 message are refused, for a misspelt `routing_key` must not send everything to the option's key. Nothing can be
-taken back: `abort` leaves what tasks published.
+taken back: what tasks published before an `abort` stays.
 """
 
 from __future__ import annotations

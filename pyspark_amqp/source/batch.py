@@ -75,7 +75,7 @@ class DrainReader(DataSourceReader):
         self._schema = arrow_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the drain's pieces: those that were planned first."""
+        """Return the drain's pieces: those of the plan that was made first."""
         options = self._options
         spool = Spool(options.task.spool_location)
         plan = spool.plan(stream_of(options.drain_id), self._new_plan)
@@ -113,7 +113,7 @@ def stream_of(drain_id: str) -> str:
 
 
 def forget(spool_location: str, drain_id: str) -> bool:
-    """Remove a drain's files when its rows are safe elsewhere; False: there were none.
+    """Remove a drain's files, when its rows are safe elsewhere; False if there were none.
 
     The same id drains again afterwards.
     """

@@ -1,6 +1,6 @@
 """Which queues a query reads: those that it names, or those whose names match a pattern now.
 
-State: a Listing of a pattern owns the names that were found last, and when. Lives on the driver.
+State: the Listing of a pattern owns the names that it found last, and the time. Lives on the driver.
 
 AMQP cannot list queues, so a pattern asks the broker's management API (`GET /api/queues/<vhost>`), as the user of
 the connection. What matches is looked up again at most every REFRESH_S: a stream finds queues that are declared
@@ -38,7 +38,7 @@ class ListingRefused(WireError):
 
 
 class Listing:
-    """The queues of a query; iterated anew by whoever wants to know them now."""
+    """The queues of a query; each iteration gives those that there are now."""
 
     def __init__(self, addresses: Addresses, queues: Queues, clock: Clock | None = None) -> None:
         self._addresses = addresses

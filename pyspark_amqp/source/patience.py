@@ -34,7 +34,7 @@ class Clock:
 
 
 def persist(step: Callable[[], T], timeout_s: float, clock: Clock | None = None) -> T:
-    """Return the step's result; try again, with growing pauses, until `timeout_s` after the first failure.
+    """Return the step's result; if it fails, try again, with growing pauses, until `timeout_s` after the first failure.
 
     Raises: what the step raised last.
     """

@@ -7,8 +7,8 @@ Invariants: planning takes nothing and declares nothing; a plan names at most th
 most `prefetch_count` messages; with nothing ready the offset stays what it was. A run that ends never
 plans more of a queue than was ready when it began, so it does end while producers go on.
 
-What is left goes down by what was planned. A task that stopped at its limit of octets took less, which its
-spool file says: then only what it took counts.
+What is left of a queue goes down by what was planned. If a task stopped at its limit of octets, its spool file says how
+much it took: then only that is subtracted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_FOUND: Final = 404
 
 
 class Ask(Protocol):
-    """Where the numbers come from."""
+    """Says how many messages are ready."""
 
     def __call__(self) -> dict[str, int]:
         """Return how many messages are ready in each queue."""
@@ -88,7 +88,7 @@ class Planner:
         return Share(share.count, max(share.consumer_count, fewest))
 
     def _count_off(self, done: Offset) -> None:
-        """Take what a finished batch had from what is left."""
+        """Subtract what a finished batch took from what is left."""
         left = self._left or {}
         for piece in done.pieces():
             path = self._spool.find(piece)
@@ -139,7 +139,7 @@ class Counts:
         return found
 
     def _ask(self, queue: str) -> int | None:
-        """Return a queue's ready messages, None when it does not exist and need not."""
+        """Return a queue's ready messages, None when it does not exist and that is allowed."""
         is_kept = self._connection is not None and self._connection.is_open
         try:
             return self._count(queue)

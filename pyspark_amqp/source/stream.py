@@ -8,12 +8,12 @@ What Spark does, and what follows from it (4.2 and newer):
     initialOffset  twice for a first batch: the stream's random name is made once
     latestOffset   its result is durable before anything of it is read
     partitions     also for a batch that is tried again after a crash: only the end offset counts
-    commit         of a batch comes when the next is planned, of the last one never: no acknowledgement
-                   depends on it, it only removes files
+    commit         of a batch comes when the next is planned, and never for the last one: it only removes
+                   files, and no acknowledgement depends on it
     stop           may not be called at all: nothing depends on it
 
-Errors in options are raised by the first method that Spark calls, since one from the constructor would
-reach the user as an `UnboundLocalError` of Spark's.
+Errors in options are raised by the first method that Spark calls: from the constructor they would reach the user as an
+`UnboundLocalError` of Spark's.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spool.forget_ids(at.stream, retention_s)
 
     def stop(self) -> None:
-        """Close the connection; Spark may end the process before it says so."""
+        """Close the connection; Spark may also end the process without calling this."""
         if self._planner_once is not None:
             self._planner_once.close()
 
@@ -119,7 +119,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a piece's rows."""
         if not isinstance(partition, PiecePartition):
-            return iter(())  # Spark has one partition where there are none
+            return iter(())  # without partitions Spark makes an empty one
         return rows_of(partition, self._checked().task, self._schema)
 
     # ---- inner steps ---------------------------------------------------------------------------------

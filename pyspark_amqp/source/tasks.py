@@ -1,4 +1,4 @@
-"""A piece's rows, on an executor: from its spool file, which the task makes unless it is there.
+"""A piece's rows, on an executor: from its spool file, which the task makes if it does not exist.
 
 Owns no state. Called by the readers of streams and drains, in Spark's Python workers.
 

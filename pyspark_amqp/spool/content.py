@@ -3,8 +3,8 @@
 Owns no state. Called by the tasks and by jobs that recover a spool.
 
 Columns are read by name, so that a file which an older version left is still read: a column that it
-lacks is null. In the file's metadata are the schema's version, the piece, how many messages the task took
-(it leaves out what it compares) and whether it stopped at a limit of octets.
+lacks is null. The file's metadata say the schema's version, the piece, how many messages the task took (more than the
+file has rows, if some were left out as duplicates) and whether it stopped at a limit of octets.
 
 Invariant: an empty piece is a file with no rows: reading it again gives no rows again.
 """

@@ -10,7 +10,7 @@
 State: the files, on one POSIX file system that all executors and the driver share. `Spool` keeps nothing
 else, so it may be pickled. Called by the tasks (publish, acked), by the driver (commit, sweep) and by jobs.
 
-A piece that is published and not marked acked is in doubt: its messages may come again from the broker.
+A piece that is published but not marked as acked is in doubt: the broker may deliver its messages again.
 
 Invariants
 - A file has its name only when its octets and the name are on disk: written to a temporary file, fsync,
@@ -69,14 +69,14 @@ class Spool:
         self.root = Path(root)
 
     def open_stream(self, stream: str) -> None:
-        """Make the stream's folder, on disk: before the first offset that names pieces is."""
+        """Make the stream's folder and sync it; to be called before the first offset that names pieces is written."""
         folder = self.root / _name(stream)
         _make_folder(folder)
         _sync(folder)
         _sync(self.root)
 
     def has_stream(self, stream: str) -> bool:
-        """Whether the stream's folder is here: this is the spool that it was opened in."""
+        """Whether the stream was opened in this spool: its folder is here."""
         return (self.root / _name(stream)).is_dir()
 
     def plan(self, stream: str, make: Callable[[], Offset]) -> Offset:
@@ -101,7 +101,7 @@ class Spool:
         folder = self.root / _name(stream)
         if not folder.is_dir():
             return False
-        # Renamed first: half of a stream must not be found by anybody.
+        # Rename it first, so that nobody finds half of a stream.
         aside = self.root / f"{uuid.uuid4().hex}.removed"
         folder.rename(aside)
         shutil.rmtree(aside)
@@ -125,7 +125,7 @@ class Spool:
         _make_folder(final.parent)
         if not _publish(final, write):
             return False
-        # The folders too: whoever made them may not have synced them yet.
+        # Sync the folders too: another task may have made them and not synced them yet.
         for folder in (final.parent, final.parent.parent, self.root):
             _sync(folder)
         return True
@@ -146,7 +146,7 @@ class Spool:
         self.path(piece).unlink(missing_ok=True)
 
     def committed(self, stream: str) -> int:
-        """Return the last number that is done with, -1 when none is."""
+        """Return the last committed number, -1 when there is none."""
         try:
             return int((self.root / _name(stream) / COMMITTED).read_text())
         except FileNotFoundError:
@@ -155,7 +155,7 @@ class Spool:
     def commit(
         self, stream: str, seq: int, keep_ids: Callable[[Path, Path], object] | None = None
     ) -> int:
-        """Remove what batches up to `seq` left, but for what is in doubt; return how many files went.
+        """Remove the files of batches up to `seq`, except those in doubt; return how many files went.
 
         `keep_ids` writes the ids of a file that goes into another (`kept_ids` finds it).
         """
@@ -272,7 +272,7 @@ def _keep_ids(path: Path, keep_ids: Callable[[Path, Path], object]) -> None:
 
 
 def _remove(found: Published) -> None:
-    """Remove a file, then its mark: the other way round it would look in doubt for a moment."""
+    """Remove a file and then its mark: in the other order it would look in doubt for a moment."""
     found.path.unlink(missing_ok=True)
     found.path.with_suffix(".acked").unlink(missing_ok=True)
 

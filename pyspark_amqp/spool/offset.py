@@ -86,7 +86,7 @@ class Offset:
     def following(
         self, ready_counts: dict[str, int], limit: int | None, consumer_count: int = 1
     ) -> Offset:
-        """Return the next batch of what is ready, at most `limit`; itself when nothing is."""
+        """Return the next batch of what is ready, at most `limit` messages; this one if nothing is ready."""
         counts = _shares(ready_counts, limit)
         plan = {queue: Share(count, consumer_count) for queue, count in counts.items() if count}
         return Offset(self.stream, self.seq + 1, plan) if plan else self

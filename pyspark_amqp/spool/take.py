@@ -65,7 +65,7 @@ def take(
     schema: pa.Schema,
     options: TakeOptions = _DEFAULTS,
 ) -> Path:
-    """Publish the piece unless it is, and return its file. Use the connection for nothing else; close it.
+    """Publish the piece, unless it is published, and return its file. The connection is for this only: close it after.
 
     Raises: StaleTask, SpoolError, WireError, BadMessage.
     """
@@ -119,7 +119,7 @@ def _known_ids(spool: Spool, piece: Piece, options: TakeOptions) -> pa.Array:
         try:
             ids.append(message_ids(path))
         except SpoolError:
-            # What is removed meanwhile, by age, is not to be compared any more.
+            # A file that was removed meanwhile, because of its age, need not be compared any more.
             if path.exists():
                 raise
     return pa.concat_arrays(ids)

@@ -74,7 +74,7 @@ class Connection:
         self.blocked_reason: str | None = None
         self.is_open = True
         self.on_frame: Callable[[f.Frame], bool] | None = None
-        """Takes frames of channel 1 that are no awaited reply (deliveries, confirms); True: taken."""
+        """Is offered frames of channel 1 that are no awaited reply (deliveries, confirms); True if it took one."""
         self._heartbeat_s = 0
         self._waiting: list[f.Frame] = []
         password = address.find_password()
@@ -105,7 +105,7 @@ class Connection:
         except ConnectionClosed as error:
             raise LoginRefused(self.place, step, error.reason) from error
         except ConnectionLost as error:
-            # RabbitMQ's way with clients that cannot be told; others may do so to all.
+            # RabbitMQ does so with clients that do not understand a refusal; other brokers may do so with all.
             reason = f"{error.reason} (wrong user or password?)"
             raise LoginRefused(self.place, step, reason) from error
         with self.parsing(step):
@@ -122,7 +122,7 @@ class Connection:
         self.call(f.CHANNEL_OPEN, b"\x00", f.CHANNEL_OPEN_OK)
 
     def _first_frame(self, timeout_s: float) -> f.Frame:
-        """Return connection.start; whatever else is there does not speak AMQP 0-9-1."""
+        """Return connection.start; a peer that sends anything else does not speak AMQP 0-9-1."""
         step = "greeting"
         try:
             found = self.next_frame(time.monotonic() + timeout_s, step)
@@ -174,7 +174,7 @@ class Connection:
     # ---- sending and waiting --------------------------------------------------------------------------
 
     def send(self, octets: bytes, step: str, timeout_s: float | None = None) -> None:
-        """Send whole frames; the time (by default the connection's) runs while nothing is taken.
+        """Send whole frames; the time limit (by default the connection's) runs while the peer takes nothing.
 
         Raises: ConnectionLost, StepTimeout, and what a close that arrived meanwhile says.
         """
@@ -244,7 +244,7 @@ class Connection:
                 self._drop()
                 raise
             now = time.monotonic()
-            # Only here: after a long pause of the caller there is something to read before we judge.
+            # Judge only after reading: if the caller paused for long, heartbeats wait to be read.
             if self._heartbeat_s and now >= self.transport.heard_at_s + 2 * self._heartbeat_s:
                 self._drop()
                 reason = f"silent for two heartbeats of {self._heartbeat_s} s"

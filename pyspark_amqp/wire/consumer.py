@@ -33,7 +33,7 @@ _DELIVER_FIXED: Final = 4 + len(_TAG)
 
 @dataclass(slots=True)
 class _Partial:
-    """A message of which not all frames are here."""
+    """A message of which some frames have not arrived."""
 
     tag: int
     is_redelivered: bool
@@ -128,7 +128,7 @@ class Consumer:
 
 
 def ack(connection: Connection, last_tag: int) -> None:
-    """Acknowledge everything up to the tag; the broker has not handled it yet when this returns."""
+    """Acknowledge everything up to the tag, without waiting until the broker has handled it."""
     octets = f.method(f.BASIC_ACK, f.U64.pack(last_tag) + b"\x01")
     connection.send(octets, "basic.ack")
 
@@ -216,5 +216,5 @@ def _continue(partial: _Partial, frame: f.Frame) -> Delivery | None:
 
 
 def _drop_content(frame: f.Frame) -> bool:
-    """Take deliveries that nobody waits for any more; they stay unacknowledged."""
+    """Drop deliveries that nobody waits for any more; they stay unacknowledged."""
     return frame.type != f.METHOD or frame.method in {f.BASIC_DELIVER, f.BASIC_CANCEL}

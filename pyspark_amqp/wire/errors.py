@@ -57,7 +57,7 @@ class StepTimeout(WireError):
 
 
 class BadFrame(WireError):
-    """The peer sent octets that are no AMQP 0-9-1, or not here."""
+    """The peer sent octets that are no AMQP 0-9-1, or that must not come at this point."""
 
 
 class _ClosedByBroker(WireError):

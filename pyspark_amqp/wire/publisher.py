@@ -77,7 +77,7 @@ class Publisher:
         while pos < len(messages):
             room = self._window - self.unconfirmed_count
             if room <= 0 or self._unconfirmed_bytes >= WINDOW_BYTES:
-                # Half a window at a time: one write for many messages instead of one for each confirm.
+                # Write half a window at a time: one write for many messages instead of one after each confirm.
                 self._await_unconfirmed(self._window // 2, WINDOW_BYTES // 2)
                 continue
             end = _piece_end(messages, pos, min(room, _PIECE_COUNT))
@@ -110,7 +110,7 @@ class Publisher:
         return Published(confirmed_count, self.refused_count, self.returned_count)
 
     def _await_unconfirmed(self, most: int, most_bytes: int) -> None:
-        """Wait until no more than that is unconfirmed; the time runs from the last confirm."""
+        """Wait until no more than so much is unconfirmed; the time limit runs from the last confirm."""
         while (before := self.unconfirmed_count) > most or self._unconfirmed_bytes > most_bytes:
             deadline = time.monotonic() + self._confirm_timeout_s
             while self.unconfirmed_count == before:
@@ -143,7 +143,7 @@ class Publisher:
                 block = frame.payload[f.CONTENT_HEADER.size :]
                 self.returned.append(_returned(self._return_payload, block))
             self._return_payload = None
-        # Body frames of what came back: the sender has it.
+        # Body frames of a returned message: the sender has the body.
 
     def _confirm(self, tag: int, *, is_multiple: bool) -> int:
         """Note the answer for one or all up to a number; return how many are settled by it."""

@@ -23,7 +23,7 @@ from struct import Struct
 from typing import Final, TypeAlias, Union
 
 DEPTH_MAX: Final = 128
-"""Tables and arrays inside each other, the outermost counted: as many as BurrowMQ takes."""
+"""How deep tables and arrays may be nested, the outermost counted: as deep as BurrowMQ takes them."""
 
 
 class BadTable(ValueError):

@@ -64,7 +64,7 @@ class Transport:
                 continue
 
     def fill(self, deadline: float, step: str) -> bool:
-        """Receive what there is into `data`, waiting until `deadline`; False: nothing came.
+        """Receive what there is into `data`, waiting until `deadline`; False if nothing came.
 
         Raises: ConnectionLost.
         """

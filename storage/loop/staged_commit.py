@@ -1,6 +1,6 @@
 """What the loop hands to the disk thread: a commit of commands, and read requests.
 
-A `StagedCommit` collects plain tuples (operation, queue id, arguments), one for each run and never one for each message.
+A `StagedCommit` collects plain tuples (operation, queue id, arguments), one a run and never one a message.
 The loop owns a commit until it hands it over; from then on the disk thread does, until it reports it finished.
 Nobody changes a list of messages that was put into a command. State: none but the commit itself.
 """

@@ -3,7 +3,7 @@
 All places of the pattern that may be reached are followed at once, as the bits of one number: nothing is tried twice,
 nothing is taken back. Conditions that take no character (anchors, word ends, look-around) are decided for every place
 of the text first: a look-ahead by running its own automaton over the text backwards, a look-behind forwards. State:
-tables that fill up as they are used, and are bounded: they are emptied at `CACHE_MAX` entries.
+tables of answers, filled as they are used and emptied when they have `CACHE_MAX` entries.
 
 Repeats are written out (`a{3}` is `aaa`), so `STATES_MAX` bounds the work; what is larger is refused. Called by
 `compile_pattern`. Source: Thompson 1968, Glushkov 1961; the bits as in agrep.
@@ -97,7 +97,7 @@ class Automaton:
         return onward
 
     def _condition(self, node: Position | Look) -> int:
-        """The number of a condition; equal ones share it, and what it needs."""
+        """The number of a condition; equal conditions have the same one, and one automaton."""
         if node in self._conditions:
             return self._conditions.index(node)
         self._conditions.append(node)

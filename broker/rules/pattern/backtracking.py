@@ -47,7 +47,7 @@ def _ways(node: Node) -> int | None:
         # `re` wants look-behind of fixed length; the automaton takes any.
         return _ways(node.node) if node.is_ahead else None
     if isinstance(node, Repeat):
-        # What takes no character is tried as often as it may be repeated, whatever the name's length.
+        # Something that takes no character can be repeated up to its limit, however short the name is.
         if _ways(node.node) != 1 or (_may_be_empty(node.node) and node.most not in (0, 1)):
             return None
         return NAME_MAX if node.most is None else min(node.most - node.least + 1, NAME_MAX)

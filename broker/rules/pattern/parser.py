@@ -131,7 +131,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def _item(self, depth: int) -> Node | None:
-        """One thing with its repeats; None for what matches nothing by itself (a comment, a flag)."""
+        """One thing with its repeats; None for a comment or a flag, which match nothing by themselves."""
         if "x" in self.flags and self._skip_blank():
             return None
         if self._quantifier() is not None:
@@ -159,7 +159,7 @@ class _Reader:
         return None if node is None else self._repeated(node)
 
     def _skip_blank(self) -> bool:
-        """Flag x: blanks and comments mean nothing."""
+        """With flag x: skip one blank or comment; whether one stood here."""
         if self.text[self.at] in string.whitespace:
             self.at += 1
             return True
@@ -186,7 +186,7 @@ class _Reader:
             self.fail("possessive repeats are not supported", self.at - 1)
         self._take("?")  # lazy: the same to a yes or no
         if isinstance(node, Position | Look):
-            # PCRE: a place repeated is that place, or nothing when it may be left out.
+            # PCRE: repeating a place means that place, or nothing if it may be left out.
             return node if found[0] else Sequence(())
         return Repeat(node, *found)
 
@@ -213,7 +213,7 @@ class _Reader:
     # -- groups -------------------------------------------------------------------------------------------------
 
     def _group(self, depth: int) -> Node | None:
-        """What stands in parentheses, whose first is read."""
+        """What stands in parentheses; the opening one has been read."""
         if self._take("*"):
             self.fail("verbs are not supported")
         if not self._take("?"):
@@ -340,7 +340,7 @@ class _Reader:
         return chr(int(self.text[began : self.at] or "0", 16))
 
     def _class(self) -> Characters:
-        """What stands in brackets, whose first is read."""
+        """What stands in brackets; the opening one has been read."""
         is_negative = self._take("^")
         ranges: list[tuple[int, int]] = []
         is_first = True

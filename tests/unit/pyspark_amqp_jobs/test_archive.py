@@ -6,7 +6,7 @@ from pyspark_amqp_jobs.archive import Count
 
 
 class Query:
-    recentProgress: list[dict[str, int]] = []  # noqa: N815
+    recentProgress: list[dict[str, int]] = []  # noqa: N815 - Spark's name
 
 
 def test_batches_that_spark_has_forgotten_still_count() -> None:

@@ -36,7 +36,7 @@ def test_a_terminal_has_one_line_that_goes() -> None:
 
 
 class Stage:
-    numTasks, numCompletedTasks = 4, 1  # noqa: N815
+    numTasks, numCompletedTasks = 4, 1  # noqa: N815 - Spark's name
 
 
 class Tracker:
@@ -53,7 +53,7 @@ class Context:
 
 
 class Session:
-    sparkContext = Context()  # noqa: N815
+    sparkContext = Context()  # noqa: N815 - Spark's name
 
 
 def test_tasks_of_running_stages() -> None:

@@ -1,18 +1,16 @@
-"""burrowmq.broker.peer.certificate: names, validity and alternative names of certificates, and octets that are none."""
+"""burrowmq.broker.peer.certificate: names as RabbitMQ writes them, and the user that a certificate stands for."""
 
 from __future__ import annotations
 
 import ipaddress
-import ssl
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-from hypothesis import given
-from hypothesis import strategies as st
 
-from burrowmq.broker.peer.certificate import Certificate, login_name, parse, read_pem
+from burrowmq.broker.peer.certificate import Certificate, login_name
+from burrowmq.broker.peer.pem import read
 from tests.support.certificates import Authority, distinguished
 
 ALICE = b"\x0c\x05alice"  # a UTF8String
@@ -28,7 +26,7 @@ ALTERNATIVES = [
 
 def made(directory: Path, subject: x509.Name, alternatives: list[x509.GeneralName]) -> Certificate:
     leaf = Authority(directory).issue("leaf", subject, alternatives)
-    (found,) = read_pem(str(leaf.certificate))
+    (found,) = read(str(leaf.certificate))
     return found
 
 
@@ -101,34 +99,3 @@ def test_a_certificate_without_the_wanted_name(tmp_path):
     found = made(tmp_path, distinguished(organization_name="client"), [])
     assert login_name(found, "common_name", "dns", 0) is None
     assert login_name(found, "subject_alternative_name", "dns", 0) is None
-
-
-@given(st.binary(max_size=200))
-def test_octets_that_are_no_certificate(octets):
-    with pytest.raises(ValueError):
-        parse(octets)
-
-
-@pytest.fixture(scope="module")
-def der(tmp_path_factory) -> bytes:
-    authority = Authority(tmp_path_factory.mktemp("ca"))
-    leaf = authority.issue("leaf", distinguished(common_name="a"), ALTERNATIVES)
-    return ssl.PEM_cert_to_DER_cert(leaf.certificate.read_text())
-
-
-@given(data=st.data())
-def test_a_damaged_certificate_is_read_or_refused_never_worse(der, data):
-    at = data.draw(st.integers(0, len(der) - 1))
-    damaged = bytearray(der)
-    damaged[at] = data.draw(st.integers(0, 255))
-    try:
-        parse(bytes(damaged[: data.draw(st.integers(at, len(der)))])).subject
-    except ValueError:
-        pass
-
-
-def test_files_that_hold_no_certificate(tmp_path):
-    assert read_pem(str(tmp_path / "missing")) == []
-    bad = tmp_path / "bad.pem"
-    bad.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    assert read_pem(str(bad)) == []

@@ -54,7 +54,7 @@ class World:
 
 async def until(condition: Callable[[], Any]) -> None:
     """Give way until something holds; `World.run` has the time limit."""
-    while not condition():  # noqa: ASYNC110
+    while not condition():  # noqa: ASYNC110 - the test has the time limit
         await asyncio.sleep(0)
 
 

@@ -161,7 +161,7 @@ def test_one_too_many_is_closed_at_once(server):
 
 async def until(condition: Callable[[], Any]) -> None:
     """Give way until something holds; `run` has the time limit."""
-    while not condition():  # noqa: ASYNC110
+    while not condition():  # noqa: ASYNC110 - the test has the time limit
         await asyncio.sleep(0)
 
 

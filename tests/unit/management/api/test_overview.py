@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.served import Served
 
 
@@ -42,3 +44,75 @@ def test_whoami_names_the_caller(served: Served) -> None:
     assert served.get("/api/cluster-name") == {"name": "rabbit@test"}
     assert served.get("/api/extensions") == []
     assert served.api("GET", "/api/auth", login=None).body == {"oauth_enabled": False}
+
+
+# Fields that the client library of rabbitmqadmin (2.x) does not do without.
+NODE_FIELDS = [
+    "name",
+    "uptime",
+    "run_queue",
+    "processors",
+    "os_pid",
+    "fd_total",
+    "proc_total",
+    "sockets_total",
+    "mem_limit",
+    "mem_alarm",
+    "disk_free_limit",
+    "disk_free_alarm",
+    "rates_mode",
+    "enabled_plugins",
+    "being_drained",
+]
+MEMORY_FIELDS = [
+    "connection_readers",
+    "connection_writers",
+    "connection_channels",
+    "connection_other",
+    "queue_procs",
+    "quorum_queue_procs",
+    "stream_queue_procs",
+    "stream_queue_replica_reader_procs",
+    "stream_queue_coordinator_procs",
+    "plugins",
+    "metadata_store",
+    "other_proc",
+    "metrics",
+    "mgmt_db",
+    "mnesia",
+    "quorum_ets",
+    "metadata_store_ets",
+    "other_ets",
+    "binary",
+    "msg_index",
+    "code",
+    "atom",
+    "other_system",
+    "allocated_unused",
+    "reserved_unallocated",
+    "strategy",
+    "total",
+]
+
+
+def test_rabbitmqadmin_finds_what_it_needs(served: Served) -> None:
+    (node,) = served.get("/api/nodes")
+    memory = served.get("/api/nodes/rabbit@test/memory")["memory"]
+    assert not set(NODE_FIELDS) - set(node)
+    assert not set(MEMORY_FIELDS) - set(memory)
+    assert set(memory["total"]) == {"erlang", "rss", "allocated"}
+    assert "statistics_db_event_queue" in served.get("/api/overview")
+
+
+def test_figures_are_measured_or_left_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.node.engine, "stats", lambda: {"written": 7})
+    (node,) = served.get("/api/nodes")
+    assert 0 < node["proc_used"] <= node["proc_total"]
+    assert 0 <= node["run_queue"] < node["proc_used"]
+    assert node["msg_store_write_count"] == 7
+    assert served.get("/api/overview")["message_stats"]["disk_writes"] == 7
+    memory = served.get("/api/nodes/rabbit@test/memory")["memory"]
+    parts = [value for value in memory.values() if isinstance(value, int)]
+    assert sum(parts) == memory["total"]["rss"]
+    gone = {"net_ticktime", "msg_store_read_count", "queue_index_read_count"}
+    assert not gone & set(node)

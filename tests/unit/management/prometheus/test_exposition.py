@@ -107,3 +107,18 @@ def test_cluster_families() -> None:
         for each in found["rabbitmq_cluster_exchange_bindings"].samples
     }
     assert bound["amq.topic"] == 1
+
+
+def test_no_series_for_what_is_not_measured() -> None:
+    found = samples(small_world())
+    gone = ("erlang_net_ticktime", "io_seek", "schema_db", "queue_index", "msg_store_read")
+    assert not [name for name in found if name.removeprefix("rabbitmq_").startswith(gone)]
+    used, limit = found["rabbitmq_erlang_processes_used"], found["rabbitmq_erlang_processes_limit"]
+    assert 0 < used <= limit
+
+
+def test_the_alarm_of_descriptors_is_on_while_no_socket_is_left() -> None:
+    node = small_world()
+    assert samples(node)["rabbitmq_alarms_file_descriptor_limit"] == 0
+    node.sockets_max = len(node.sessions)
+    assert samples(node)["rabbitmq_alarms_file_descriptor_limit"] == 1
