@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.channel.reply import PREFIX, ReplyTargets
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 from tests.support.topology import CountingEntropy
 

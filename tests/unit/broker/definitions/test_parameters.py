@@ -13,7 +13,7 @@ from burrowmq.broker.rules.parameter_rules import RefusedValue, ValidationFailed
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import body_bytes
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 from tests.support.topology import CountingEntropy, KeptDefinitions, KeptEngine, make_vhost
 

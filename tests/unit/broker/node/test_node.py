@@ -20,7 +20,7 @@ from burrowmq.broker.sockets.listener import CannotListen
 from burrowmq.config.load import Loaded
 from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig, TcpConfig
 from burrowmq.config.units import Endpoint
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 
 def free_port() -> int:

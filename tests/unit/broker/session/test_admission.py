@@ -14,7 +14,8 @@ from burrowmq.broker.rules.auth import LoginRefused
 from burrowmq.broker.session.admission import Admission, CertificateName
 from burrowmq.protocol.errors import NotAllowed
 from burrowmq.protocol.events import LoginAttempt
-from tests.support.broker_bench import BrokerBench, RecordingObserver
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.observer import RecordingObserver
 from tests.support.topology import make_auth, make_vhost
 
 

@@ -11,7 +11,8 @@ from pika import BasicProperties, spec
 
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.table import Long
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.memory_log import MemoryLog
 from tests.support.messages import body_of
 from tests.support.wire_client import publish_bytes

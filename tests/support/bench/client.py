@@ -1,0 +1,128 @@
+"""The peer of one session, and that session's wire: no socket between them.
+
+State: what the session wrote and the peer has not read yet, and what the session asked of its wire. What is sent goes
+straight into the session; what it writes is cut into frames and decoded with pika's tables, which are independent of
+ours. Callers: `tests.support.bench.broker`, and through it the tests.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from pika import spec
+
+from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.session.session import Session
+from burrowmq.protocol.connection.handshake import ProtocolOptions
+from burrowmq.protocol.connection.server import ServerConnection
+from tests.support.wire_client import METHOD, PROTOCOL_HEADER, method_bytes
+
+if TYPE_CHECKING:
+    from tests.support.bench.broker import BrokerBench
+
+
+class Client:
+    """The peer of one session, and the session's wire."""
+
+    def __init__(self, bench: BrokerBench) -> None:
+        self.bench = bench
+        self.written: list[bytes] = []
+        self.is_stuck = False
+        self.pauses: set[str] = set()
+        self.looked_at: list[float] = []
+        self.close_after_s: float | None = None
+        peer = Peer(
+            host="127.0.0.1", port=40000, local_host="127.0.0.1", local_port=5672, is_loopback=True
+        )
+        self.session = Session(bench.context, ServerConnection(ProtocolOptions()), peer)
+        self.session.wire = self
+        bench.sessions.add(self.session)
+        self._unread = b""
+
+    # -- Wire ---------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """One write."""
+        data = self.session.connection.take_out()
+        if data:
+            self.written.append(data)
+            self._unread += data
+        self.session.drained(is_paused=self.is_stuck)
+
+    def pause_reading(self, reason: str) -> None:
+        """Remember why."""
+        self.pauses.add(reason)
+
+    def resume_reading(self, reason: str) -> None:
+        """Forget one reason."""
+        self.pauses.discard(reason)
+
+    def heartbeat_due(self, now: float) -> None:
+        """Remember when it was asked."""
+        self.looked_at.append(now)
+
+    def close_after(self, delay_s: float) -> None:
+        """Remember when the socket would be closed."""
+        self.close_after_s = delay_s
+
+    # -- the peer -----------------------------------------------------------------------------------------------
+
+    def send(self, *parts: bytes) -> None:
+        """Send as one read, and let the turn end."""
+        self.session.receive(b"".join(parts))
+        self.bench.run()
+
+    def call(self, channel: int, *methods: Any) -> list[tuple[int, Any]]:
+        """Send methods as one read and return what came back."""
+        self.send(*[method_bytes(channel, method) for method in methods])
+        return self.read()
+
+    def open(self, capabilities: dict[str, bool] | None = None) -> None:
+        """Go through the handshake."""
+        properties = {"capabilities": capabilities or {}}
+        self.send(PROTOCOL_HEADER)
+        self.call(
+            0,
+            spec.Connection.StartOk(
+                client_properties=properties,
+                mechanism="PLAIN",
+                response="\0guest\0guest",
+                locale="en_US",
+            ),
+        )
+        self.call(0, spec.Connection.TuneOk(2047, 131072, 0))
+        found = self.call(0, spec.Connection.Open(virtual_host="/"))
+        assert [type(method).__name__ for _, method in found] == ["OpenOk"], found
+
+    def lose(self, reason: str = "") -> None:
+        """The socket is gone."""
+        self.session.wire = None
+        self.session.lost(reason)
+        self.bench.run()
+
+    def read(self) -> list[tuple[int, Any]]:
+        """(channel, method) of everything since the last read; a method with content has `body` and `raw_header`."""
+        found: list[tuple[int, Any]] = []
+        data, self._unread = self._unread, b""
+        offset = 0
+        while offset < len(data):
+            kind, channel, size = struct.unpack_from(">BHI", data, offset)
+            payload = data[offset + 7 : offset + 7 + size]
+            assert data[offset + 7 + size] == 0xCE
+            offset += size + 8
+            if kind == METHOD:
+                (index,) = struct.unpack_from(">I", payload)
+                method = spec.methods[index]()
+                method.decode(payload, 4)
+                found.append((channel, method))
+            elif kind == 2:
+                found[-1][1].raw_header = payload
+                found[-1][1].body = b""
+            elif kind == 3:
+                found[-1][1].body += payload
+        return found
+
+    def names(self) -> list[str]:
+        """Names of the methods since the last read."""
+        return [method.NAME for _, method in self.read()]
