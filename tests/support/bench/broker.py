@@ -143,7 +143,7 @@ class BrokerBench:
                 arguments=declaration.arguments,
             )
 
-        vhost = Vhost(name, cast("Any", self.engine), make_queue, self.entropy)
+        vhost = Vhost(name, self.engine, make_queue, self.entropy)
         self.replies[name] = ReplyTargets(self.entropy)
         vhost.direct_reply = self.replies[name].find
         self.republishers[name] = Republisher(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -25,7 +25,7 @@ class World:
         self.installed: list[str] = []
         self.graph = ExchangeGraph(
             "/",
-            Rows(cast("Any", self.engine)),
+            Rows(self.engine),
             lambda exchange: self.installed.append(exchange.name),
             self._on_changed,
         )
