@@ -19,6 +19,7 @@ from burrowmq.broker.definitions import restore as definitions
 from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.machine.alarms import Alarms
+from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
@@ -29,7 +30,7 @@ from burrowmq.broker.session.session import Session, SessionContext
 from burrowmq.broker.turn.turn import Turn
 from burrowmq.broker.vhost.republish import Republisher
 from burrowmq.broker.vhost.vhost import Vhost
-from tests.support.bench.client import Client
+from tests.support.bench.client import LOCAL, Client
 from tests.support.bench.engine import BenchEngine
 from tests.support.bench.loop import ManualLoop
 from tests.support.bench.observer import RecordingObserver
@@ -173,14 +174,16 @@ class BrokerBench:
             for session in list(self.sessions):
                 session.unblock()
 
-    def socket(self) -> Client:
+    def socket(self, peer: Peer = LOCAL) -> Client:
         """A connection that has sent nothing yet."""
-        return Client(self)
+        return Client(self, peer)
 
-    def connect(self, *channels: int, **capabilities: bool) -> Client:
+    def connect(
+        self, *channels: int, user: str = "guest", vhost: str = "/", **capabilities: bool
+    ) -> Client:
         """An open connection with these channels open."""
         client = self.socket()
-        client.open(capabilities)
+        client.open(capabilities, user=user, vhost=vhost)
         for channel in channels:
             client.call(channel, spec.Channel.Open())
         return client

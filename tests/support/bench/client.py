@@ -21,20 +21,21 @@ from tests.support.wire_client import METHOD, PROTOCOL_HEADER, method_bytes
 if TYPE_CHECKING:
     from tests.support.bench.broker import BrokerBench
 
+LOCAL = Peer(
+    host="127.0.0.1", port=40000, local_host="127.0.0.1", local_port=5672, is_loopback=True
+)
+
 
 class Client:
     """The peer of one session, and the session's wire."""
 
-    def __init__(self, bench: BrokerBench) -> None:
+    def __init__(self, bench: BrokerBench, peer: Peer = LOCAL) -> None:
         self.bench = bench
         self.written: list[bytes] = []
         self.is_stuck = False
         self.pauses: set[str] = set()
         self.looked_at: list[float] = []
         self.close_after_s: float | None = None
-        peer = Peer(
-            host="127.0.0.1", port=40000, local_host="127.0.0.1", local_port=5672, is_loopback=True
-        )
         self.session = Session(bench.context, ServerConnection(ProtocolOptions()), peer)
         self.session.wire = self
         bench.sessions.add(self.session)
@@ -78,21 +79,27 @@ class Client:
         self.send(*[method_bytes(channel, method) for method in methods])
         return self.read()
 
-    def open(self, capabilities: dict[str, bool] | None = None) -> None:
-        """Go through the handshake."""
-        properties = {"capabilities": capabilities or {}}
+    def open(
+        self,
+        capabilities: dict[str, bool] | None = None,
+        *,
+        user: str = "guest",
+        vhost: str = "/",
+        **properties: Any,
+    ) -> None:
+        """Go through the handshake as a user whose password is the name."""
         self.send(PROTOCOL_HEADER)
         self.call(
             0,
             spec.Connection.StartOk(
-                client_properties=properties,
+                client_properties={"capabilities": capabilities or {}, **properties},
                 mechanism="PLAIN",
-                response="\0guest\0guest",
+                response=f"\0{user}\0{user}",
                 locale="en_US",
             ),
         )
         self.call(0, spec.Connection.TuneOk(2047, 131072, 0))
-        found = self.call(0, spec.Connection.Open(virtual_host="/"))
+        found = self.call(0, spec.Connection.Open(virtual_host=vhost))
         assert [type(method).__name__ for _, method in found] == ["OpenOk"], found
 
     def lose(self, reason: str = "") -> None:
