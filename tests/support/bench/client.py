@@ -79,6 +79,15 @@ class Client:
         self.send(*[method_bytes(channel, method) for method in methods])
         return self.read()
 
+    def refused(self, channel: int, method: Any) -> tuple[int, str]:
+        """Send a method that must close the channel; open it again, and return the code and the text of the close."""
+        ((number, close),) = self.call(channel, method)
+        assert (number, type(close)) == (channel, spec.Channel.Close), close
+        assert (close.class_id, close.method_id) == divmod(method.INDEX, 1 << 16)
+        found = self.call(channel, spec.Channel.CloseOk(), spec.Channel.Open())
+        assert [each.NAME for _, each in found] == ["Channel.OpenOk"]
+        return close.reply_code, close.reply_text
+
     def open(
         self,
         capabilities: dict[str, bool] | None = None,
