@@ -56,8 +56,9 @@ def _sinks(log: LogConfig) -> list[Sink]:
 
 
 def _say_start(observer: LogObserver, node: Node) -> None:
-    where = os.path.abspath(node.config.data_dir)
-    observer.node_starting(VERSION, node.name, where, " ".join(node.config_files))
+    process = node.process
+    where = os.path.abspath(process.config.data_dir)
+    observer.node_starting(VERSION, process.name, where, " ".join(process.config_files))
 
 
 async def run(loaded: Loaded) -> int:
@@ -71,8 +72,7 @@ async def run(loaded: Loaded) -> int:
     observer = LogObserver(sinks)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
-    node = Node(config, observer)
-    node.config_files = loaded.files
+    node = Node(config, observer, loaded.files)
     _say_start(observer, node)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -91,10 +91,9 @@ async def run(loaded: Loaded) -> int:
         if isinstance(error, CannotListen):
             text += "; stop what uses it, or name another with listeners.tcp.default"
         sys.stderr.write(f"burrowmq-server: cannot start: {text}\n")
-        await node.abandon()
         return 1
     try:
-        doors = import_module("burrowmq.management.doors").bind(node)
+        doors = import_module("burrowmq.management.doors").bind(node.process)
     except OSError as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.stop()

@@ -15,7 +15,7 @@ import os
 import socket
 from collections.abc import Sequence
 
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.management import settings
 
 BACKLOG = 128
@@ -42,17 +42,17 @@ class Doors:
             sock.close()
 
 
-def bind(node: Node) -> Doors:
+def bind(process: ServerProcess) -> Doors:
     """Bind what the configuration names. Raises OSError, with the address, when one is taken."""
-    doors = Doors()
+    config, doors = process.config, Doors()
     try:
-        path = settings.control_socket(node.config)
+        path = settings.control_socket(config)
         if path:
             doors.control = _bind_control(path)
-        _bind_all(settings.management_addresses(node.config), doors.api)
-        _bind_all(settings.prometheus_addresses(node.config), doors.prometheus)
-        _bind_all(settings.tls_addresses(node.config.management), doors.secure_api)
-        _bind_all(settings.tls_addresses(node.config.prometheus), doors.secure_prometheus)
+        _bind_all(settings.management_addresses(config), doors.api)
+        _bind_all(settings.prometheus_addresses(config), doors.prometheus)
+        _bind_all(settings.tls_addresses(config.management), doors.secure_api)
+        _bind_all(settings.tls_addresses(config.prometheus), doors.secure_prometheus)
     except OSError:
         doors.close()
         raise

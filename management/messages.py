@@ -12,7 +12,7 @@ import base64
 from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.batch import Batch
 from burrowmq.broker.queue.queue import Queue
@@ -34,7 +34,7 @@ PROBE = "aliveness-test"
 
 
 def publish(
-    node: Node, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
+    node: RunningNode, vhost: str, exchange: str, key: str, properties: dict[str, Any], body: bytes
 ) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
@@ -79,7 +79,7 @@ def _properties(given: dict[str, Any]) -> Any:
 
 
 async def get(
-    node: Node, vhost: str, name: str, count: int, ack_mode: str
+    node: RunningNode, vhost: str, name: str, count: int, ack_mode: str
 ) -> list[tuple[Any, bool, int]]:
     """Up to `count` (message, redelivered, messages left) of a queue, settled as asked."""
     queue = commands.topology.queue_of(node, vhost, name)
@@ -174,7 +174,7 @@ def _text(body: bytes, encoding: str) -> tuple[str, str]:
     return base64.b64encode(body).decode("ascii"), "base64"
 
 
-async def probe(node: Node, vhost: str) -> None:
+async def probe(node: RunningNode, vhost: str) -> None:
     """Declare, publish and get in a vhost. Raises: whatever goes wrong."""
     commands.topology.declare_queue(node, vhost, PROBE, False, False, {})
     publish(node, vhost, "", PROBE, {}, b"test_message")

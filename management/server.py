@@ -19,7 +19,8 @@ from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
-from burrowmq.broker.rules.auth import LoginRefused
+from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.rules.auth import LoginRefused, User
 from burrowmq.broker.sockets.listener import address_of
 from burrowmq.management import commands, settings, ui
 from burrowmq.management.aio import web
@@ -33,6 +34,7 @@ from burrowmq.management.answers.reply import (
     Route,
     dump,
     reply,
+    running_of,
     unauthorised,
 )
 from burrowmq.management.api import ROUTES
@@ -50,17 +52,17 @@ QUESTIONS = frozenset({"/api/burrowmq/authenticate", "/api/burrowmq/hash-passwor
 # What RabbitMQ's log calls them.
 MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 
-NODE: web.AppKey[Any] = web.AppKey("node")
+HOST: web.AppKey[Node] = web.AppKey("host")
 RATES: web.AppKey[Rates] = web.AppKey("rates", Rates)
 IS_TRUSTED: web.AppKey[bool] = web.AppKey("is_trusted", bool)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def create_app(node: Node, trusted: bool, rates: Rates | None = None) -> web.Application:
+def create_app(host: Node, trusted: bool, rates: Rates | None = None) -> web.Application:
     """The HTTP API and UI; `trusted` for the control socket."""
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
-    app[NODE], app[RATES], app[IS_TRUSTED] = node, rates or Rates(), trusted
+    app[HOST], app[RATES], app[IS_TRUSTED] = host, rates or Rates(), trusted
     for route in ROUTES:
         endpoint = _endpoint(route)
         # As in RabbitMQ: HEAD wherever there is GET, and a slash at the end means nothing.
@@ -81,7 +83,7 @@ def _endpoint(route: Route) -> Handler:
             raise unauthorised(access.REFUSALS["management"])
         if route.path not in PUBLIC_PATHS and not caller.may(route.level):
             raise unauthorised(access.REFUSALS[route.level])
-        call = Call(request, request.app[NODE], caller, request.app[RATES])
+        call = Call(request, request.app[HOST], caller, request.app[RATES])
         response: web.StreamResponse = await route.handler(call)
         if route.method != "GET":
             await commands.commit.durable(call.node)
@@ -118,14 +120,15 @@ def _caller(request: web.Request) -> access.Caller:
     return access.Caller(name, tuple(str(tag) for tag in user.tags))
 
 
-def _authenticate(request: web.Request, name: str, password: str) -> Any:
-    """The user object, or None when the broker refuses."""
+def _authenticate(request: web.Request, name: str, password: str) -> User | None:
+    """The user object, or None when the broker refuses. Raises: ApiError 503 while no application runs."""
+    node = running_of(request.app[HOST])
     try:
         return commands.users.authenticate(
-            request.app[NODE], name, password, is_loopback=access.peer_is_loopback(request)
+            node, name, password, is_loopback=access.peer_is_loopback(request)
         )
     except LoginRefused as refusal:
-        request.app[NODE].observer.login_refused(request.remote or "", "HTTP", str(refusal))
+        node.observer.login_refused(request.remote or "", "HTTP", str(refusal))
         return None
 
 
@@ -170,20 +173,21 @@ def _answer_broker(request: web.Request, error: Exception) -> web.Response:
 class Management:
     """The running listeners."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, host: Node) -> None:
+        self._host = host
+        self._config = host.process.config
         self._rates = Rates()
         self._runners: list[web.AppRunner] = []
         self._sampler: asyncio.Task[None] | None = None
-        self._socket_path = settings.control_socket(node.config)
+        self._socket_path = settings.control_socket(self._config)
 
     async def start(self, doors: Doors) -> None:
         """Serve on the bound sockets, which are ours from now on."""
         if doors.control is not None:
             await self._serve(
-                create_app(self._node, trusted=True, rates=self._rates), [doors.control]
+                create_app(self._host, trusted=True, rates=self._rates), [doors.control]
             )
-        config = self._node.config
+        config = self._config
         for part, sockets, secure in (
             (MANAGEMENT, doors.api, None),
             (MANAGEMENT, doors.secure_api, config.management),
@@ -193,12 +197,12 @@ class Management:
             if not sockets:
                 continue
             if part == MANAGEMENT:
-                app = create_app(self._node, trusted=False, rates=self._rates)
+                app = create_app(self._host, trusted=False, rates=self._rates)
             else:
-                app = prometheus.create_app(self._node)
+                app = prometheus.create_app(self._host)
             await self._serve(app, sockets, secure)
             for sock in sockets:
-                self._node.observer.http_listener_started(
+                self._host.process.observer.http_listener_started(
                     part, address_of(sock), secure is not None
                 )
         self._sampler = asyncio.get_running_loop().create_task(self._sample_for_ever())
@@ -207,7 +211,7 @@ class Management:
         self, app: web.Application, sockets: Sequence[socket.socket], secure: Any = None
     ) -> None:
         """Serve on sockets, with TLS when a part of the configuration says how."""
-        context = None if secure is None else self._node.tls_context(secure.tls)
+        context = None if secure is None else self._host.tls_context(secure.tls)
         runner = await self._runner(app)
         for sock in sockets:
             await web.SockSite(runner, sock, ssl_context=context).start()
@@ -235,15 +239,16 @@ class Management:
     async def _sample_for_ever(self) -> None:
         while True:
             try:
-                await self.sample(time.monotonic())
+                if self._host.running is not None:
+                    await self.sample(self._host.running, time.monotonic())
             except Exception:
                 # A bug in one figure must not end all rates.
                 LOGGER.exception("sample_failed")
-            await asyncio.sleep(self._node.config.collect_statistics_interval_ms / 1000)
+            await asyncio.sleep(self._config.collect_statistics_interval_ms / 1000)
 
-    async def sample(self, now_s: float) -> None:
+    async def sample(self, node: RunningNode, now_s: float) -> None:
         """Take one sample of the node's and every queue's counters, giving way to other work now and then."""
-        rates, node = self._rates, self._node
+        rates = self._rates
         rates.add("node", now_s, inspect.counters(node))
         rates.add("totals", now_s, inspect.totals(node))
         for name in list(node.vhosts):
@@ -262,8 +267,8 @@ class Management:
         rates.finish()
 
 
-async def start(node: Node, doors: Doors) -> Management:
+async def start(host: Node, doors: Doors) -> Management:
     """Serve what `management.doors.bind` bound."""
-    management = Management(node)
+    management = Management(host)
     await management.start(doors)
     return management

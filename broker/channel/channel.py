@@ -62,9 +62,7 @@ class ChannelSession(Protocol):
     metrics: NodeMetrics
     entropy: Entropy
     user: User
-    vhost: Vhost
     vhost_name: str
-    replies: ReplyTargets
     is_congested: bool
     consumer_max: int | None
 
@@ -126,10 +124,13 @@ class Transaction:
 class Channel:
     """State of one open channel."""
 
-    def __init__(self, number: int, session: ChannelSession) -> None:
+    def __init__(
+        self, number: int, session: ChannelSession, vhost: Vhost, replies: ReplyTargets
+    ) -> None:
         self.number = number
         self.session = session
-        self.vhost = session.vhost
+        self.vhost = vhost
+        self.replies = replies
         self.metrics = ChannelMetrics()
         self.consumers: dict[str, Consumer] = {}
         self.unacked = Unacked()
@@ -403,5 +404,5 @@ class Channel:
         for consumer in consumers:
             consumer.queue.remove_consumer(consumer)
         if self.reply_target is not None:
-            self.session.replies.remove(self.reply_target)
+            self.replies.remove(self.reply_target)
             self.reply_target = None

@@ -1,8 +1,8 @@
 """Read-only rows about everything in the node, with RabbitMQ's field names.
 
 Owns no state. The HTTP API, Prometheus and (through the API) burrowctl ask it for lists of dicts. What others
-read of queues, channels, sessions and exchanges, they should read here; commands and messages of `management` also act
-on those objects themselves. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
+read of queues, channels, sessions and exchanges, they should read here; what `management` changes, it changes on those
+objects themselves. Rows are plain Python values: strings, numbers, booleans, None, lists, dicts.
 
 Invariants: nothing here changes the broker, nothing here waits, and a row costs O(columns asked for). A value that
 RabbitMQ has and this broker has not (mirrors, Erlang processes) is the value that RabbitMQ shows on a single node.

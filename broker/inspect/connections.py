@@ -9,21 +9,21 @@ from typing import Any
 
 from burrowmq.broker.channel.channel import Channel, ChannelSession
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.session.session import Session
 
 
-def alarms(node: Node) -> list[Row]:
+def alarms(node: RunningNode) -> list[Row]:
     """Resource alarms in effect: `{"node", "resource"}` with resource memory or disk."""
     return [{"node": node.name, "resource": name} for name in sorted(_alarm_names(node))]
 
 
-def _alarm_names(node: Node) -> set[str]:
+def _alarm_names(node: RunningNode) -> set[str]:
     """Memory and disk; a store that is full or broken is a disk alarm."""
     return {"disk" if name == "store" else str(name) for name in node.alarms.active}
 
 
-def channel_details(node: Node, channel: Channel) -> Row:
+def channel_details(node: RunningNode, channel: Channel) -> Row:
     """Where a consumer sits."""
     session = channel.session
     return {
@@ -47,7 +47,7 @@ def vhost_name(session: ChannelSession) -> str:
     return session.vhost_name
 
 
-def session_state(node: Node, session: Session) -> str:
+def session_state(node: RunningNode, session: Session) -> str:
     """RabbitMQ's word for what a connection is doing."""
     if session.is_blocked:
         return "blocked"
@@ -71,7 +71,7 @@ def _tls_row(tls: Any) -> Row:
     }
 
 
-def connection_row(node: Node, session: Session, table: Table = plain) -> Row:
+def connection_row(node: RunningNode, session: Session, table: Table = plain) -> Row:
     """One connection."""
     connection, peer, wire = session.connection, session.peer, session.wire
     properties = connection.client_properties or {}
@@ -107,13 +107,13 @@ def connection_row(node: Node, session: Session, table: Table = plain) -> Row:
     }  # fmt: skip
 
 
-def each_session(node: Node, vhost: str | None = None) -> list[Any]:
+def each_session(node: RunningNode, vhost: str | None = None) -> list[Any]:
     """Sessions by name; a session that has not opened a vhost yet belongs to none."""
     found = [s for s in list(node.sessions) if vhost is None or vhost_name(s) == vhost]
     return sorted(found, key=lambda session: str(session.name))
 
 
-def connections(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def connections(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every connection."""
     return [connection_row(node, session, table) for session in each_session(node, vhost)]
 
@@ -129,7 +129,7 @@ def _uncommitted(channel: Channel) -> tuple[int, int]:
     )
 
 
-def channel_row(node: Node, channel: Channel) -> Row:
+def channel_row(node: RunningNode, channel: Channel) -> Row:
     """One channel."""
     session = channel.session
     return {
@@ -159,7 +159,7 @@ def channel_row(node: Node, channel: Channel) -> Row:
     }  # fmt: skip
 
 
-def channels(node: Node, vhost: str | None = None) -> list[Row]:
+def channels(node: RunningNode, vhost: str | None = None) -> list[Row]:
     """Every channel, by connection and number."""
     return [
         channel_row(node, session.channels[number])

@@ -10,14 +10,14 @@ from itertools import accumulate
 
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.turn.turn import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
 
 TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
 
 
-def totals(node: Node, vhost: str | None = None) -> Row:
+def totals(node: RunningNode, vhost: str | None = None) -> Row:
     """Sums over queues, for overview and vhosts; O(queues)."""
     ready = unacked = 0
     for owner in each_vhost(node, vhost):
@@ -31,7 +31,7 @@ def totals(node: Node, vhost: str | None = None) -> Row:
     }
 
 
-def object_totals(node: Node) -> Row:
+def object_totals(node: RunningNode) -> Row:
     """How many of each thing there are."""
     return {
         "channels": sum(len(session.channels) for session in node.sessions),
@@ -44,7 +44,7 @@ def object_totals(node: Node) -> Row:
     }
 
 
-def vhost_row(node: Node, vhost: Vhost) -> Row:
+def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
     """One vhost with the sums of its queues."""
     metadata = {"description": vhost.description, "tags": list(vhost.tags)}
     kind = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
@@ -59,12 +59,12 @@ def vhost_row(node: Node, vhost: Vhost) -> Row:
     }
 
 
-def vhosts(node: Node) -> list[Row]:
+def vhosts(node: RunningNode) -> list[Row]:
     """Every vhost, by name."""
     return [vhost_row(node, owner) for owner in each_vhost(node, None)]
 
 
-def users(node: Node) -> list[Row]:
+def users(node: RunningNode) -> list[Row]:
     """Every user with its password hash, as definitions carry it."""
     rows = [
         {
@@ -79,7 +79,7 @@ def users(node: Node) -> list[Row]:
     return sorted(rows, key=lambda row: str(row["name"]))
 
 
-def permissions(node: Node, vhost: str | None = None, user: str | None = None) -> list[Row]:
+def permissions(node: RunningNode, vhost: str | None = None, user: str | None = None) -> list[Row]:
     """Who may configure, write and read what, by vhost and user."""
     rows = []
     for (owner, name), granted in node.auth.permissions.items():
@@ -96,7 +96,7 @@ def permissions(node: Node, vhost: str | None = None, user: str | None = None) -
     return sorted(rows, key=lambda row: (row["vhost"], row["user"]))
 
 
-def limits(node: Node) -> Row:
+def limits(node: RunningNode) -> Row:
     """Where the resource alarms go on; `memory_setting` is how the operator put it."""
     found = node.monitor.limits
     if found.memory_relative is None:
@@ -110,23 +110,23 @@ def limits(node: Node) -> Row:
     }
 
 
-def counters(node: Node) -> dict[str, int]:
+def counters(node: RunningNode) -> dict[str, int]:
     """The node's totals since start, by the attribute names of `broker.report.metrics.NodeMetrics`."""
     names = getattr(type(node.metrics), "__slots__", None) or vars(node.metrics)
     return {name: int(getattr(node.metrics, name)) for name in names}
 
 
-def store_stats(node: Node) -> Row:
+def store_stats(node: RunningNode) -> Row:
     """What the storage engine counts about itself."""
     return dict(node.engine.stats())
 
 
-def loop_stalls(node: Node) -> list[tuple[float, int]]:
+def loop_stalls(node: RunningNode) -> list[tuple[float, int]]:
     """How late the event loop ran its timers: edges in seconds (infinity last) and counts up to each."""
     counts = getattr(node.turn, "lag_counts", ())
     return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(counts), strict=False))
 
 
-def publisher_count(node: Node) -> int:
+def publisher_count(node: RunningNode) -> int:
     """Connections that have published."""
     return sum(bool(session.is_publisher) for session in node.sessions)

@@ -10,10 +10,12 @@ from typing import Any
 
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 
 
-def policies(node: Node, vhost: str | None = None, *, is_operator: bool = False) -> list[Row]:
+def policies(
+    node: RunningNode, vhost: str | None = None, *, is_operator: bool = False
+) -> list[Row]:
     """Policies or operator policies, by vhost and name."""
     rows: list[Row] = []
     for owner in each_vhost(node, vhost):
@@ -34,7 +36,9 @@ def policy_row(vhost: str, policy: Any) -> Row:
     }
 
 
-def parameters(node: Node, vhost: str | None = None, component: str | None = None) -> list[Row]:
+def parameters(
+    node: RunningNode, vhost: str | None = None, component: str | None = None
+) -> list[Row]:
     """Operator policies and limits under their parameter names; RabbitMQ lists policies elsewhere only."""
     rows: list[Row] = []
     for owner in each_vhost(node, vhost):
@@ -51,13 +55,13 @@ def _row(vhost: str, component: str, name: str, value: Row) -> Row:
     return {"value": value, "vhost": vhost, "component": component, "name": name}
 
 
-def global_parameters(node: Node) -> list[Row]:
+def global_parameters(node: RunningNode) -> list[Row]:
     """Those that were set, and the cluster's name if it was."""
     values = node.parameters.values
     return [{"name": name, "value": values[name]} for name in sorted(values)]
 
 
-def vhost_limits(node: Node, vhost: str | None = None) -> list[Row]:
+def vhost_limits(node: RunningNode, vhost: str | None = None) -> list[Row]:
     """Vhosts that have limits."""
     return [
         {"vhost": owner.name, "value": dict(owner.limits)}
@@ -66,7 +70,7 @@ def vhost_limits(node: Node, vhost: str | None = None) -> list[Row]:
     ]
 
 
-def user_limits(node: Node, user: str | None = None) -> list[Row]:
+def user_limits(node: RunningNode, user: str | None = None) -> list[Row]:
     """Users who have limits."""
     return [
         {"user": name, "value": dict(found.limits)}
@@ -76,7 +80,10 @@ def user_limits(node: Node, user: str | None = None) -> list[Row]:
 
 
 def topic_permissions(
-    node: Node, vhost: str | None = None, user: str | None = None, exchange: str | None = None
+    node: RunningNode,
+    vhost: str | None = None,
+    user: str | None = None,
+    exchange: str | None = None,
 ) -> list[Row]:
     """Which routing keys a user may use with which exchange."""
     rows = [

@@ -11,7 +11,7 @@ from typing import Any, cast
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.inspect.connections import channel_details
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.session.session import Session
@@ -39,7 +39,7 @@ def _tag_or_none(consumer: Consumer | None) -> str | None:
     return None if consumer is None else _tag(consumer)
 
 
-def _pid_or_none(node: Node, consumer: Consumer | None) -> str | None:
+def _pid_or_none(node: RunningNode, consumer: Consumer | None) -> str | None:
     return None if consumer is None else pid(node, consumer.outlet)
 
 
@@ -170,7 +170,7 @@ DETAILED_QUEUE_COLUMNS = (
 )
 
 
-def each_queue(node: Node, vhost: str | None = None) -> Iterator[tuple[Any, Any]]:
+def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Any, Any]]:
     """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
     for owner in each_vhost(node, vhost):
         for name in sorted(owner.queues):
@@ -180,7 +180,10 @@ def each_queue(node: Node, vhost: str | None = None) -> Iterator[tuple[Any, Any]
 
 
 def iter_queues(
-    node: Node, vhost: str | None = None, columns: Sequence[str] | None = None, table: Table = plain
+    node: RunningNode,
+    vhost: str | None = None,
+    columns: Sequence[str] | None = None,
+    table: Table = plain,
 ) -> Iterator[Row]:
     """One row a queue, with the columns asked for (or the HTTP API's reduced set).
 
@@ -195,12 +198,14 @@ def iter_queues(
         yield row
 
 
-def queues(node: Node, vhost: str | None = None, columns: Sequence[str] | None = None) -> list[Row]:
+def queues(
+    node: RunningNode, vhost: str | None = None, columns: Sequence[str] | None = None
+) -> list[Row]:
     """The rows of `iter_queues` at once."""
     return list(iter_queues(node, vhost, columns))
 
 
-def queue(node: Node, vhost: str, name: str) -> Row | None:
+def queue(node: RunningNode, vhost: str, name: str) -> Row | None:
     """Everything about one queue, its consumers included."""
     owner = node.vhosts.get(vhost)
     found = None if owner is None else owner.queues.get(name)
@@ -214,7 +219,7 @@ def queue(node: Node, vhost: str, name: str) -> Row | None:
     return row
 
 
-def each_vhost(node: Node, vhost: str | None) -> Iterable[Any]:
+def each_vhost(node: RunningNode, vhost: str | None) -> Iterable[Any]:
     """The vhost of that name if there is one, or all of them by name."""
     if vhost is None:
         return [node.vhosts[name] for name in sorted(node.vhosts)]
@@ -223,7 +228,7 @@ def each_vhost(node: Node, vhost: str | None) -> Iterable[Any]:
 
 
 def consumer_row(
-    node: Node, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
+    node: RunningNode, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
 ) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
     channel = cast("Channel", consumer.outlet)  # what a queue knows of it is less
@@ -244,7 +249,7 @@ def consumer_row(
     }
 
 
-def consumers(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every consumer, by queue."""
     return [
         consumer_row(node, owner, queue, consumer, table)

@@ -12,7 +12,7 @@ from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row, Table, plain
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.vhost.vhost import Vhost
 
 
@@ -43,7 +43,7 @@ def exchange_row(vhost: Vhost, exchange: Exchange, table: Table = plain) -> Row:
     }
 
 
-def exchanges(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def exchanges(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every exchange, by vhost and name."""
     return [
         exchange_row(owner, owner.exchanges[name], table)
@@ -90,7 +90,7 @@ def _implicit_binding_row(vhost: Vhost, queue_name: str, table: Table) -> Row:
     }
 
 
-def bindings(node: Node, vhost: str | None = None, table: Table = plain) -> list[Row]:
+def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
     """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them."""
     rows: list[Row] = []
     for owner in each_vhost(node, vhost):
@@ -104,7 +104,7 @@ def bindings(node: Node, vhost: str | None = None, table: Table = plain) -> list
     return rows
 
 
-def find_binding(node: Node, row: Row) -> Binding | None:
+def find_binding(node: RunningNode, row: Row) -> Binding | None:
     """The binding object that a row of `bindings` was made from; None for an implicit one."""
     owner = node.vhosts.get(row["vhost"])
     exchange = None if owner is None else owner.exchanges.get(row["source"])

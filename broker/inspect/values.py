@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.protocol import table as table_types
 
 Row = dict[str, Any]
@@ -83,9 +83,9 @@ def _latin_1(value: str | bytes) -> str:
     return found.decode("latin-1")
 
 
-def pid(node: Node, thing: Any) -> str:
+def pid(node: RunningNode, thing: Any) -> str:
     """A name in the shape of an Erlang process id; unique among the objects that are alive."""
-    return f"<{node.name}.{int(node.started_at)}.{(id(thing) >> 4) & 0xFFFFFFF}.0>"
+    return f"<{node.name}.{int(node.process.started_at)}.{(id(thing) >> 4) & 0xFFFFFFF}.0>"
 
 
 def message_stats(metrics: Any) -> Row:

@@ -7,7 +7,7 @@ by the node while it is built. Units change here where a part counts in others (
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefaults
@@ -45,9 +45,16 @@ def store(config: StoreConfig, open_files: int) -> StoreOptions:
     )
 
 
-def protocol(config: NodeConfig, server_properties: dict[str, Any]) -> ProtocolOptions:
-    """What a connection with TLS is offered."""
-    return ProtocolOptions(
+class Offered(NamedTuple):
+    """What connections are offered when they begin: those with TLS, and those without."""
+
+    secure: ProtocolOptions
+    plain: ProtocolOptions
+
+
+def offered(config: NodeConfig, server_properties: dict[str, Any]) -> Offered:
+    """What connections are offered. Without TLS there is no certificate to log in with."""
+    secure = ProtocolOptions(
         frame_max=config.frame_max,
         initial_frame_max=config.initial_frame_max,
         channel_max=config.channel_max,
@@ -56,12 +63,8 @@ def protocol(config: NodeConfig, server_properties: dict[str, Any]) -> ProtocolO
         mechanisms=config.login.mechanisms,
         server_properties=server_properties,
     )
-
-
-def without_certificates(offered: ProtocolOptions) -> ProtocolOptions:
-    """What a connection without TLS is offered: there is no certificate to log in with."""
-    mechanisms = tuple(name for name in offered.mechanisms if name != "EXTERNAL")
-    return replace(offered, mechanisms=mechanisms)
+    mechanisms = tuple(name for name in secure.mechanisms if name != "EXTERNAL")
+    return Offered(secure, replace(secure, mechanisms=mechanisms))
 
 
 def certificate_name(config: LoginConfig) -> CertificateName:

@@ -24,7 +24,11 @@ class CountedSession(Protocol):
 
     is_open: bool
     user: User
-    vhost: Vhost
+
+    @property
+    def vhost(self) -> Vhost | None:
+        """What it has entered; None before connection.open."""
+        ...
 
     @property
     def channels(self) -> Sized:

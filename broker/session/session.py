@@ -1,9 +1,10 @@
 """One connection: login, vhost, channels, and the single place where errors become closes.
 
 A session takes the events of its `ServerConnection` in order, finds the channel and calls the handler. Handlers
-raise, and `_guard` alone turns what they raise into a close: it stamps the failing method's ids and closes the channel
-(soft errors) or the connection (hard ones, and everything on channel 0). Anything else that is raised is a bug: logged,
-answered with 541.
+raise, and the `_on_...` method that called them gives what was raised to `_guard`, which stamps the failing method's
+ids and closes the channel (soft errors) or the connection (hard ones). Anything else that is raised is a bug: logged,
+answered with 541. What fails on channel 0 (login, connection.open, a channel too many) is answered where it is found,
+because each of these has a close of its own.
 
 State owned: identity, the channel table, the blocked flag and what waits behind it. Sockets are the transport's, seen
 through `Wire`; who may come in is `broker.session.admission`'s, input of held channels `broker.session.held`'s
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.methods import HANDLERS
@@ -84,6 +85,13 @@ class SessionContext:
     write_budget_bytes: int = 1 << 20
 
 
+class Entered(NamedTuple):
+    """The virtual host that connection.open has entered, and who waits for direct replies in it."""
+
+    vhost: Vhost
+    replies: ReplyTargets
+
+
 class Session:
     """The broker's side of one client connection."""
 
@@ -100,9 +108,8 @@ class Session:
         self.wire: Wire | None = None
         self.channels: dict[int, Channel] = {}
         self.user = User(name="")
-        self.vhost: Vhost = None  # type: ignore[assignment]  # set by connection.open, before any channel
+        self.entered: Entered | None = None  # by connection.open, before any channel
         self.vhost_name = ""  # empty until then
-        self.replies: ReplyTargets = None  # type: ignore[assignment]  # set with the vhost
         self.auth_mechanism = ""
         self.is_open = False
         self.is_ended = False
@@ -169,7 +176,7 @@ class Session:
             return
         try:
             publish(channel, run)
-        except Exception as error:  # noqa: BLE001 - the one place; everything else propagates to it
+        except Exception as error:  # noqa: BLE001 - whatever it is, `_guard` answers
             self._guard(channel, error, 60, 40)
         self.is_publisher = True
         self.scheduler.output_dirty(
@@ -339,13 +346,13 @@ class Session:
 
     def _on_open(self, event: OpenRequested) -> None:
         try:
-            self.vhost = self.context.admission.enter(self.user, event.vhost)
-            self.vhost_name = self.vhost.name
+            vhost = self.context.admission.enter(self.user, event.vhost)
         except AmqpError as error:
             error.class_id, error.method_id = 10, 40
             self.fail(error)
             return
-        self.replies = self.context.replies(self.vhost)
+        self.entered = Entered(vhost, self.context.replies(vhost))
+        self.vhost_name = vhost.name
         self.connection.accept_open()
         self._was_answered = True
         self.is_open = True
@@ -353,8 +360,13 @@ class Session:
         self.metrics.connections_opened += 1
         properties = self.connection.client_properties
         self.context.observer.connection_authenticated(
-            self.name, self.user.name, self.vhost.name, str(properties.get("connection_name", ""))
+            self.name, self.user.name, vhost.name, str(properties.get("connection_name", ""))
         )
+
+    @property
+    def vhost(self) -> Vhost | None:
+        """The virtual host that it has entered."""
+        return None if self.entered is None else self.entered.vhost
 
     @property
     def auth_generation(self) -> int:
@@ -363,11 +375,11 @@ class Session:
 
     def check(self, permission: Any, kind: Any, name: str) -> None:
         """Raise AccessRefused unless the user has the permission."""
-        self.context.auth.check(self.user, self.vhost.name, permission, kind, name)
+        self.context.auth.check(self.user, self.vhost_name, permission, kind, name)
 
     def check_topic(self, permission: Any, exchange: str, routing_key: str) -> None:
         """Raise AccessRefused unless the user may use this key with the topic exchange."""
-        self.context.auth.check_topic(self.user, self.vhost.name, permission, exchange, routing_key)
+        self.context.auth.check_topic(self.user, self.vhost_name, permission, exchange, routing_key)
 
     # -- channels -----------------------------------------------------------------------------------------------
 
@@ -377,8 +389,9 @@ class Session:
         except AmqpError as error:
             self.fail(error)  # with ids 0, as RabbitMQ: it is not the method that is wrong
             return
+        assert self.entered is not None, "ServerConnection opens no channel before connection.open"
         self.connection.accept_channel(event.channel)
-        self.channels[event.channel] = Channel(event.channel, self)
+        self.channels[event.channel] = Channel(event.channel, self, *self.entered)
         self.metrics.channels_opened += 1
 
     def _on_channel_closed(self, event: ChannelClosed) -> None:
@@ -410,17 +423,18 @@ class Session:
         for channel in list(self.channels.values()):
             self._end_channel(channel)
         self.channels.clear()
-        if self.vhost is not None:
-            self._delete_exclusive(self.vhost.exclusive_queues(self))
+        if self.entered is not None:
+            vhost = self.entered.vhost
+            self._delete_exclusive(vhost, vhost.exclusive_queues(self))
 
-    def _delete_exclusive(self, queues: list[Queue]) -> None:
+    def _delete_exclusive(self, vhost: Vhost, queues: list[Queue]) -> None:
         """Delete the connection's own queues, the last declared first: a chunk now, the rest in later turns."""
         for queue in queues[-EXCLUSIVE_AT_ONCE:]:
-            self.vhost.delete_queue(queue)
+            vhost.delete_queue(queue)
         del queues[-EXCLUSIVE_AT_ONCE:]
         self.scheduler.touch()
         if queues:
-            self.scheduler.call_later(0, lambda: self._delete_exclusive(queues))
+            self.scheduler.call_later(0, lambda: self._delete_exclusive(vhost, queues))
 
     # -- alarms and the end -------------------------------------------------------------------------------------
 
@@ -493,7 +507,7 @@ class Session:
             self.is_open = False
             self.metrics.connections_closed += 1
             self.context.observer.connection_closed(
-                self.name, self.user.name, self.vhost.name, reason
+                self.name, self.user.name, self.vhost_name, reason
             )
 
 

@@ -63,6 +63,10 @@ class Acceptor:
         self.servers: list[asyncio.Server] = []
         self._gates: list[Gate] = []
 
+    def check_free(self) -> None:
+        """Find out whether everything can be bound. Raises CannotListen."""
+        listener.check_free((*self._options.tcp, *self._options.tls), self._options.sockets)
+
     async def listen(self) -> None:
         """Bind everything, then accept. Raises CannotListen."""
         options = self._options
@@ -107,18 +111,17 @@ class Acceptor:
         for gate in self._gates:
             gate.close()
 
-    def _behind_proxy(
-        self, make_protocol: Callable[[], asyncio.Protocol]
-    ) -> Callable[[], asyncio.Protocol]:
+    def _behind_proxy(self, make_protocol: listener.MakeProtocol) -> listener.MakeProtocol:
         if self._options.proxy is None:
             return make_protocol
         gate = ProxyGate(self._options.proxy, make_protocol, self._observer)
         self._gates.append(gate)
         return gate
 
-    def _make_transport(self) -> AmqpTransport:
+    def _make_transport(self, transport: asyncio.Transport) -> AmqpTransport:
         return AmqpTransport(
-            self._make_session,
+            transport,
+            self._make_session(transport),
             self._options.handshake_timeout_s,
             is_nodelay=self._options.is_nodelay,
             is_linger=self._options.is_linger,

@@ -12,7 +12,6 @@ to the operator.
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 from burrowmq.broker.report.observer import Observer
 
@@ -20,28 +19,23 @@ from burrowmq.broker.report.observer import Observer
 class Arrival(asyncio.Protocol):
     """A socket on its way in; what has to come, and what becomes of it then, are the subclass's."""
 
-    def __init__(self, gate: Gate, timeout_s: float) -> None:
+    def __init__(self, gate: Gate, transport: asyncio.Transport, timeout_s: float) -> None:
         self._arrival_gate = gate
-        self._timeout_s = timeout_s
-        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
+        self._transport = transport
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
+        if gate.enter(self):
+            self._timer = asyncio.get_running_loop().call_later(
+                timeout_s, self._fail, "takes too long"
+            )
+        else:
+            self.abort()
 
     @property
     def peer_name(self) -> str:
         """Where the client is, for the log."""
         host, port = (self._transport.get_extra_info("peername") or ("unknown", 0))[:2]
         return f"{host}:{port}"
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
-        self._transport = cast("asyncio.Transport", transport)
-        if not self._arrival_gate.enter(self):
-            self.abort()
-            return
-        self._timer = asyncio.get_running_loop().call_later(
-            self._timeout_s, self._fail, "takes too long"
-        )
 
     def abort(self) -> None:
         """Close at once."""

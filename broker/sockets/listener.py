@@ -1,7 +1,8 @@
 """Listening sockets of the AMQP ports.
 
-Binds the configured addresses, sets the socket options, has one protocol made per accepted socket. Accepted sockets
-inherit the listening socket's options, except TCP_NODELAY, which asyncio sets on each and the transport withdraws.
+Binds the configured addresses, sets the socket options, has one protocol made per accepted socket (`Accepted`).
+Accepted sockets inherit the listening socket's options, except TCP_NODELAY, which asyncio sets on each and the
+transport withdraws.
 An IPv6 address that the machine cannot bind is skipped when an IPv4 one was bound (containers without IPv6); anything
 else that cannot be bound ends the start with the address in the message.
 """
@@ -13,6 +14,10 @@ import errno
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+MakeProtocol = Callable[[asyncio.Transport], asyncio.Protocol]
 
 
 class CannotListen(OSError):
@@ -98,15 +103,32 @@ def check_free(endpoints: Sequence[tuple[str, int]], options: SocketOptions) -> 
         sock.close()
 
 
+class Accepted(asyncio.Protocol):
+    """A socket that was accepted a moment ago.
+
+    asyncio makes a protocol before it knows the transport. This one gives way to the one that `make_protocol` makes of
+    the transport, so that no other is ever without.
+    """
+
+    def __init__(self, make_protocol: MakeProtocol) -> None:
+        self._make_protocol = make_protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        transport.set_protocol(self._make_protocol(cast("asyncio.Transport", transport)))
+
+
 async def serve(
     sockets: Sequence[socket.socket],
-    make_protocol: Callable[[], asyncio.Protocol],
+    make_protocol: MakeProtocol,
     options: SocketOptions,
 ) -> list[asyncio.Server]:
     """Accept connections on the bound sockets."""
     loop = asyncio.get_running_loop()
     # The loop calls listen() again, with a backlog of its own unless it is told ours.
     return [
-        await loop.create_server(make_protocol, sock=sock, backlog=options.backlog)
+        await loop.create_server(
+            partial(Accepted, make_protocol), sock=sock, backlog=options.backlog
+        )
         for sock in sockets
     ]

@@ -13,12 +13,12 @@ Source: RabbitMQ's rabbit_networking and rabbit_proxy_socket (a header is due wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.sockets.gate import Arrival, Gate
+from burrowmq.broker.sockets.listener import MakeProtocol
 from burrowmq.protocol.proxy_header import BadProxyHeader, ProxyHeader, read_proxy_header
 
 
@@ -31,28 +31,28 @@ class ProxyOptions:
 
 
 class ProxyGate(Gate):
-    """The sockets whose header is not in; a factory of protocols for `create_server`."""
+    """The sockets whose header is not in; makes the protocols of accepted sockets."""
 
     def __init__(
         self,
         options: ProxyOptions,
-        make_inner: Callable[[], asyncio.Protocol],
+        make_inner: MakeProtocol,
         observer: Observer,
     ) -> None:
         super().__init__(options.limit, "PROXY header", observer)
         self.options = options
         self.make_inner = make_inner
 
-    def __call__(self) -> asyncio.Protocol:
+    def __call__(self, transport: asyncio.Transport) -> asyncio.Protocol:
         """The protocol of a socket that was just accepted."""
-        return ProxySocket(self)
+        return ProxySocket(self, transport)
 
 
 class ProxySocket(Arrival):
     """A socket until its header is in."""
 
-    def __init__(self, gate: ProxyGate) -> None:
-        super().__init__(gate, gate.options.timeout_s)
+    def __init__(self, gate: ProxyGate, transport: asyncio.Transport) -> None:
+        super().__init__(gate, transport, gate.options.timeout_s)
         self._gate = gate
         self._received = b""
 
@@ -78,9 +78,8 @@ class ProxySocket(Arrival):
             self._arrived()  # without a word: how load balancers ask whether a port is open
 
     def _begin(self, header: ProxyHeader, rest: bytes) -> None:
-        inner = self._gate.make_inner()
         seen = ProxiedTransport(self._transport, header)
-        inner.connection_made(cast("asyncio.BaseTransport", seen))
+        inner = self._gate.make_inner(cast("asyncio.Transport", seen))
         self._transport.set_protocol(inner)
         if rest and not self._transport.is_closing():
             inner.data_received(rest)

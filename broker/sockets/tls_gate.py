@@ -34,9 +34,6 @@ _CLOSED_EARLY = "client closed the connection"
 class Inner(Protocol):
     """What becomes of a connection whose handshake is through: asyncio's calls."""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It begins."""
-
     def data_received(self, data: bytes) -> None:
         """The client sent something."""
 
@@ -60,10 +57,13 @@ class GateOptions:
 
 
 class TlsGate(Gate):
-    """The handshakes of a node; a factory of protocols for `create_server`."""
+    """The handshakes of a node; makes the protocols of accepted sockets."""
 
     def __init__(
-        self, options: GateOptions, make_inner: Callable[[], Inner], observer: Observer
+        self,
+        options: GateOptions,
+        make_inner: Callable[[asyncio.Transport], Inner],
+        observer: Observer,
     ) -> None:
         super().__init__(options.limit, "TLS handshake", observer)
         self.options = options
@@ -71,9 +71,9 @@ class TlsGate(Gate):
         self._waiting: deque[TlsSocket] = deque()
         self._is_scheduled = False
 
-    def __call__(self) -> asyncio.Protocol:
+    def __call__(self, transport: asyncio.Transport) -> asyncio.Protocol:
         """The protocol of a socket that was just accepted."""
-        return TlsSocket(self)
+        return TlsSocket(self, transport)
 
     def step_later(self, socket: TlsSocket) -> None:
         """A handshake can go on: it does so in its turn."""
@@ -93,8 +93,8 @@ class TlsGate(Gate):
 class TlsSocket(Arrival):
     """A connection with TLS: asyncio's protocol below, the transport of `Inner` above."""
 
-    def __init__(self, gate: TlsGate) -> None:
-        super().__init__(gate, gate.options.timeout_s)
+    def __init__(self, gate: TlsGate, transport: asyncio.Transport) -> None:
+        super().__init__(gate, transport, gate.options.timeout_s)
         self._gate = gate
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -161,8 +161,7 @@ class TlsSocket(Arrival):
     def _begin(self) -> None:
         """The handshake is through."""
         self._arrived()
-        self._inner = self._gate.make_inner()
-        self._inner.connection_made(cast("asyncio.BaseTransport", self))
+        self._inner = self._gate.make_inner(cast("asyncio.Transport", self))
         self._deliver()
 
     # -- octets -------------------------------------------------------------------------------------------------

@@ -14,8 +14,6 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Callable
-from typing import cast
 
 from burrowmq.broker.session.session import Session
 from burrowmq.protocol.constants import HEARTBEAT_FRAME
@@ -47,26 +45,23 @@ _TURN = "end of turn"
 
 
 class AmqpTransport(asyncio.Protocol):
-    """asyncio's side of one connection."""
+    """asyncio's side of one connection, from the moment when its transport is there."""
 
     def __init__(
         self,
-        make_session: Callable[[asyncio.Transport], Session],
+        transport: asyncio.Transport,
+        session: Session,
         handshake_timeout_s: float,
         *,
         is_nodelay: bool = True,
         is_linger: bool = True,
     ) -> None:
-        self._make_session = make_session
-        self._handshake_timeout_s = handshake_timeout_s
-        self._is_nodelay = is_nodelay
+        self.session = session
+        self._transport = transport
         self._is_linger = is_linger
-        self._transport: asyncio.Transport = None  # type: ignore[assignment]  # set by connection_made
-        self.session: Session = None  # type: ignore[assignment]  # set by connection_made
         self._fd = -1  # of a socket that takes octets as they are
         self._pauses: set[str] = set()
         self._is_write_paused = False
-        self._handshake: asyncio.TimerHandle | None = None
         self._closing: asyncio.TimerHandle | None = None
         self.bytes_received = 0
         self.bytes_sent = 0
@@ -77,22 +72,17 @@ class AmqpTransport(asyncio.Protocol):
         self._turn_bytes = 0
         self._heard_at = 0.0
         self._sent_at = 0.0
-
-    # -- asyncio ------------------------------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("ssl_object") is None:
             self._fd = sock.fileno()
-        if not self._is_nodelay:
+        if not is_nodelay:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
-        self.session = self._make_session(self._transport)
-        self.session.wire = self
+        session.wire = self
         loop = asyncio.get_running_loop()
-        self._handshake = loop.call_later(self._handshake_timeout_s, self._handshake_expired)
+        self._handshake = loop.call_later(handshake_timeout_s, self._handshake_expired)
+
+    # -- asyncio ------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client."""
@@ -114,9 +104,9 @@ class AmqpTransport(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
         self._fd = -1
-        for timer in (self._handshake, self._closing):
-            if timer is not None:
-                timer.cancel()
+        self._handshake.cancel()
+        if self._closing is not None:
+            self._closing.cancel()
         clean = self.session.connection.state in {"closing", "closed"}
         reason = "" if clean else (str(exc) if exc else "client unexpectedly closed TCP connection")
         self.session.wire = None

@@ -15,7 +15,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
@@ -47,7 +47,7 @@ class Caller:
         """Whether the caller's tags reach a level."""
         return self.is_trusted or any(level in GRANTS.get(tag, ()) for tag in self.tags)
 
-    def may_see(self, node: Node, vhost: str) -> bool:
+    def may_see(self, node: RunningNode, vhost: str) -> bool:
         """Whether a vhost is open to the caller: monitoring sees all, others need a permission in it."""
         return self.may("monitoring") or (vhost, self.name) in node.auth.permissions
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.words import json_document
 from burrowmq.management.aio import web
 from burrowmq.management.answers.access import Caller
@@ -55,6 +56,13 @@ def bad_request(reason: Any) -> ApiError:
     return ApiError(400, "bad_request", reason)
 
 
+def running_of(host: Node) -> RunningNode:
+    """The running application. Raises: ApiError 503 while there is none."""
+    if host.running is None:
+        raise ApiError(503, "not_running", "the application is stopped")
+    return host.running
+
+
 def unauthorised(reason: str) -> ApiError:
     """Permission failures are 401, as in RabbitMQ."""
     return ApiError(401, "not_authorised", reason)
@@ -65,9 +73,14 @@ class Call:
     """One request."""
 
     request: web.Request
-    node: Node
+    host: Node
     caller: Caller
     rates: Rates
+
+    @property
+    def node(self) -> RunningNode:
+        """The running application. Raises: ApiError 503 while there is none."""
+        return running_of(self.host)
 
     def path(self, name: str) -> str:
         """A decoded path segment."""

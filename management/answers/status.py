@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.peer import certificate
 from burrowmq.management import process, settings
 
@@ -36,12 +36,12 @@ def burrowmq_version() -> str:
         return "0.0.0"
 
 
-def uptime_s(node: Node) -> float:
+def uptime_s(node: RunningNode) -> float:
     """Seconds since the node started."""
-    return max(0.0, time.time() - float(node.started_at))
+    return max(0.0, time.time() - float(node.process.started_at))
 
 
-def memory(node: Node, resident: int | None = None) -> Document:
+def memory(node: RunningNode, resident: int | None = None) -> Document:
     """Where the memory is; O(queues). What cannot be told apart is `other_system`."""
     resident = process.resident_bytes() if resident is None else resident
     queues = sum(int(queue.memory_bytes) for _, queue in inspect.each_queue(node))
@@ -64,12 +64,12 @@ def memory(node: Node, resident: int | None = None) -> Document:
     }
 
 
-def listeners(node: Node) -> list[Document]:
+def listeners(node: RunningNode) -> list[Document]:
     """Every open port, with RabbitMQ's protocol names."""
     return [row for row, _ in _listeners(node)]
 
 
-def _listeners(node: Node) -> Iterator[tuple[Document, Any]]:
+def _listeners(node: RunningNode) -> Iterator[tuple[Document, Any]]:
     """Yield each open port with its TLS options, None without TLS."""
     config = node.config
     amqp, api = "AMQP 0-9-1", "HTTP API"
@@ -93,7 +93,7 @@ def _listeners(node: Node) -> Iterator[tuple[Document, Any]]:
             yield row, None if tls is None else tls.tls
 
 
-def certificates(node: Node) -> list[Document]:
+def certificates(node: RunningNode) -> list[Document]:
     """The listeners with TLS and when the certificates in their files end; reads those files."""
     return [
         {
@@ -113,7 +113,7 @@ def _ends(name: str, path: str | None) -> Document:
     return {name: path, f"{name}_expires_on": ends}
 
 
-def expiring(node: Node, before: datetime) -> list[Document]:
+def expiring(node: RunningNode, before: datetime) -> list[Document]:
     """Those of `certificates` that end before a moment."""
     text = before.strftime("%Y-%m-%d %H:%M:%S")
     ends = ("certfile_expires_on", "cacertfile_expires_on")
@@ -124,7 +124,7 @@ def expiring(node: Node, before: datetime) -> list[Document]:
     ]
 
 
-def document(node: Node) -> Document:
+def document(node: RunningNode) -> Document:
     """What `burrowctl status --formatter json` prints, and a few keys of our own."""
     config, figures = node.config, process.figures(node.config.data_dir)
     totals, store = inspect.object_totals(node), inspect.store_stats(node)
@@ -132,7 +132,7 @@ def document(node: Node) -> Document:
     return {
         "active_plugins": list(PLUGINS),
         "alarms": inspect.alarms(node),
-        "config_files": list(node.config_files),
+        "config_files": list(node.process.config_files),
         "crypto_lib_version": "",
         "data_directory": os.path.abspath(config.data_dir),
         "disk_free": figures.disk_free_bytes,
@@ -140,7 +140,7 @@ def document(node: Node) -> Document:
         "enabled_plugin_file": "",
         "erlang_version": f"CPython {platform.python_version()}",
         "file_descriptors": {
-            "sockets_limit": node.sockets_max,
+            "sockets_limit": node.process.sockets_max,
             "sockets_used": figures.open_sockets,
             "total_limit": figures.fd_limit,
             "total_used": figures.open_fds,
@@ -176,7 +176,7 @@ def document(node: Node) -> Document:
         "vm_memory_high_watermark_setting": limits["memory_setting"],
         "burrowmq": {
             "version": burrowmq_version(),
-            "codec": str(node.codec_name),
+            "codec": str(node.process.codec_name),
             "confirm": str(config.store.confirm),
         },
     }

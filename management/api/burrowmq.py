@@ -209,7 +209,7 @@ def _settings(config: Any) -> Any:
 
 async def shutdown(call: Call) -> web.Response:
     """Stop the node as SIGTERM does, after this reply has left."""
-    asyncio.get_running_loop().call_later(0.05, commands.node.stop_node, call.node)
+    asyncio.get_running_loop().call_later(0.05, commands.node.stop_process, call.host)
     return reply({"node": call.node.name, "pid": os.getpid()}, 202)
 
 

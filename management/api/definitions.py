@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.words import json_document
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -27,7 +27,7 @@ def _pick(row: Row, names: tuple[str, ...]) -> Row:
     return {name: row[name] for name in names}
 
 
-def document(node: Node, vhost: str | None = None) -> Row:
+def document(node: RunningNode, vhost: str | None = None) -> Row:
     """Everything, or what belongs to one vhost (then without the vhost's name)."""
     exclusive = {
         (row["vhost"], row["name"])

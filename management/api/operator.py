@@ -11,7 +11,7 @@ import gc
 import os
 from typing import Any
 
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.peer import certificate
 from burrowmq.management import commands
 from burrowmq.management.aio import web
@@ -95,7 +95,7 @@ async def certificates(call: Call) -> web.Response:
     return reply(await asyncio.to_thread(_certificates, call.node))
 
 
-def _certificates(node: Node) -> list[dict[str, Any]]:
+def _certificates(node: RunningNode) -> list[dict[str, Any]]:
     rows = []
     for row in status.certificates(node):
         for name in ("certfile", "cacertfile"):

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.management.answers.reply import ApiError
 
 COMMIT_TIMEOUT_S = 10.0
 
 
-def staged(node: Node) -> None:
+def staged(node: RunningNode) -> None:
     """Something may have been staged in the store, or become deliverable: let the turn end see to it."""
     node.turn.touch()
 
 
-async def durable(node: Node) -> None:
+async def durable(node: RunningNode) -> None:
     """Return when everything staged so far is on disk. Raises: ApiError 503 when the store does not answer."""
     waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

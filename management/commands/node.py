@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.product import VERSION
 from burrowmq.management.answers.reply import bad_request
 from burrowmq.management.commands.commit import staged
@@ -18,13 +19,13 @@ from burrowmq.storage.types import JsonValue
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")
 
 
-def set_memory_watermark(node: Node, relative: float | None, absolute_bytes: int) -> None:
+def set_memory_watermark(node: RunningNode, relative: float | None, absolute_bytes: int) -> None:
     """Move the memory high watermark: a share of the memory there is, or a number of bytes. In force at once."""
     node.monitor.limits.set_memory(relative=relative, absolute_bytes=absolute_bytes)
     node.monitor.look()
 
 
-def set_disk_free_limit(node: Node, relative: float | None, absolute_bytes: int) -> None:
+def set_disk_free_limit(node: RunningNode, relative: float | None, absolute_bytes: int) -> None:
     """Move the limit of free disk space: a multiple of the memory there is, or a number of bytes."""
     limits = node.monitor.limits
     if relative is not None:
@@ -33,12 +34,12 @@ def set_disk_free_limit(node: Node, relative: float | None, absolute_bytes: int)
     node.monitor.look()
 
 
-def set_cluster_name(node: Node, name: str) -> None:
+def set_cluster_name(node: RunningNode, name: str) -> None:
     """Give the cluster another name."""
     node.set_cluster_name(name)
 
 
-def set_log_level(node: Node, level: str) -> bool:
+def set_log_level(node: RunningNode, level: str) -> bool:
     """Log from this level on; False when there is no such level."""
     if level not in LOG_LEVELS:
         return False
@@ -46,9 +47,8 @@ def set_log_level(node: Node, level: str) -> bool:
     return True
 
 
-async def accept_connections(node: Node, is_accepting: bool) -> None:
+async def accept_connections(node: RunningNode, is_accepting: bool) -> None:
     """Close the AMQP listeners, or open them again; connections stay as they are. Raises: ApiError 400."""
-    assert node.acceptor is not None, "a node that answers has started"
     if not is_accepting:
         node.acceptor.suspend()
         return
@@ -58,7 +58,7 @@ async def accept_connections(node: Node, is_accepting: bool) -> None:
         raise bad_request(f"cannot listen: {error}") from error
 
 
-def backup_refusal(node: Node, directory: str) -> str:
+def backup_refusal(node: RunningNode, directory: str) -> str:
     """Why a directory is no place for a backup, empty when it is one. Looks at files."""
     try:
         node.engine.check_backup(directory)
@@ -67,7 +67,7 @@ def backup_refusal(node: Node, directory: str) -> str:
     return ""
 
 
-def start_backup(node: Node, directory: str) -> Any:
+def start_backup(node: RunningNode, directory: str) -> Any:
     """Have everything staged so far backed up; the job. Raises: ApiError 400."""
     labels: dict[str, JsonValue] = {
         "product": "BurrowMQ",
@@ -83,6 +83,6 @@ def start_backup(node: Node, directory: str) -> Any:
     return job
 
 
-def stop_node(node: Node) -> None:
+def stop_process(host: Node) -> None:
     """Ask for a clean stop, as SIGTERM does."""
-    node.request_stop()
+    host.request_stop()

@@ -10,7 +10,7 @@ from typing import Any
 
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.definitions.document import import_steps
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.parameter_rules import make_policy, vhost_limits
 from burrowmq.management.answers.reply import not_found
 from burrowmq.management.commands.commit import staged
@@ -20,7 +20,7 @@ ENTRIES_PER_TURN = 50
 
 
 def put_policy(
-    node: Node, vhost: str, name: str, document: dict[str, Any], *, is_operator: bool
+    node: RunningNode, vhost: str, name: str, document: dict[str, Any], *, is_operator: bool
 ) -> bool:
     """Make or replace a policy; whether it is new. Raises: ValidationFailed."""
     policy = make_policy(name, document, is_operator=is_operator)
@@ -29,48 +29,50 @@ def put_policy(
     return is_new
 
 
-def delete_policy(node: Node, vhost: str, name: str, *, is_operator: bool) -> None:
+def delete_policy(node: RunningNode, vhost: str, name: str, *, is_operator: bool) -> None:
     """Remove a policy. Raises: ApiError 404."""
     if not parameters.clear_policy(node.vhosts[vhost], name, is_operator=is_operator):
         raise not_found()
     staged(node)
 
 
-def put_parameter(node: Node, vhost: str, component: str, name: str, value: Any) -> bool:
+def put_parameter(node: RunningNode, vhost: str, component: str, name: str, value: Any) -> bool:
     """Set a parameter; whether it is new. Raises: ValidationFailed, RefusedValue."""
     is_new = parameters.set_parameter(node.vhosts[vhost], component, name, value)
     staged(node)
     return is_new
 
 
-def delete_parameter(node: Node, vhost: str, component: str, name: str) -> None:
+def delete_parameter(node: RunningNode, vhost: str, component: str, name: str) -> None:
     """Remove a parameter. Raises: ApiError 404, RefusedValue."""
     if not parameters.clear_parameter(node.vhosts[vhost], component, name):
         raise not_found()
     staged(node)
 
 
-def put_global_parameter(node: Node, name: str, value: Any) -> bool:
+def put_global_parameter(node: RunningNode, name: str, value: Any) -> bool:
     """Set a global parameter; whether it is new."""
     is_new: bool = node.parameters.put(name, value)
     staged(node)
     return is_new
 
 
-def delete_global_parameter(node: Node, name: str) -> None:
+def delete_global_parameter(node: RunningNode, name: str) -> None:
     """Remove a global parameter. Raises: ApiError 404."""
     if not node.parameters.remove(name):
         raise not_found()
     staged(node)
 
 
-def set_vhost_limits(node: Node, vhost: str, limits: Any) -> None:
+def set_vhost_limits(node: RunningNode, vhost: str, limits: Any) -> None:
     """Replace a vhost's limits. Raises: ValidationFailed."""
     parameters.set_vhost_limits(node.vhosts[vhost], vhost_limits(limits))
     staged(node)
 
 
-async def import_definitions(node: Node, document: dict[str, Any], vhost: str | None) -> None:
+async def import_definitions(
+    node: RunningNode, document: dict[str, Any], vhost: str | None
+) -> None:
     """Take over a definitions document, giving way to other work every few entries. Raises: ImportRefused."""
     for count, _ in enumerate(import_steps(node, document, vhost), start=1):
         if count % ENTRIES_PER_TURN == 0:

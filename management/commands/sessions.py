@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 
 
-def sessions_named(node: Node, name: str) -> list[Any]:
+def sessions_named(node: RunningNode, name: str) -> list[Any]:
     """The sessions with a connection name (one, unless addresses are reused)."""
     return [session for session in node.sessions if session.name == name]
 
 
-def sessions_with_pid(node: Node, pid: str) -> list[Any]:
+def sessions_with_pid(node: RunningNode, pid: str) -> list[Any]:
     """The session behind a pid that a list showed."""
     return [session for session in node.sessions if inspect.pid(node, session) == pid]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker.exchange.binding import Binding
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, with_default_type
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
@@ -17,7 +17,7 @@ from burrowmq.management.commands.commit import staged
 from burrowmq.protocol.table import from_json
 
 
-def queue_of(node: Node, vhost: str, name: str) -> Any:
+def queue_of(node: RunningNode, vhost: str, name: str) -> Any:
     """The queue object. Raises: ApiError 404."""
     found = node.vhosts[vhost].queues.get(name)
     if found is None:
@@ -32,7 +32,12 @@ def require_access(call: Call, vhost: str, queue: Queue) -> None:
 
 
 def declare_queue(
-    node: Node, vhost: str, name: str, durable: bool, auto_delete: bool, arguments: dict[str, Any]
+    node: RunningNode,
+    vhost: str,
+    name: str,
+    durable: bool,
+    auto_delete: bool,
+    arguments: dict[str, Any],
 ) -> bool:
     """Whether it is new. Raises: AmqpError."""
     owner = node.vhosts[vhost]
@@ -51,21 +56,21 @@ def declare_queue(
     return is_new
 
 
-def purge(node: Node, vhost: str, name: str) -> int:
+def purge(node: RunningNode, vhost: str, name: str) -> int:
     """Drop the ready messages."""
     purged = int(queue_of(node, vhost, name).purge())
     staged(node)
     return purged
 
 
-def delete_queue(node: Node, vhost: str, name: str) -> None:
+def delete_queue(node: RunningNode, vhost: str, name: str) -> None:
     """Delete a queue with what is in it."""
     node.vhosts[vhost].delete_queue(queue_of(node, vhost, name))
     staged(node)
 
 
 def declare_exchange(
-    node: Node,
+    node: RunningNode,
     vhost: str,
     name: str,
     kind: str,
@@ -94,7 +99,7 @@ def declare_exchange(
     return is_new
 
 
-def delete_exchange(node: Node, vhost: str, name: str, if_unused: bool) -> None:
+def delete_exchange(node: RunningNode, vhost: str, name: str, if_unused: bool) -> None:
     """Delete one of the user's exchanges. Raises: ApiError, AmqpError."""
     if not name or name.startswith("amq."):
         raise ApiError(401, "not_authorised", "Access refused.")
@@ -104,7 +109,7 @@ def delete_exchange(node: Node, vhost: str, name: str, if_unused: bool) -> None:
 
 
 def bind(
-    node: Node,
+    node: RunningNode,
     vhost: str,
     source: str,
     destination: tuple[str, str],
@@ -124,7 +129,7 @@ def bind(
     staged(node)
 
 
-def unbind(node: Node, vhost: str, binding: Binding) -> None:
+def unbind(node: RunningNode, vhost: str, binding: Binding) -> None:
     """Remove a binding that `inspect.find_binding` found."""
     node.vhosts[vhost].unbind(
         Edge(

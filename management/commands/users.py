@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.auth import (
     ALGORITHMS,
     SALT_SIZE,
     Access,
     Permission,
     TopicPermission,
+    User,
     algorithm_of,
     hash_password,
 )
@@ -26,7 +27,7 @@ from burrowmq.management.commands.commit import staged
 from burrowmq.management.commands.sessions import close_sessions
 
 
-def authenticate(node: Node, name: str, password: str, *, is_loopback: bool = True) -> Any:
+def authenticate(node: RunningNode, name: str, password: str, *, is_loopback: bool = True) -> User:
     """The user. Raises: LoginRefused."""
     return node.auth.authenticate(name, password, is_loopback=is_loopback)
 
@@ -38,13 +39,13 @@ def require(call: Call, vhost: str, access: Access, kind: ResourceKind, name: st
     call.node.auth.check(call.node.auth.users[call.caller.name], vhost, access, kind, name)
 
 
-def hash_of(node: Node, password: str) -> str:
+def hash_of(node: RunningNode, password: str) -> str:
     """The hash of a password as definitions carry it."""
     return hash_password(password, node.entropy.token(SALT_SIZE))
 
 
 def put_user(
-    node: Node,
+    node: RunningNode,
     name: str,
     password: str | None,
     password_hash: str | None,
@@ -69,7 +70,7 @@ def put_user(
     return is_new
 
 
-def delete_user(node: Node, name: str) -> None:
+def delete_user(node: RunningNode, name: str) -> None:
     """Remove a user with all permissions; the user's connections are closed."""
     node.auth.delete_user(name)
     chosen = [session for session in node.sessions if inspect.user_name(session) == name]
@@ -77,26 +78,28 @@ def delete_user(node: Node, name: str) -> None:
     staged(node)
 
 
-def set_user_limits(node: Node, user: str, limits: Any) -> None:
+def set_user_limits(node: RunningNode, user: str, limits: Any) -> None:
     """Replace a user's limits. Raises: RefusedValue."""
     node.auth.set_limits(user, user_limits(limits))
     staged(node)
 
 
-def put_permission(node: Node, vhost: str, user: str, patterns: list[str]) -> None:
+def put_permission(node: RunningNode, vhost: str, user: str, patterns: list[str]) -> None:
     """Say what a user may do in a vhost: configure, write, read. Raises: BadPattern."""
     configure, write, read = patterns
     node.auth.set_permission(vhost, user, Permission(configure=configure, write=write, read=read))
     staged(node)
 
 
-def delete_permission(node: Node, vhost: str, user: str) -> None:
+def delete_permission(node: RunningNode, vhost: str, user: str) -> None:
     """Take a user's access to a vhost."""
     node.auth.clear_permission(vhost, user)
     staged(node)
 
 
-def put_topic_permission(node: Node, vhost: str, user: str, exchange: str, keys: list[str]) -> None:
+def put_topic_permission(
+    node: RunningNode, vhost: str, user: str, exchange: str, keys: list[str]
+) -> None:
     """Say which routing keys a user may write and read with an exchange. Raises: ApiError."""
     write, read = keys
     for pattern in keys:
@@ -108,7 +111,7 @@ def put_topic_permission(node: Node, vhost: str, user: str, exchange: str, keys:
     staged(node)
 
 
-def delete_topic_permission(node: Node, vhost: str, user: str, exchange: str | None) -> None:
+def delete_topic_permission(node: RunningNode, vhost: str, user: str, exchange: str | None) -> None:
     """Remove a user's topic permissions in a vhost, all or those of one exchange."""
     node.auth.clear_topic_permissions(vhost, user, exchange)
     staged(node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from burrowmq.broker import inspect
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.definitions.restore import create_vhost, put_vhost
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.broker.words.resource import row_key
 from burrowmq.management.commands.commit import staged
@@ -16,7 +16,7 @@ from burrowmq.management.commands.sessions import close_sessions
 from burrowmq.management.commands.users import put_permission
 
 
-def add_vhost(node: Node, name: str, creator: str | None) -> None:
+def add_vhost(node: RunningNode, name: str, creator: str | None) -> None:
     """Make a vhost; its creator may do everything in it."""
     create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions, node.vhost_made)
     if creator is not None:
@@ -24,7 +24,7 @@ def add_vhost(node: Node, name: str, creator: str | None) -> None:
     staged(node)
 
 
-def delete_vhost(node: Node, name: str) -> None:
+def delete_vhost(node: RunningNode, name: str) -> None:
     """Delete a vhost with everything in it; its consumers are cancelled and its connections closed."""
     sessions = inspect.each_session(node, name)
     for session in sessions:
@@ -43,7 +43,7 @@ def delete_vhost(node: Node, name: str) -> None:
 
 
 def describe_vhost(
-    node: Node,
+    node: RunningNode,
     name: str,
     description: str | None,
     tags: list[str] | None,
@@ -61,12 +61,12 @@ def describe_vhost(
     staged(node)
 
 
-def usual_queue_type(node: Node, name: str) -> str:
+def usual_queue_type(node: RunningNode, name: str) -> str:
     """The default queue type of a vhost of which nobody has said one: the configuration's, or ""."""
     return str(node.vhosts[name].options.default_queue_type)
 
 
-def set_tracing(node: Node, name: str, is_on: bool) -> None:
+def set_tracing(node: RunningNode, name: str, is_on: bool) -> None:
     """Turn the firehose of a vhost on or off; not kept over a restart, as in RabbitMQ."""
     owner = node.vhosts[name]
     if is_on != (owner.tracer is not None):

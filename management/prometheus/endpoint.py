@@ -19,7 +19,7 @@ from burrowmq.management import settings
 from burrowmq.management.aio import web
 
 CONTENT_TYPE = "text/plain; version=0.0.4"
-NODE: web.AppKey[Any] = web.AppKey("node")
+HOST: web.AppKey[Node] = web.AppKey("host")
 SUMS: web.AppKey[asyncio.Lock] = web.AppKey("sums", asyncio.Lock)
 OBJECTS: web.AppKey[asyncio.Lock] = web.AppKey("objects", asyncio.Lock)
 
@@ -27,15 +27,14 @@ OBJECTS: web.AppKey[asyncio.Lock] = web.AppKey("objects", asyncio.Lock)
 Families = Callable[[Any, Any], Awaitable[list[Any]]]
 
 
-def create_app(node: Node) -> web.Application:
+def create_app(host: Node) -> web.Application:
     """The application that listens on the metrics port."""
     app = web.Application()
-    app[NODE] = node
+    app[HOST] = host
+    config = host.process.config
     app[SUMS], app[OBJECTS] = asyncio.Lock(), asyncio.Lock()
-    path = settings.metrics_path(node.config)
-    app.router.add_get(
-        path, _per_object if settings.metrics_per_object(node.config) else _aggregated
-    )
+    path = settings.metrics_path(config)
+    app.router.add_get(path, _per_object if settings.metrics_per_object(config) else _aggregated)
     app.router.add_get(f"{path}/per-object", _per_object)
     app.router.add_get(f"{path}/detailed", _detailed)
     return app
@@ -71,7 +70,10 @@ async def _page(request: web.Request, turn: asyncio.Lock, families: Families) ->
     async with turn:
         if request.transport is None or request.transport.is_closing():
             return web.Response(status=503)  # nobody reads it
-        found = await families(exposition, request.app[NODE])
+        node = request.app[HOST].running
+        if node is None:
+            return web.Response(status=503)
+        found = await families(exposition, node)
         body = await asyncio.to_thread(exposition.text, found)
     response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
     if "gzip" in request.headers.get("Accept-Encoding", ""):

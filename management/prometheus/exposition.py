@@ -26,7 +26,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from burrowmq.broker import inspect
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.management import process
 from burrowmq.management.answers import status
 from burrowmq.management.answers.reply import collect
@@ -75,7 +75,7 @@ def text(families: list[Family]) -> bytes:
             gc.enable()
 
 
-async def per_object(node: Node) -> list[Family]:
+async def per_object(node: RunningNode) -> list[Family]:
     """One series an object."""
     families = [*_identity("rabbitmq_", node), *_node_families(node), *_global_families(node)]
     wanted = {
@@ -84,7 +84,7 @@ async def per_object(node: Node) -> list[Family]:
     return families + await _objects("rabbitmq_", node, wanted | {metrics.DELIVERY}, None)
 
 
-async def detailed(node: Node, wanted: set[str], vhosts: set[str] | None) -> list[Family]:
+async def detailed(node: RunningNode, wanted: set[str], vhosts: set[str] | None) -> list[Family]:
     """The families asked for, of the vhosts asked for; an unknown family is ignored."""
     prefix = "rabbitmq_detailed_"
     families = list(_identity("rabbitmq_", node))
@@ -99,7 +99,7 @@ async def detailed(node: Node, wanted: set[str], vhosts: set[str] | None) -> lis
     return families
 
 
-async def aggregated(node: Node) -> list[Family]:
+async def aggregated(node: RunningNode) -> list[Family]:
     """Sums: a page whose size does not depend on the number of queues."""
     totals, counters = inspect.object_totals(node), inspect.counters(node)
     families = [*_identity("rabbitmq_", node), *_node_families(node), *_global_families(node)]
@@ -147,7 +147,7 @@ def _single(prefix: str, metric: Metric, value: float) -> Family:
 # -- the node ----------------------------------------------------------------------------------------------------
 
 
-def _identity(prefix: str, node: Node) -> Iterator[Family]:
+def _identity(prefix: str, node: RunningNode) -> Iterator[Family]:
     build = UnknownMetricFamily(
         f"{prefix}build_info", "Versions",
         labels=["rabbitmq_version", "prometheus_plugin_version", "prometheus_client_version", "erlang_version",
@@ -177,7 +177,7 @@ def _identity(prefix: str, node: Node) -> Iterator[Family]:
         )
 
 
-def _node_values(node: Node) -> dict[str, float]:
+def _node_values(node: RunningNode) -> dict[str, float]:
     figures, limits = process.figures(node.config.data_dir), inspect.limits(node)
     totals, stats = inspect.object_totals(node), inspect.store_stats(node)
     return {
@@ -192,7 +192,7 @@ def _node_values(node: Node) -> dict[str, float]:
         "zero": 0,
         "syncs": stats.get("file_syncs", 0),
         "batches": stats.get("batches", 0),
-        "sockets_max": node.sockets_max,
+        "sockets_max": node.process.sockets_max,
         "file_opens": stats.get("file_opens", 0),
         "store_files": stats.get("open_files", 0),
         "store_files_max": stats.get("open_files_limit", 0),
@@ -201,7 +201,7 @@ def _node_values(node: Node) -> dict[str, float]:
     }
 
 
-def _node_families(node: Node) -> Iterator[Family]:
+def _node_families(node: RunningNode) -> Iterator[Family]:
     values = _node_values(node)
     for metric in metrics.NODES:
         yield _single("rabbitmq_", metric, values[metric.column])
@@ -220,14 +220,14 @@ def _node_families(node: Node) -> Iterator[Family]:
         )
 
 
-def _store_families(node: Node) -> Iterator[Family]:
+def _store_families(node: RunningNode) -> Iterator[Family]:
     for name, value in sorted(inspect.store_stats(node).items()):
         family = GaugeMetricFamily(f"burrowmq_store_{name}", f"Store: {name.replace('_', ' ')}")
         family.add_metric([], value)
         yield family
 
 
-def _global_families(node: Node) -> Iterator[Family]:
+def _global_families(node: RunningNode) -> Iterator[Family]:
     counters = inspect.counters(node)
     for name, text in metrics.GLOBAL_BY_PROTOCOL.items():
         family = CounterMetricFamily(f"rabbitmq_global_{name}", text, labels=["protocol"])
@@ -261,7 +261,7 @@ def _global_families(node: Node) -> Iterator[Family]:
 
 
 async def _objects(
-    prefix: str, node: Node, wanted: set[str], vhosts: set[str] | None
+    prefix: str, node: RunningNode, wanted: set[str], vhosts: set[str] | None
 ) -> list[Family]:
     """The families asked for, one series an object; of the vhosts given, or of all."""
     families: list[Family] = []
@@ -317,7 +317,7 @@ def _series(
         yield family
 
 
-def _cluster_families(node: Node, wanted: set[str]) -> Iterator[Family]:
+def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
     prefix = "rabbitmq_cluster_"
     if "vhost_status" in wanted:
         family = GaugeMetricFamily(

@@ -40,9 +40,8 @@ def test_a_closed_connection_whose_peer_reads_nothing_is_aborted(monkeypatch):
 
     async def main() -> bool:
         session = BrokerBench().socket().session
-        found = AmqpTransport(lambda _: session, 1000.0)
         sock = Unread()
-        found.connection_made(cast("Any", sock))
+        found = AmqpTransport(cast("Any", sock), session, 1000.0)
         found.close_after(0.0)
         await asyncio.sleep(0.1)
         found.connection_lost(None)

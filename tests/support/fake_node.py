@@ -410,6 +410,16 @@ class FakeNode:
         self.acceptor = FakeAcceptor()
         self.config_files = ("/etc/rabbitmq/rabbitmq.conf",)
 
+    @property
+    def process(self) -> FakeNode:
+        """A running node and its process are one here."""
+        return self
+
+    @property
+    def running(self) -> FakeNode:
+        """Itself."""
+        return self
+
     def vhost_made(self, vhost: Vhost) -> None:
         """What new virtual hosts begin with."""
         self.vhosts_made.append(vhost.name)

@@ -134,7 +134,7 @@ def _consume_replies(channel: Channel, method: Any, tag: str) -> None:
         raise PreconditionFailed("reply consumer cannot acknowledge")
     if tag in channel.consumers:
         raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
-    channel.reply_target = channel.session.replies.add(channel, tag)
+    channel.reply_target = channel.replies.add(channel, tag)
     if not method.nowait:
         channel.reply(Basic.ConsumeOk(consumer_tag=tag))
 
@@ -177,7 +177,7 @@ def _cancel(channel: Channel, method: Any) -> None:
     consumer = channel.consumers.pop(tag, None)
     if _is_reply_tag(channel, tag):
         assert channel.reply_target is not None
-        channel.session.replies.remove(channel.reply_target)
+        channel.replies.remove(channel.reply_target)
         channel.reply_target = None
     if not method.nowait:
         channel.reply(Basic.CancelOk(consumer_tag=tag))

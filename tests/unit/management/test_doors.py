@@ -11,21 +11,26 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig
+from burrowmq.config.units import Endpoint
 from burrowmq.management import doors
-from tests.support.fake_node import FakeEndpoint, FakeNode
+from tests.support.bench.observer import RecordingObserver
 
 
-def node_in(data_dir: Path, port: int = 0) -> FakeNode:
+def process_in(data_dir: Path, port: int = 0) -> ServerProcess:
     """A node that wants one API socket and one for metrics."""
-    node = FakeNode()
-    node.config.data_dir = str(data_dir)
-    node.config.management.listeners = (FakeEndpoint("127.0.0.1", port),)
-    node.config.prometheus.listeners = (FakeEndpoint("127.0.0.1", 0),)
-    return node
+    config = NodeConfig(
+        node_name="rabbit@test",
+        data_dir=str(data_dir),
+        management=ManagementConfig(listeners=(Endpoint("127.0.0.1", port),)),
+        prometheus=PrometheusConfig(listeners=(Endpoint("127.0.0.1", 0),)),
+    )
+    return ServerProcess(config=config, observer=RecordingObserver())  # type: ignore[arg-type]
 
 
 def test_who_connects_before_the_server_is_loaded_waits(tmp_path: Path) -> None:
-    opened = doors.bind(node_in(tmp_path))
+    opened = doors.bind(process_in(tmp_path))
     try:
         address = opened.api[0].getsockname()
         with socket.create_connection(address, timeout=5) as client:
@@ -37,7 +42,7 @@ def test_who_connects_before_the_server_is_loaded_waits(tmp_path: Path) -> None:
 
 
 def test_the_control_socket_is_its_owners_alone(tmp_path: Path) -> None:
-    opened = doors.bind(node_in(tmp_path))
+    opened = doors.bind(process_in(tmp_path))
     try:
         mode = os.stat(tmp_path / "control.sock").st_mode
         assert stat.S_ISSOCK(mode)
@@ -50,13 +55,13 @@ def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=rf"127\.0\.0\.1:{port}"):
-            doors.bind(node_in(tmp_path, port))
+            doors.bind(process_in(tmp_path, port))
 
 
 def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
-    doors.bind(node_in(tmp_path)).close()
+    doors.bind(process_in(tmp_path)).close()
     assert (tmp_path / "control.sock").exists()
-    doors.bind(node_in(tmp_path)).close()
+    doors.bind(process_in(tmp_path)).close()
 
 
 def test_binding_loads_nothing_heavy() -> None:

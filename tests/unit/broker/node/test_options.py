@@ -24,9 +24,9 @@ def test_the_store_is_told_what_a_confirm_means_and_what_it_may_open() -> None:
 
 def test_only_a_connection_with_tls_may_log_in_with_its_certificate() -> None:
     login = replace(CONFIG.login, mechanisms=("PLAIN", "EXTERNAL"))
-    offered = options.protocol(replace(CONFIG, login=login), {"product": "RabbitMQ"})
-    assert offered.mechanisms == ("PLAIN", "EXTERNAL")
-    assert options.without_certificates(offered) == replace(offered, mechanisms=("PLAIN",))
+    offered = options.offered(replace(CONFIG, login=login), {"product": "RabbitMQ"})
+    assert offered.secure.mechanisms == ("PLAIN", "EXTERNAL")
+    assert offered.plain == replace(offered.secure, mechanisms=("PLAIN",))
     assert options.certificate_name(login).source == "distinguished_name"
 
 

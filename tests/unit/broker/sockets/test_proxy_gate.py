@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from burrowmq.broker.sockets.listener import Accepted
 from burrowmq.broker.sockets.proxy_gate import ProxyGate, ProxyOptions
 from tests.support.bench.observer import RecordingObserver
 
@@ -18,11 +19,9 @@ LINE = b"PROXY TCP4 10.1.2.3 10.9.9.9 4711 5672\r\n"
 class Echo(asyncio.Protocol):
     """Sends back what comes."""
 
-    def __init__(self) -> None:
-        self.is_lost = False
-
-    def connection_made(self, transport: Any) -> None:
+    def __init__(self, transport: Any) -> None:
         self.transport = transport
+        self.is_lost = False
 
     def data_received(self, data: bytes) -> None:
         self.transport.write(data)
@@ -41,8 +40,8 @@ class Door:
             ProxyOptions(timeout_s=timeout_s, limit=limit), self.make, self.observer
         )
 
-    def make(self) -> Echo:
-        self.inner.append(Echo())
+    def make(self, transport: Any) -> Echo:
+        self.inner.append(Echo(transport))
         return self.inner[-1]
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -59,7 +58,7 @@ class Door:
     def run(self, step: Callable[[], Awaitable[None]]) -> None:
         async def main() -> None:
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(self.gate, "127.0.0.1", 0)
+            server = await loop.create_server(lambda: Accepted(self.gate), "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
             try:
                 await asyncio.wait_for(step(), 10)

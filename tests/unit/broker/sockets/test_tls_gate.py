@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from burrowmq.broker.sockets.listener import Accepted
 from burrowmq.broker.sockets.tls_gate import GateOptions, TlsGate
 from burrowmq.config.tls import TlsConfig, make_context
 from tests.support.bench.observer import RecordingObserver
@@ -20,13 +21,11 @@ from tests.support.certificates import Authority, Leaf
 class Echo(asyncio.Protocol):
     """Sends back what comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: Any) -> None:
+        self.transport = transport
         self.reads: list[int] = []
         self.pauses = 0
         self.is_lost = False
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
 
     def data_received(self, data: bytes) -> None:
         self.reads.append(len(data))
@@ -60,13 +59,13 @@ class Door:
             cafile=str(leaf.certificate.parent / "Test_CA.pem")
         )
 
-    def make(self) -> Echo:
-        self.inner.append(Echo())
+    def make(self, transport: Any) -> Echo:
+        self.inner.append(Echo(transport))
         return self.inner[-1]
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        self.server = await loop.create_server(self.gate, "127.0.0.1", 0)
+        self.server = await loop.create_server(lambda: Accepted(self.gate), "127.0.0.1", 0)
         self.port = self.server.sockets[0].getsockname()[1]
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -26,14 +26,14 @@ HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"
 class FakeSocketTransport:
     """asyncio's transport, as far as ours uses it."""
 
-    def __init__(self) -> None:
+    def __init__(self, descriptor: int = -1, *, is_secure: bool = False) -> None:
         self.written: list[bytes] = []
         self.buffered = 0
         self.is_reading = True
         self.state = "open"
         self.options: list[tuple[int, int, Any]] = []
-        self.ssl_object: object = None
-        self.descriptor = -1
+        self.ssl_object = object() if is_secure else None
+        self.descriptor = descriptor
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.high = high
@@ -75,19 +75,24 @@ class FakeSocketTransport:
 
 
 class World:
-    def __init__(self, *, handshake_timeout_s: float = 1000.0, is_nodelay: bool = True) -> None:
+    def __init__(
+        self,
+        sock: FakeSocketTransport | None = None,
+        *,
+        handshake_timeout_s: float = 1000.0,
+        is_nodelay: bool = True,
+    ) -> None:
         self.bench = BrokerBench()
         self.client = self.bench.socket()
-        self.sock = FakeSocketTransport()
+        self.sock = sock or FakeSocketTransport()
         self.transport = AmqpTransport(
-            lambda _: self.client.session, handshake_timeout_s, is_nodelay=is_nodelay
+            cast("Any", self.sock),
+            self.client.session,
+            handshake_timeout_s,
+            is_nodelay=is_nodelay,
         )
 
-    def connect(self) -> None:
-        self.transport.connection_made(cast("Any", self.sock))
-
     def open(self, heartbeat: int = 0) -> None:
-        self.connect()
         start_ok = spec.Connection.StartOk(
             client_properties={}, mechanism="PLAIN", response="\0guest\0guest", locale="en_US"
         )
@@ -108,7 +113,7 @@ class World:
 
 @pytest.fixture
 def run():
-    """Run a function on a loop of its own, for the timers that connection_made starts."""
+    """Run a function on a loop of its own, for the timers that a transport starts."""
 
     def run_on_loop(step: Any) -> None:
         async def main() -> None:
@@ -151,7 +156,6 @@ def test_what_the_socket_has_not_taken_is_counted(run):
 def test_reading_resumes_when_the_last_reason_is_gone(run):
     def step() -> None:
         world = World()
-        world.connect()
         for reason in ("alarm", "backlog", "alarm"):
             world.transport.pause_reading(reason)
         world.transport.resume_reading("alarm")
@@ -220,8 +224,7 @@ def test_much_output_goes_to_the_socket_and_the_rest_to_the_loop(run, pair):
     ours, theirs = pair
 
     def step() -> None:
-        world = World()
-        world.sock.descriptor = ours.fileno()
+        world = World(FakeSocketTransport(ours.fileno()))
         world.open()
         output = bytes(range(256)) * (LARGE_WRITE // 256) * 16
         world.client.session.write(output)
@@ -240,9 +243,8 @@ def test_output_goes_to_the_loop_that_cannot_go_past_it(run, pair, reason):
     ours, theirs = pair
 
     def step() -> None:
-        world = World()
-        world.sock.descriptor = 1 << 20 if reason == "broken" else ours.fileno()
-        world.sock.ssl_object = object() if reason == "tls" else None
+        descriptor = 1 << 20 if reason == "broken" else ours.fileno()
+        world = World(FakeSocketTransport(descriptor, is_secure=reason == "tls"))
         world.open()
         world.sock.buffered = 1 if reason == "buffered" else 0
         output = b"x" * (LARGE_WRITE - (reason == "small"))
@@ -309,7 +311,6 @@ def test_nodelay_is_withdrawn_only_when_asked(run):
     def step() -> None:
         usual, off = World(), World(is_nodelay=False)
         for world in (usual, off):
-            world.connect()
             world.lose()
         assert usual.sock.options == []
         assert off.sock.options == [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)]
@@ -320,7 +321,6 @@ def test_nodelay_is_withdrawn_only_when_asked(run):
 def test_a_handshake_that_does_not_end_is_ended(run):
     async def steps() -> None:
         slow, quick = World(handshake_timeout_s=0.0), World(handshake_timeout_s=0.0)
-        slow.connect()
         quick.open()
         for _ in range(3):
             await asyncio.sleep(0)
@@ -349,7 +349,6 @@ def test_closing_later_writes_first(run):
 def test_abort_resets(run):
     def step() -> None:
         world = World()
-        world.connect()
         world.transport.abort()
         assert world.sock.state == "aborted"
         assert [option for _, option, _ in world.sock.options] == [socket.SO_LINGER]

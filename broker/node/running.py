@@ -1,0 +1,329 @@
+"""The application: everything that exists only while the node runs, from recovery to a clean stop of the store.
+
+Built whole from the configuration, started once, stopped once; the next start builds another. Start: recover the store,
+restore definitions (or seed the first ones), take over recovered queues, start the disk threads, load start batches,
+bind, accept. Stop: stop accepting, close connections with 320, tell the store what was delivered, flush and mark the
+stop clean.
+
+State owned: the parts, and the sessions. `broker.node.node` starts and stops it; `management` and `inspect` read its
+attributes; nothing below knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable
+
+from burrowmq.broker.definitions import document as definition_document
+from burrowmq.broker.definitions import restore as definitions
+from burrowmq.broker.definitions.parameters import Parameters
+from burrowmq.broker.machine import resources
+from burrowmq.broker.machine.alarms import Alarms
+from burrowmq.broker.machine.reclaim import CLibrary, Reclaim
+from burrowmq.broker.node import options
+from burrowmq.broker.node.monitor import Monitor
+from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.broker.node.start_batches import StartBatches
+from burrowmq.broker.node.sweep import Sweep
+from burrowmq.broker.node.vhost_factory import VhostFactory
+from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.product import server_properties
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.rules.auth import Auth
+from burrowmq.broker.session.ack_timeout import AckTimeouts
+from burrowmq.broker.session.admission import Admission
+from burrowmq.broker.session.session import Session, SessionContext
+from burrowmq.broker.sockets.acceptor import Acceptor
+from burrowmq.broker.sockets.heartbeats import Heartbeats
+from burrowmq.broker.sockets.transport import AmqpTransport
+from burrowmq.broker.turn.busy_wait import BusyWait
+from burrowmq.broker.turn.pacing import Pacing
+from burrowmq.broker.turn.turn import SystemEntropy, Turn
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.protocol.codec import load_message
+from burrowmq.protocol.connection.server import ServerConnection
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import StorageError, with_way_out
+from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.types import RecoveryReport
+
+STOP_GRACE_S = 3.0
+STORE_FAILED_TEXT = "the store has failed"
+SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
+
+
+class RunningNode:
+    """One broker, from its start to its stop."""
+
+    def __init__(self, process: ServerProcess, loop: asyncio.AbstractEventLoop) -> None:
+        self.process = process
+        self.name = process.name
+        self.config = config = process.config
+        self.observer = observer = process.observer
+        self.metrics = NodeMetrics()
+        self.entropy = SystemEntropy()
+        self.sessions: set[Session] = set()
+        self.vhosts: dict[str, Vhost] = {}
+        self.alarms = Alarms(observer, self._on_alarm)
+        self.report = RecoveryReport()  # of nothing, until there is one
+        self.engine = Engine(
+            config.data_dir,
+            OsFileSystem(),
+            options.store(config.store, resources.store_files_max()),
+            observer,
+            load_message,
+            highest_levels=definitions.highest_levels,
+        )
+        self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
+        self.parameters = Parameters(self.engine.definitions)
+        self._vhost_defaults = options.vhost_defaults(config.seeding)
+        self._loop = loop
+        self._is_stopping = False
+        self._are_sessions_gone = asyncio.Event()
+        busy_wait = None
+        if config.busy_wait == "auto":
+            busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
+        self.turn = Turn(loop, self.engine.hand_over, Pacing(self.metrics, busy_wait).turn_ended)
+        self._factory = VhostFactory(
+            config, self.engine, self.turn, self.metrics, self.entropy, observer
+        )
+        self.monitor = self._make_monitor()
+        self._start_batches = StartBatches(
+            self.monitor.limits.memory_bytes, config.store.embed_below_bytes
+        )
+        self._heartbeats = Heartbeats(self.sessions, self.turn)
+        self._ack_timeouts = AckTimeouts(
+            self.sessions, self.turn, observer, config.consumer_timeout_ms
+        )
+        self._sweep = Sweep(
+            self.turn,
+            (
+                self._heartbeats.look,
+                *(() if busy_wait is None else (busy_wait.look,)),
+                self._ack_timeouts.look,
+                self._start_batches.look,
+            ),
+        )
+        self._offered = options.offered(config, server_properties(self.cluster_name))
+        self._context = self._make_context()
+        self.acceptor = Acceptor(
+            options.doors(config, process.sockets_max),
+            self._open_session,
+            self.sessions.__len__,
+            observer,
+        )
+
+    def _make_monitor(self) -> Monitor:
+        config = self.config
+        return Monitor(
+            options.limits(config, self.process.memory_total_bytes),
+            functools.partial(resources.measure, config.data_dir),
+            self.alarms,
+            self.vhosts,
+            self.turn,
+            Reclaim(CLibrary()),
+            options.intervals(config.resources),
+        )
+
+    def _make_context(self) -> SessionContext:
+        config = self.config
+        return SessionContext(
+            scheduler=self.turn,
+            engine=self.engine,
+            metrics=self.metrics,
+            entropy=self.entropy,
+            observer=self.observer,
+            auth=self.auth,
+            alarms=self.alarms,
+            admission=Admission(
+                self.auth,
+                self.vhosts,
+                self.sessions,
+                config.connection_max,
+                self.metrics,
+                self.observer,
+                options.certificate_name(config.login),
+            ),
+            replies=self._factory.replies_of,
+            on_lost=self._forget_session,
+            on_opened=self._heartbeats.opened,
+            consumer_max_per_channel=config.consumer_max_per_channel,
+            write_budget_bytes=config.connection_write_budget_bytes,
+        )
+
+    # -- start --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Recover and accept connections. A start that fails lets go of everything it took.
+
+        Raises: CannotListen, ImportRefused, StorageError.
+        """
+        try:
+            # Recovery may take minutes: a port that another process has is said at once.
+            self.acceptor.check_free()
+            self._recover()
+            self._connect_engine()
+            self.engine.start(self._post)
+            self._start_batches.load(
+                queue for vhost in self.vhosts.values() for queue in vhost.queues.values()
+            )
+            self.turn.touch()
+            self._log_limits()
+            self.monitor.start()
+            await self.acceptor.listen()
+        except BaseException:
+            await self._let_go()
+            raise
+        self.turn.watch_lag()
+        self._sweep.start()
+
+    def _recover(self) -> None:
+        self.report = self.engine.recover()
+        rows = self.report.definitions
+        if rows:
+            unusable = definitions.restore(
+                rows, self.vhosts, self.auth, self.make_vhost, self.parameters
+            )
+            for row in unusable:
+                self.observer.definition_unusable(row.kind, row.key, row.reason)
+        elif self.config.load_definitions is None:
+            # RabbitMQ: who brings definitions brings the first user too.
+            seed = options.seed(self.config.first_user)
+            definitions.seed(
+                seed,
+                self.vhosts,
+                self.auth,
+                self.make_vhost,
+                self.engine.definitions,
+                self.vhost_made,
+            )
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                queue.recover(functools.partial(self.engine.is_stored, vhost.name))
+        self.engine.discard_unclaimed()
+        if self.config.load_definitions is not None:
+            definition_document.import_file(self, self.config.load_definitions)
+        if self.config.cluster_name:
+            self.parameters.put("cluster_name", self.config.cluster_name)
+        self._offer()
+
+    def _connect_engine(self) -> None:
+        engine = self.engine
+        engine.on_committed = self.turn.on_committed
+        engine.on_backlog = self._on_backlog
+        # Acks that have arrived by now are to be in the batch: what they are for need not be written.
+        engine.on_due = self.turn.touch
+        engine.on_space = functools.partial(self.alarms.update, "store")
+        engine.on_failed = self._on_store_failed
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(callback)
+
+    def _log_limits(self) -> None:
+        limits = self.monitor.limits
+        self.observer.limits_known(
+            f"{resources.mib(limits.memory_bytes)} of {resources.mib(limits.memory_total_bytes)}",
+            resources.mib(limits.disk_free_bytes),
+            resources.files_max(),
+            self.process.sockets_max,
+        )
+
+    async def _let_go(self) -> None:
+        """What was recovered is closed as cleanly as it was found."""
+        self.monitor.stop()
+        self.acceptor.close()
+        with contextlib.suppress(StorageError):
+            await self._loop.run_in_executor(None, self.engine.close)
+
+    # -- while it runs ------------------------------------------------------------------------------------------
+
+    def make_vhost(self, name: str) -> Vhost:
+        """A virtual host with its queues' world wired up."""
+        return self._factory.make(name)
+
+    def vhost_made(self, vhost: Vhost) -> None:
+        """A virtual host is new (not restored): give it what the configuration says it begins with."""
+        self._vhost_defaults.apply(vhost, self.auth)
+
+    @property
+    def cluster_name(self) -> str:
+        """The name shown to clients and operators."""
+        return str(self.parameters.values.get("cluster_name") or self.name)
+
+    def set_cluster_name(self, name: str) -> None:
+        """Give the cluster another name: kept, and told to clients from now on."""
+        self.parameters.put("cluster_name", name)
+        self.turn.touch()
+        self._offer()
+
+    def _offer(self) -> None:
+        self._offered = options.offered(self.config, server_properties(self.cluster_name))
+
+    def _open_session(self, peer: Peer) -> Session:
+        offered = self._offered.plain if peer.tls is None else self._offered.secure
+        session = Session(self._context, ServerConnection(offered), peer)
+        self.sessions.add(session)
+        self.observer.connection_accepted(session.name)
+        return session
+
+    def _forget_session(self, session: Session) -> None:
+        self.sessions.discard(session)
+        self._heartbeats.lost(session)
+        if self._is_stopping and not self.sessions:
+            self._are_sessions_gone.set()
+
+    def _on_alarm(self, is_blocked: bool) -> None:
+        if not is_blocked:
+            for session in list(self.sessions):
+                session.unblock()
+
+    def _on_backlog(self, is_lagging: bool) -> None:
+        self.alarms.is_lagging = is_lagging
+        for session in self.sessions:
+            if session.wire is None:
+                continue
+            if is_lagging and session.is_publisher:
+                session.wire.pause_reading("backlog")
+            elif not is_lagging:
+                session.wire.resume_reading("backlog")
+
+    def _on_store_failed(self, reason: str) -> None:
+        self.observer.store_failed(reason)
+        self.alarms.update("store", True)
+        self.turn.on_failed()
+        for session in list(self.sessions):
+            if any(channel.is_held for channel in session.channels.values()):
+                session.force_close(STORE_FAILED_TEXT)  # what it waits for will not come
+
+    # -- stop ---------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> bool:
+        """Stop, once; True when the store was closed cleanly."""
+        self._is_stopping = True
+        self._sweep.stop()
+        self._heartbeats.stop()
+        self.monitor.stop()
+        self.acceptor.close()
+        await self._close_sessions()
+        for vhost in self.vhosts.values():
+            for queue in vhost.queues.values():
+                queue.note_delivered()
+        try:
+            await self._loop.run_in_executor(None, self.engine.close)
+        except StorageError as error:
+            self.observer.store_failed(with_way_out(error))
+            return False
+        return True
+
+    async def _close_sessions(self) -> None:
+        for session in list(self.sessions):
+            session.force_close(SHUTDOWN_TEXT)
+        if self.sessions:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._are_sessions_gone.wait(), STOP_GRACE_S)
+        for session in list(self.sessions):
+            if isinstance(session.wire, AmqpTransport):
+                session.wire.abort()
+        await asyncio.sleep(0)

@@ -1,0 +1,37 @@
+"""What stays the same in a server process, however often the application is stopped and started in it.
+
+Declarations only: made once by `broker.node.node` from the configuration and the machine, given to each `RunningNode`,
+and read by management, whether the application runs or not.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from burrowmq.broker.machine import resources
+from burrowmq.broker.report.log import LogObserver
+from burrowmq.config.schema import NodeConfig
+from burrowmq.protocol.codec import NAME as CODEC_NAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerProcess:
+    """One process that serves; `config_files` are the files that the configuration was read from."""
+
+    config: NodeConfig
+    observer: LogObserver
+    config_files: tuple[str, ...] = ()
+    codec_name: str = CODEC_NAME
+    sockets_max: int = field(default_factory=resources.sockets_max)
+    started_at: float = field(default_factory=time.time)
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.config.node_name
+
+    @property
+    def memory_total_bytes(self) -> int:
+        """The memory that shares are taken of: what the configuration says, else what there is."""
+        return self.config.resources.memory_total_bytes or resources.memory_total_bytes()

@@ -1,0 +1,88 @@
+"""Makes virtual hosts with their queues' world wired up: store, turn, counters, dead letters on their way.
+
+State owned: the direct-reply targets of each virtual host, by its name. Called by `broker.node.running` when
+definitions are restored, and by management when an operator makes a virtual host.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from burrowmq.broker.channel.reply import ReplyTargets
+from burrowmq.broker.node import options
+from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.turn.clock import Entropy, Scheduler
+from burrowmq.broker.vhost.republish import Republisher
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.config.schema import NodeConfig
+from burrowmq.storage.engine import Engine
+
+
+class VhostFactory:
+    """Where virtual hosts come from; what it is given, all of them share."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        engine: Engine,
+        scheduler: Scheduler,
+        metrics: NodeMetrics,
+        entropy: Entropy,
+        observer: Observer,
+    ) -> None:
+        self._config = config
+        self._engine = engine
+        self._scheduler = scheduler
+        self._metrics = metrics
+        self._entropy = entropy
+        self._observer = observer
+        self._options = options.vhost(config)
+        self._replies: dict[str, ReplyTargets] = {}
+
+    def make(self, name: str) -> Vhost:
+        """A virtual host, empty but for the exchanges that every one has."""
+
+        def make_queue(_: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
+            return _queue_of(context, declaration, settings)
+
+        vhost = Vhost(name, self._engine, make_queue, self._entropy, self._options)
+        vhost.direct_reply = self.replies_of(vhost).find
+        context = QueueContext(
+            vhost_name=vhost.name,
+            scheduler=self._scheduler,
+            engine=self._engine,
+            metrics=self._metrics,
+            options=QueueOptions(default_mode=self._config.store.default_mode),
+            republish=Republisher(
+                vhost, self._scheduler, self._metrics, self._observer, self._config.frame_max
+            ),
+            on_unused=functools.partial(self._delete_unused, vhost),
+        )
+        return vhost
+
+    def replies_of(self, vhost: Vhost) -> ReplyTargets:
+        """Who waits for direct replies in a virtual host."""
+        targets = self._replies.get(vhost.name)
+        if targets is None:
+            targets = self._replies[vhost.name] = ReplyTargets(self._entropy)
+        return targets
+
+    def _delete_unused(self, vhost: Vhost, queue: Queue) -> None:
+        vhost.delete_queue(queue)
+        self._scheduler.touch()
+
+
+def _queue_of(context: QueueContext, declaration: QueueDeclaration, settings: Settings) -> Queue:
+    return Queue(
+        declaration.name,
+        settings,
+        context,
+        durable=declaration.durable,
+        auto_delete=declaration.auto_delete,
+        exclusive_owner=declaration.owner,
+        arguments=declaration.arguments,
+    )
