@@ -9,27 +9,28 @@ Invariants: nothing happens behind the test's back: turns end in `run`, the disk
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from pika import spec
 
-from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.definitions import restore as definitions
 from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.machine.alarms import Alarms
+from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.peer.wire import Peer
-from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
 from burrowmq.broker.turn.turn import Turn
-from burrowmq.broker.vhost.republish import Republisher
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.config.schema import NodeConfig
+from burrowmq.config.store import StoreConfig
+from burrowmq.protocol.connection.server import ProtocolOptions, ServerConnection
 from tests.support.bench.client import LOCAL, Client
 from tests.support.bench.engine import BenchEngine
 from tests.support.bench.loop import ManualLoop
@@ -62,11 +63,19 @@ class BrokerBench:
         self.entropy = CountingEntropy()
         self.auth = Auth(self.engine.definitions, self.entropy)
         self.parameters = Parameters(self.engine.definitions)
-        self.default_mode = default_mode
         self.vhosts: dict[str, Vhost] = {}
         self.vhosts_made: list[str] = []
-        self.republishers: dict[str, Republisher] = {}
-        self.replies: dict[str, ReplyTargets] = {}
+        config = NodeConfig(
+            node_name="rabbit@test", data_dir="", store=StoreConfig(default_mode=default_mode)
+        )
+        self._factory = VhostFactory(
+            config,
+            cast("Any", self.engine),
+            self.turn,
+            self.metrics,
+            self.entropy,
+            cast("Any", self.observer),
+        )
         self.sessions: set[Session] = set()
         self.alarms = Alarms(cast("Any", self.observer), self._on_alarm)
         self.unusable = self._begin(rows)
@@ -86,7 +95,7 @@ class BrokerBench:
                 cast("Any", self.observer),
             ),
             alarms=self.alarms,
-            replies=lambda vhost: self.replies[vhost.name],
+            replies=self._factory.replies_of,
             on_lost=self.sessions.discard,
             **limits,
         )
@@ -115,11 +124,6 @@ class BrokerBench:
         """The virtual host /."""
         return self.vhosts["/"]
 
-    @property
-    def republisher(self) -> Republisher:
-        """Its dead letters' way."""
-        return self.republishers["/"]
-
     def create_vhost(self, name: str) -> Vhost:
         """One more virtual host that lasts, or the one of that name."""
         return definitions.create_vhost(
@@ -132,34 +136,7 @@ class BrokerBench:
 
     def make_vhost(self, name: str) -> Vhost:
         """A virtual host with its queues' world wired up."""
-
-        def make_queue(_: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
-            return Queue(
-                declaration.name,
-                settings,
-                context,
-                durable=declaration.durable,
-                auto_delete=declaration.auto_delete,
-                exclusive_owner=declaration.owner,
-                arguments=declaration.arguments,
-            )
-
-        vhost = Vhost(name, self.engine, make_queue, self.entropy)
-        self.replies[name] = ReplyTargets(self.entropy)
-        vhost.direct_reply = self.replies[name].find
-        self.republishers[name] = Republisher(
-            vhost, self.turn, self.metrics, cast("Any", self.observer)
-        )
-        context = QueueContext(
-            vhost_name=name,
-            scheduler=self.turn,
-            engine=cast("Any", self.engine),
-            metrics=self.metrics,
-            options=QueueOptions(default_mode=self.default_mode),
-            republish=self.republishers[name],
-            on_unused=vhost.delete_queue,
-        )
-        return vhost
+        return self._factory.make(name)
 
     def queue(self, name: str = "q", **declaration: Any) -> Queue:
         """Declare a queue of the virtual host /, as `QueueDeclaration` says."""
@@ -173,6 +150,12 @@ class BrokerBench:
         if not is_blocked:
             for session in list(self.sessions):
                 session.unblock()
+
+    def open_session(self, peer: Peer) -> Session:
+        """A connection that was accepted."""
+        session = Session(self.context, ServerConnection(ProtocolOptions()), peer)
+        self.sessions.add(session)
+        return session
 
     def socket(self, peer: Peer = LOCAL) -> Client:
         """A connection that has sent nothing yet."""
@@ -194,6 +177,11 @@ class BrokerBench:
         while self.engine.reads and not self.engine.answers_later:
             self.engine.answer_reads()
             self.loop.run()
+
+    def perform(self, step: Callable[[], object]) -> None:
+        """Take a step, and let turns end until nothing moves."""
+        step()
+        self.run()
 
     def commit(self) -> None:
         """End the turn, let the disk finish, end the turn that follows."""

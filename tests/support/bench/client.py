@@ -2,43 +2,50 @@
 
 State: what the session wrote and the peer has not read yet, and what the session asked of its wire. What is sent goes
 straight into the session; what it writes is cut into frames and decoded with pika's tables, which are independent of
-ours. Callers: `tests.support.bench.broker`, and through it the tests.
+ours. Callers: both benches, and through them the tests.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from pika import spec
 
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.session.session import Session
-from burrowmq.protocol.connection.handshake import ProtocolOptions
-from burrowmq.protocol.connection.server import ServerConnection
 from tests.support.wire_client import METHOD, PROTOCOL_HEADER, method_bytes
-
-if TYPE_CHECKING:
-    from tests.support.bench.broker import BrokerBench
 
 LOCAL = Peer(
     host="127.0.0.1", port=40000, local_host="127.0.0.1", local_port=5672, is_loopback=True
 )
 
 
+class Bench(Protocol):
+    """What sessions run on."""
+
+    def open_session(self, peer: Peer) -> Session:
+        """A connection that was accepted."""
+        ...
+
+    def perform(self, step: Callable[[], object]) -> None:
+        """Take a step on the loop, and let turns end until nothing moves."""
+        ...
+
+
 class Client:
     """The peer of one session, and the session's wire."""
 
-    def __init__(self, bench: BrokerBench, peer: Peer = LOCAL) -> None:
-        self.bench = bench
+    def __init__(self, bench: Bench, peer: Peer = LOCAL) -> None:
+        self.bench: Any = bench  # the test knows which of the two it is
         self.written: list[bytes] = []
         self.is_stuck = False
         self.pauses: set[str] = set()
         self.looked_at: list[float] = []
         self.close_after_s: float | None = None
-        self.session = Session(bench.context, ServerConnection(ProtocolOptions()), peer)
+        self.session = bench.open_session(peer)
         self.session.wire = self
-        bench.sessions.add(self.session)
         self._unread = b""
 
     # -- Wire ---------------------------------------------------------------------------------------------------
@@ -71,8 +78,7 @@ class Client:
 
     def send(self, *parts: bytes) -> None:
         """Send as one read, and let the turn end."""
-        self.session.receive(b"".join(parts))
-        self.bench.run()
+        self.bench.perform(lambda: self.session.receive(b"".join(parts)))
 
     def call(self, channel: int, *methods: Any) -> list[tuple[int, Any]]:
         """Send methods as one read and return what came back."""
@@ -101,7 +107,7 @@ class Client:
         self.call(
             0,
             spec.Connection.StartOk(
-                client_properties={"capabilities": capabilities or {}, **properties},
+                client_properties={**properties, "capabilities": capabilities or {}},
                 mechanism="PLAIN",
                 response=f"\0{user}\0{user}",
                 locale="en_US",
@@ -114,8 +120,7 @@ class Client:
     def lose(self, reason: str = "") -> None:
         """The socket is gone."""
         self.session.wire = None
-        self.session.lost(reason)
-        self.bench.run()
+        self.bench.perform(lambda: self.session.lost(reason))
 
     def read(self) -> list[tuple[int, Any]]:
         """(channel, method) of everything since the last read; a method with content has `body` and `raw_header`."""

@@ -268,7 +268,8 @@ def test_a_message_that_finds_a_bug_costs_itself_alone():
     assert batch is not None
     (good,) = batch.messages
     broken = Message(good.exrk, good.raw, -1, good.flags, 1, 0)  # no header has that size
-    bench.republisher(bench.vhost.queues["first"], "rejected", [good, broken, good])
+    first = bench.vhost.queues["first"]
+    first.context.republish(first, "rejected", [good, broken, good])
     assert bench.vhost.queues["last"].ready_count == 2
     assert [name for name, _ in bench.observer.named("bug_found")] == [
         "dead letters of '/' 'first'"
