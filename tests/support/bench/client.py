@@ -44,6 +44,8 @@ class Client:
         self.pauses: set[str] = set()
         self.looked_at: list[float] = []
         self.close_after_s: float | None = None
+        self.bytes_received = self.bytes_sent = self.bytes_unsent = 0
+        self.reads = self.writes = 0
         self.session = bench.open_session(peer)
         self.session.wire = self
         self._unread = b""
@@ -55,6 +57,8 @@ class Client:
         data = self.session.connection.take_out()
         if data:
             self.written.append(data)
+            self.writes += 1
+            self.bytes_sent += len(data)
             self._unread += data
         self.session.drained(is_paused=self.is_stuck)
 
@@ -78,7 +82,10 @@ class Client:
 
     def send(self, *parts: bytes) -> None:
         """Send as one read, and let the turn end."""
-        self.bench.perform(lambda: self.session.receive(b"".join(parts)))
+        data = b"".join(parts)
+        self.reads += 1
+        self.bytes_received += len(data)
+        self.bench.perform(lambda: self.session.receive(data))
 
     def call(self, channel: int, *methods: Any) -> list[tuple[int, Any]]:
         """Send methods as one read and return what came back."""
