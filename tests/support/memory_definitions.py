@@ -13,13 +13,14 @@ from typing import cast
 from burrowmq.storage.directory.definition_store import DefinitionChange
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.types import JsonValue
+from tests.support.sim_filesystem import SimFileSystem
 
 
 class MemoryDefinitionStore:
-    """`DefinitionStore` in a dict."""
+    """`DefinitionStore` in a dict; copies go to a simulated disk, as JSON."""
 
-    def __init__(self) -> None:
-        self.copies: dict[str, list[DefinitionChange]] = {}
+    def __init__(self, disk: SimFileSystem | None = None) -> None:
+        self._disk = disk or SimFileSystem()
         self._texts: dict[tuple[str, str], str] = {}
         self._is_closed = False
 
@@ -41,8 +42,11 @@ class MemoryDefinitionStore:
                 self._texts[kind, key] = json.dumps(value)
 
     def copy_to(self, path: str) -> None:
-        """Keep what is committed under the name of the file."""
-        self.copies[path] = self.load()
+        """Write a copy of what is committed into a new file."""
+        try:
+            self._disk.create(path).pwrite(json.dumps(self.load()).encode(), 0)
+        except OSError as error:
+            raise StorageError(f"definitions were not copied: {error}") from error
 
     def close(self) -> None:
         """Nothing can be committed afterwards."""

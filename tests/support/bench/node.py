@@ -77,7 +77,7 @@ class NodeBench:
         self.disk.free_bytes = (
             12 << 20
         )  # too small for the ballast of a store: writing that takes longest of all
-        self.store = MemoryDefinitionStore()
+        self.store = MemoryDefinitionStore(self.disk)
         self.figures = Figures()
         self.observer = RecordingObserver()
         self.clients: list[Client] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.types import StoreOptions
 from tests.support.bench.observer import RecordingObserver
 from tests.support.memory_definitions import MemoryDefinitions, MemoryDefinitionStore
+from tests.support.sim_filesystem import SimFileSystem
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -68,16 +70,23 @@ def test_nothing_is_committed_after_the_end(store: DefinitionStore) -> None:
 
 def test_a_copy_has_what_was_committed(tmp_path: Path) -> None:
     rows: list[DefinitionChange] = [("queue", "q", 1), ("vhost", "/", {"a": 1})]
-    memory, sqlite = MemoryDefinitionStore(), SqliteDefinitionStore(str(tmp_path / "d.db"))
+    disk = SimFileSystem()
+    memory, sqlite = MemoryDefinitionStore(disk), SqliteDefinitionStore(str(tmp_path / "d.db"))
     path = str(tmp_path / "copy.db")
+    disk.mkdir(str(tmp_path))
     for each in (memory, sqlite):
         each.commit(rows)
         each.copy_to(path)
         each.commit([("queue", "q", None)])
         each.close()
     copy = SqliteDefinitionStore(path)
-    assert memory.copies[path] == copy.load() == rows
+    assert [tuple(row) for row in json.loads(disk.content(path))] == copy.load() == rows
     copy.close()
+
+
+def test_a_copy_that_cannot_be_written_is_said_to_be_that(store: DefinitionStore) -> None:
+    with pytest.raises(StorageError, match="definitions were not copied"):
+        store.copy_to("/nosuch/directory/copy.db")
 
 
 def memory_staging(_: Path) -> tuple[Any, Callable[[], list[DefinitionChange]]]:
