@@ -153,6 +153,11 @@ class NodeBench:
         """A connection that was accepted."""
         return self.perform(lambda: self.node.open_session(peer))
 
+    def socket(self, peer: Peer = LOCAL) -> Client:
+        """A connection that has sent nothing yet."""
+        self.clients.append(Client(self, peer))
+        return self.clients[-1]
+
     def connect(
         self,
         *channels: int,
@@ -162,8 +167,7 @@ class NodeBench:
         **properties: Any,
     ) -> Client:
         """An open connection with these channels open; `capabilities` are among its properties."""
-        client = Client(self, peer)
-        self.clients.append(client)
+        client = self.socket(peer)
         client.open(properties.pop("capabilities", None), user=user, vhost=vhost, **properties)
         for channel in channels:
             client.call(channel, spec.Channel.Open())
