@@ -12,7 +12,7 @@ import ssl
 from burrowmq.broker.machine import resources
 from burrowmq.broker.node.data_directory import DataDirectory
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.broker.node.server_process import Machine, ServerProcess
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.tls import TlsConfig, make_context
@@ -26,9 +26,18 @@ class Node:
     """One broker's process."""
 
     def __init__(
-        self, config: NodeConfig, observer: LogObserver, config_files: tuple[str, ...] = ()
+        self,
+        config: NodeConfig,
+        observer: LogObserver,
+        config_files: tuple[str, ...] = (),
+        machine: Machine | None = None,
     ) -> None:
-        self.process = ServerProcess(config=config, observer=observer, config_files=config_files)
+        self.process = ServerProcess(
+            config=config,
+            observer=observer,
+            config_files=config_files,
+            machine=machine or Machine(),
+        )
         self.running: RunningNode | None = None
         self._directory = DataDirectory(config.data_dir)
         self._stop_requested = asyncio.Event()

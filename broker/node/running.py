@@ -21,7 +21,7 @@ from burrowmq.broker.definitions import restore as definitions
 from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
-from burrowmq.broker.machine.reclaim import CLibrary, Reclaim
+from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.node import options
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.server_process import ServerProcess
@@ -40,13 +40,12 @@ from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.turn.busy_wait import BusyWait
 from burrowmq.broker.turn.pacing import Pacing
-from burrowmq.broker.turn.turn import SystemEntropy, Turn
+from burrowmq.broker.turn.turn import Turn
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import load_message
 from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StorageError, with_way_out
-from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.types import RecoveryReport
 
 STOP_GRACE_S = 3.0
@@ -63,18 +62,19 @@ class RunningNode:
         self.config = config = process.config
         self.observer = observer = process.observer
         self.metrics = NodeMetrics()
-        self.entropy = SystemEntropy()
+        self.entropy = process.machine.entropy
         self.sessions: set[Session] = set()
         self.vhosts: dict[str, Vhost] = {}
         self.alarms = Alarms(observer, self._on_alarm)
         self.report = RecoveryReport()  # of nothing, until there is one
         self.engine = Engine(
             config.data_dir,
-            OsFileSystem(),
+            process.machine.filesystem,
             options.store(config.store, resources.store_files_max()),
             observer,
             load_message,
-            highest_levels=definitions.highest_levels,
+            process.machine.definitions_at,
+            definitions.highest_levels,
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self.parameters = Parameters(self.engine.definitions)
@@ -110,7 +110,7 @@ class RunningNode:
         self._context = self._make_context()
         self.acceptor = Acceptor(
             options.doors(config, process.sockets_max),
-            self._open_session,
+            self.open_session,
             self.sessions.__len__,
             observer,
         )
@@ -119,11 +119,11 @@ class RunningNode:
         config = self.config
         return Monitor(
             options.limits(config, self.process.memory_total_bytes),
-            functools.partial(resources.measure, config.data_dir),
+            functools.partial(self.process.machine.measure, config.data_dir),
             self.alarms,
             self.vhosts,
             self.turn,
-            Reclaim(CLibrary()),
+            Reclaim(self.process.machine.allocator),
             options.intervals(config.resources),
         )
 
@@ -165,7 +165,7 @@ class RunningNode:
             self.acceptor.check_free()
             self._recover()
             self._connect_engine()
-            self.engine.start(self._post)
+            self.process.machine.start_store(self.engine, self._post)
             self._start_batches.load(
                 queue for vhost in self.vhosts.values() for queue in vhost.queues.values()
             )
@@ -261,7 +261,8 @@ class RunningNode:
     def _offer(self) -> None:
         self._offered = options.offered(self.config, server_properties(self.cluster_name))
 
-    def _open_session(self, peer: Peer) -> Session:
+    def open_session(self, peer: Peer) -> Session:
+        """A connection that was accepted."""
         offered = self._offered.plain if peer.tls is None else self._offered.secure
         session = Session(self._context, ServerConnection(offered), peer)
         self.sessions.add(session)

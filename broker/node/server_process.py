@@ -7,12 +7,34 @@ and read by management, whether the application runs or not.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from burrowmq.broker.machine import resources
+from burrowmq.broker.machine.reclaim import Allocator, CLibrary
 from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.turn.clock import Entropy
+from burrowmq.broker.turn.turn import SystemEntropy
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
+from burrowmq.storage.directory.recovery import DefinitionsAt
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
+from burrowmq.storage.types import Post
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a process stands on: files, threads, memory, chance. Tests have something else behind each name."""
+
+    filesystem: FileSystem = field(default_factory=OsFileSystem)
+    definitions_at: DefinitionsAt | None = None
+    """Opens the definitions of a data directory; None: SQLite's."""
+    start_store: Callable[[Engine, Post], None] = Engine.start
+    """Begins what the store does beside the loop."""
+    measure: Callable[[str], resources.Measurement] = resources.measure
+    allocator: Allocator = field(default_factory=CLibrary)
+    entropy: Entropy = field(default_factory=SystemEntropy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +44,7 @@ class ServerProcess:
     config: NodeConfig
     observer: LogObserver
     config_files: tuple[str, ...] = ()
+    machine: Machine = field(default_factory=Machine)
     codec_name: str = CODEC_NAME
     sockets_max: int = field(default_factory=resources.sockets_max)
     started_at: float = field(default_factory=time.time)

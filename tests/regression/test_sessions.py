@@ -11,7 +11,8 @@ from burrowmq.broker.turn.turn import Turn
 from burrowmq.protocol.constants import ReplyCode
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.properties import Properties, build
-from tests.support.broker_bench import BrokerBench, ManualLoop
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.loop import ManualLoop
 from tests.support.wire_client import method_bytes
 
 

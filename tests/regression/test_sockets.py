@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from burrowmq.broker.sockets import transport
 from burrowmq.broker.sockets.transport import AmqpTransport
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 
 
 class Unread:

@@ -10,7 +10,7 @@ from pathlib import Path
 from burrowmq.broker.node.node import Node
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.units import Endpoint
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 
 def test_a_stop_whose_terms_cannot_be_written_ends_and_is_reported(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.vhost.vhost import Vhost
 from tests.simulation.store_world import World
+from tests.support.counting_entropy import CountingEntropy
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.messages import message
 from tests.support.sim_filesystem import PowerCut
-from tests.support.topology import CountingEntropy
 
 _COUNT = 20
 

@@ -17,8 +17,12 @@ Loaded = tuple[int, Message, int]
 class MemoryLog:
     """One queue's log."""
 
-    def __init__(self, engine: MemoryEngine) -> None:
+    def __init__(
+        self, engine: MemoryEngine, names: tuple[str, str] = ("/", "q"), *, durable: bool = False
+    ) -> None:
         self._engine = engine
+        self._names = names
+        self._durable = durable
         self.entries: dict[int, tuple[Message, int]] = {}
         self.recovered = None
         self.memory_bytes = 0
@@ -61,6 +65,8 @@ class MemoryLog:
         """Forget all."""
         self.is_deleted = True
         self.entries.clear()
+        if self._durable:
+            self._engine.deleting.add(self._names)
 
     def read(
         self,
@@ -106,6 +112,7 @@ class MemoryEngine:
         self.large_from = 1 << 62
         self.reads: list[Callable[[], None]] = []
         self.logs: dict[str, MemoryLog] = {}
+        self.deleting: set[tuple[str, str]] = set()  # by virtual host and name, in this batch
         self.epoch = 1
         self.sync_required = 0
         self.failure: str | None = None
@@ -118,12 +125,17 @@ class MemoryEngine:
     def open_queue(
         self, vhost: str, name: str, *, durable: bool, version: int = 2, level: int = 0
     ) -> MemoryLog:
-        """A new log, or the one of that name; levels above 0 have their number behind it."""
-        return self.logs.setdefault(f"{name}-{level}" if level else name, MemoryLog(self))
+        """A new log, or the one of that name; levels above 0 have their number behind it, other vhosts stand before."""
+        key = f"{name}-{level}" if level else name
+        if vhost != "/":
+            key = f"{vhost}/{key}"
+        if key not in self.logs or self.logs[key].is_deleted:
+            self.logs[key] = MemoryLog(self, (vhost, name), durable=durable)
+        return self.logs[key]
 
     def is_deleting(self, vhost: str, name: str) -> bool:
-        """Nothing is left of what was deleted."""
-        return False
+        """Whether the batch being collected deletes a durable queue of this name."""
+        return (vhost, name) in self.deleting
 
     def require_sync(self) -> None:
         """Count who waits."""

@@ -15,7 +15,7 @@ from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.units import Endpoint
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 
 def free_port() -> int:

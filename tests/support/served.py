@@ -1,4 +1,4 @@
-"""A management server over a fake node in a thread, and burrowctl in this process.
+"""A node and its management server in a thread, and burrowctl in this process.
 
 For tests that want the real thing between them: sockets, HTTP, JSON. `serving` gives a `Served`; `ctl` runs one
 command against its control socket and returns what it printed.
@@ -12,17 +12,19 @@ import contextlib
 import http.client
 import io
 import json
-import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from burrowmq.broker.node.running import RunningNode
 from burrowmq.cli.__main__ import main
+from burrowmq.config.schema import ManagementConfig, PrometheusConfig
+from burrowmq.config.units import Endpoint
 from burrowmq.management import doors, server
-from tests.support.fake_node import FakeEndpoint, FakeNode, FakeResources
+from tests.support.bench.node import NodeBench, free_ports
 
 START_TIMEOUT_S = 20.0
 
@@ -47,10 +49,15 @@ class Output(NamedTuple):
 class Served:
     """A running server."""
 
-    node: FakeNode
+    bench: NodeBench
     data_dir: Path
     port: int
     metrics_port: int
+
+    @property
+    def node(self) -> RunningNode:
+        """The node that is served; it runs in another thread: what changes it is a step of the bench."""
+        return self.bench.node
 
     def api(
         self,
@@ -108,43 +115,41 @@ def ctl(*argv: str, stdin: str = "") -> Output:
     return Output(code, out.getvalue(), err.getvalue())
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+@contextlib.contextmanager
+def serving(
+    data_dir: Path, fill: Callable[[NodeBench], object] | None = None, **options: Any
+) -> Iterator[Served]:
+    """Run a node and its management server in a thread of their own; `options` are of the node's configuration."""
+    amqp_port, port, metrics_port = free_ports(3)
+    bench = NodeBench(
+        data_dir,
+        amqp_port,
+        management=ManagementConfig(listeners=(Endpoint("127.0.0.1", port),)),
+        prometheus=PrometheusConfig(listeners=(Endpoint("127.0.0.1", metrics_port),)),
+        **options,
+    )
+    with bench:
+        if fill is not None:
+            fill(bench)
+        with _in_thread(bench):
+            yield Served(bench, data_dir, port, metrics_port)
 
 
 @contextlib.contextmanager
-def serving(node: FakeNode, data_dir: Path) -> Iterator[Served]:
-    """Run the management server of `node` in a thread of its own."""
-    port, metrics_port = free_ports(2)
-    node.config.data_dir = str(data_dir)
-    node.config.management.listeners = (FakeEndpoint("127.0.0.1", port),)
-    node.config.prometheus.listeners = (FakeEndpoint("127.0.0.1", metrics_port),)
-    node.config.resources = FakeResources()
-    loop, is_up = asyncio.new_event_loop(), threading.Event()
-    stop = asyncio.Event()
+def _in_thread(bench: NodeBench) -> Iterator[None]:
+    is_up, stop = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        management = await server.start(node, doors.bind(node))
+        management = await server.start(bench.host, doors.bind(bench.host.process))
         is_up.set()
         await stop.wait()
         await management.stop()
 
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(serve())
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
-
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=bench.loop.run_until_complete, args=(serve(),))
     thread.start()
     try:
         assert is_up.wait(START_TIMEOUT_S), "the server did not start"
-        yield Served(node, data_dir, port, metrics_port)
+        yield
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        bench.loop.call_soon_threadsafe(stop.set)
         thread.join()

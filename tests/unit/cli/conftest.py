@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_node import small_world
+from tests.support.bench.world import small_world
 from tests.support.served import Served, serving
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """The HTTP API over `small_world`."""
-    with serving(small_world(), tmp_path) as running:
+    with serving(tmp_path / "data", small_world) as running:
         yield running

@@ -8,7 +8,6 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.support.fake_node import small_world
 from tests.support.served import Served, ctl, serving
 
 
@@ -67,5 +66,5 @@ def test_an_output_that_cannot_be_written_is_no_traceback() -> None:
 def test_a_socket_path_too_long_for_an_address(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
     deep.mkdir()
-    with serving(small_world(), deep) as served:
+    with serving(deep) as served:
         assert served.ctl("-q", "ping").out == "Ping succeeded\n"

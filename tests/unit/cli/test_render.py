@@ -16,6 +16,16 @@ def test_table_and_csv() -> None:
     assert shown("csv", headers=False) == ['"a\\011b","1"', '"q""",""']
 
 
+def test_the_lazy_queue_guides_transcript() -> None:
+    columns = ["name", "arguments", "memory", "messages_ram", "messages_persistent"]
+    arguments = {"table": [["x-queue-mode", "longstr", "lazy"]]}
+    row = ["lazy", arguments, 20_480, 0, 1_000_000]
+    assert list(render.lines("table", columns, [row], headers=True)) == [
+        "name\targuments\tmemory\tmessages_ram\tmessages_persistent",
+        'lazy\t[{"x-queue-mode","lazy"}]\t20480\t0\t1000000',
+    ]
+
+
 def test_erlang_and_json() -> None:
     assert shown("erlang") == ['[[{name,<<"a\\011b">>},{n,1}],', ' [{name,<<"q\\"">>},{n,\'\'}]]']
     assert shown("json") == ["[", '{"name":"a\\tb","n":1}', ',{"name":"q\\"","n":""}', "]"]

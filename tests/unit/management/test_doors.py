@@ -15,7 +15,7 @@ from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig
 from burrowmq.config.units import Endpoint
 from burrowmq.management import doors
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 
 def process_in(data_dir: Path, port: int = 0) -> ServerProcess:

@@ -6,7 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-from tests.support.fake_node import FakeNode
 from tests.support.served import Served, serving
 
 
@@ -22,9 +21,9 @@ def test_login(served: Served) -> None:
 
 
 def test_the_log_has_failed_logins_and_changes(served: Served) -> None:
-    observer = served.node.observer
+    observer = served.bench.observer
     served.api("GET", "/api/overview", login="guest:wrong")
-    ((address, mechanism, reason),) = observer.refusals
+    ((address, mechanism, reason),) = observer.named("login_refused")
     assert (address, mechanism) == ("127.0.0.1", "HTTP")
     assert "'guest'" in reason
     served.api("PUT", "/api/vhosts/a%2Fb", {})
@@ -32,7 +31,7 @@ def test_the_log_has_failed_logins_and_changes(served: Served) -> None:
     served.api("DELETE", "/api/queues/%2F/q")
     served.api("PUT", "/api/users/bad", "{")
     served.api("GET", "/api/queues")
-    assert observer.changes == [
+    assert observer.named("change_made") == [
         ("guest", "PUT", "/api/vhosts/a%2Fb"),
         ("guest", "DELETE", "/api/queues/%2F/q"),
     ]
@@ -78,14 +77,15 @@ def test_a_bug_is_a_500_without_details(served: Served) -> None:
 
 
 def test_writes_wait_for_the_store(served: Served) -> None:
-    before = served.node.engine.syncs
+    before = served.node.turn.committed_epoch
     served.api("PUT", "/api/queues/%2F/q", {})
-    assert served.node.engine.syncs == before + 1
+    assert served.node.turn.committed_epoch > before
+    assert ("queue", '["/","q"]') in [row[:2] for row in served.bench.store.load()]
 
 
 def test_control_socket_is_private_and_goes_away(tmp_path: Path) -> None:
     (tmp_path / "control.sock").write_text("left by a node that was killed")
-    with serving(FakeNode(), tmp_path):
+    with serving(tmp_path):
         mode = os.stat(tmp_path / "control.sock").st_mode
         assert stat.S_ISSOCK(mode)
         assert stat.S_IMODE(mode) == 0o600
@@ -93,11 +93,12 @@ def test_control_socket_is_private_and_goes_away(tmp_path: Path) -> None:
 
 
 def test_what_listens_is_logged(served: Served) -> None:
-    assert [(part, is_tls) for part, _, is_tls in served.node.observer.listeners] == [
+    listeners = served.bench.observer.named("http_listener_started")
+    assert [(part, is_tls) for part, _, is_tls in listeners] == [
         ("Management plugin", False),
         ("Prometheus metrics", False),
     ]
-    assert served.node.observer.listeners[0][1] == f"127.0.0.1:{served.port}"
+    assert listeners[0][1] == f"127.0.0.1:{served.port}"
 
 
 def test_head_is_get_without_a_body(served: Served) -> None:

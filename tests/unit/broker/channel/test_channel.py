@@ -11,7 +11,8 @@ from burrowmq.broker.channel import channel as channel_module
 from burrowmq.broker.channel.channel import Transaction
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.errors import ResourceError
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.messages import message
 from tests.support.wire_client import method_bytes, publish_bytes
 

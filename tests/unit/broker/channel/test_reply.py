@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from burrowmq.broker.channel.reply import PREFIX, ReplyTargets
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
+from tests.support.counting_entropy import CountingEntropy
 from tests.support.messages import message
-from tests.support.topology import CountingEntropy
 
 
 def test_each_channel_has_a_key_of_its_own_for_as_long_as_it_consumes():

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from burrowmq.broker.definitions.document import ImportRefused, import_document, import_file
-from burrowmq.broker.definitions.parameters import Parameters
-from burrowmq.broker.rules.auth import Auth
-from burrowmq.broker.vhost.vhost import Vhost
-from tests.support.topology import CountingEntropy, KeptEngine, make_vhost
+from tests.support.bench.broker import BrokerBench
 
 DOCUMENT: dict[str, Any] = {
     "rabbit_version": "3.8.1",
@@ -81,25 +78,13 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-class Node:
-    """The part of a node that a document fills."""
-
-    def __init__(self) -> None:
-        self.engine = KeptEngine()
-        self.vhosts: dict[str, Vhost] = {}
-        self.made: list[str] = []
-        self.auth = Auth(self.engine.definitions, CountingEntropy())
-        self.parameters = Parameters(self.engine.definitions)
-
-    def vhost_made(self, vhost: Vhost) -> None:
-        self.made.append(vhost.name)
-
-    def make_vhost(self, name: str) -> Vhost:
-        return make_vhost(name, self.engine)
+def empty() -> BrokerBench:
+    """A node without virtual hosts and users."""
+    return BrokerBench(rows=())
 
 
 def test_everything_is_made() -> None:
-    node = Node()
+    node = empty()
     import_document(node, DOCUMENT)
     assert node.auth.users["bob"].tags == ("monitoring", "management")
     assert node.auth.users["eve"].limits == {"max-channels": 1}
@@ -112,19 +97,20 @@ def test_everything_is_made() -> None:
     assert vhost.queues["q"].settings.max_length == 1
     assert vhost.policies.operator_policies["o"].definition == {"expires": 5}
     assert len(list(vhost.exchanges["x"].bindings)) == 1
+    assert node.vhosts_made == ["/", "v"]
 
 
 def test_again_it_changes_and_writes_nothing() -> None:
-    node = Node()
+    node = empty()
     import_document(node, DOCUMENT)
-    node.engine.definitions.rows.clear()
+    node.engine.definitions.changes.clear()
     import_document(node, DOCUMENT)
-    assert node.engine.definitions.rows == {}
+    assert node.engine.definitions.changes == []
     assert len(list(node.vhosts["v"].exchanges["x"].bindings)) == 1
 
 
 def test_the_default_queue_type_of_a_vhost() -> None:
-    node = Node()
+    node = empty()
     entries = [
         {"name": "a", "metadata": {"default_queue_type": "classic"}},
         {"name": "b", "metadata": {"default_queue_type": "undefined"}},
@@ -138,7 +124,7 @@ def test_the_default_queue_type_of_a_vhost() -> None:
 
 
 def test_into_one_vhost() -> None:
-    node = Node()
+    node = empty()
     import_document(node, {"vhosts": [{"name": "other"}]})
     parts = {
         "users": [{"name": "never"}],
@@ -190,7 +176,7 @@ def test_into_one_vhost() -> None:
     ],
 )
 def test_refusals(document: dict[str, Any], reason: object) -> None:
-    node = Node()
+    node = empty()
     import_document(node, {"vhosts": [{"name": "/"}]})
     with pytest.raises(ImportRefused) as caught:
         import_document(node, document)
@@ -202,8 +188,8 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     for text in ("{", "[]", json.dumps({"queues": [{"name": "z", "vhost": "nope"}]})):
         path.write_text(text)
         with pytest.raises(ImportRefused, match=r"definitions\.json cannot be imported"):
-            import_file(Node(), str(path))
+            import_file(empty(), str(path))
     path.write_text(json.dumps(DOCUMENT))
-    node = Node()
+    node = empty()
     import_file(node, str(path))
     assert "q" in node.vhosts["v"].queues

@@ -5,17 +5,12 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.broker.definitions import parameters
-from burrowmq.broker.definitions import restore as definitions
-from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
-from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.rules.parameter_rules import RefusedValue, ValidationFailed, make_policy
 from burrowmq.broker.rules.policy import Policy
-from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import body_bytes
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
-from tests.support.topology import CountingEntropy, KeptDefinitions, KeptEngine, make_vhost
 
 
 def policy(name: str = "p", *, is_operator: bool = False, **definition: object) -> Policy:
@@ -23,42 +18,38 @@ def policy(name: str = "p", *, is_operator: bool = False, **definition: object) 
     return make_policy(name, {"pattern": "^q", "definition": keys}, is_operator=is_operator)
 
 
-def restored(engine: KeptEngine) -> tuple[dict[str, Vhost], Parameters]:
-    """What a node finds that starts with these rows."""
-    vhosts = {"/": make_vhost()}
-    found = Parameters(KeptDefinitions())
-    auth = Auth(KeptDefinitions(), CountingEntropy())
-    rows = engine.definitions.as_list()
-    assert definitions.restore(rows, vhosts, auth, make_vhost, found) == []
-    return vhosts, found
+def restored(bench: BrokerBench) -> BrokerBench:
+    """A node that starts with the rows of this one."""
+    found = BrokerBench(bench.engine.definitions.load())
+    assert found.unusable == []
+    return found
 
 
 def test_a_policy_is_a_row_and_in_force() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+    bench = BrokerBench()
+    vhost, rows = bench.vhost, bench.engine.definitions
     queue = vhost.declare_queue(QueueDeclaration(name="q"))
     assert parameters.set_policy(vhost, policy(max_length=5))
     assert queue.settings.max_length == 5
     assert not parameters.set_policy(vhost, policy(max_length=4)), "known, and replaced"
     assert queue.settings.max_length == 4
-    vhosts, _ = restored(engine)
-    assert vhosts["/"].policies.policies == {"p": policy(max_length=4)}
+    assert restored(bench).vhost.policies.policies == {"p": policy(max_length=4)}
     assert parameters.clear_policy(vhost, "p")
     assert queue.settings.max_length is None
     assert not parameters.clear_policy(vhost, "p")
-    assert engine.definitions.of("policy") == []
+    assert rows.of("policy") == []
 
 
 def test_both_kinds_may_have_the_same_name() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+    bench = BrokerBench()
+    vhost = bench.vhost
     parameters.set_policy(vhost, policy(max_length=5))
     operator = policy(is_operator=True, max_length=3)
     parameters.set_policy(vhost, operator, is_operator=True)
-    vhosts, _ = restored(engine)
-    assert vhosts["/"].policies.policies["p"].definition == {"max-length": 5}
-    assert vhosts["/"].policies.operator_policies["p"] == operator
-    assert vhosts["/"].effective_settings("q", {}).max_length == 3
+    again = restored(bench).vhost
+    assert again.policies.policies["p"].definition == {"max-length": 5}
+    assert again.policies.operator_policies["p"] == operator
+    assert again.effective_settings("q", {}).max_length == 3
 
 
 def test_a_policy_taken_back_while_the_excess_is_read_stays_back() -> None:
@@ -79,38 +70,38 @@ def test_a_policy_taken_back_while_the_excess_is_read_stays_back() -> None:
 
 
 def test_the_same_again_writes_nothing() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+    bench = BrokerBench()
+    vhost, rows = bench.vhost, bench.engine.definitions
     parameters.set_policy(vhost, policy(max_length=5))
     parameters.set_vhost_limits(vhost, {"max-queues": 1})
-    staged = vhost.rows.staged
+    staged = list(rows.changes)
     assert not parameters.set_policy(vhost, policy(max_length=5))
     assert not parameters.set_vhost_limits(vhost, {"max-queues": 1})
-    assert vhost.rows.staged == staged
+    assert rows.changes == staged
 
 
 def test_limits_come_back_and_go() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+    bench = BrokerBench()
+    vhost, rows = bench.vhost, bench.engine.definitions
     parameters.set_vhost_limits(vhost, {"max-queues": 1})
-    assert restored(engine)[0]["/"].limits == {"max-queues": 1}
+    assert restored(bench).vhost.limits == {"max-queues": 1}
     parameters.set_vhost_limits(vhost, {})
-    assert engine.definitions.of("parameter") == []
+    assert rows.of("parameter") == []
 
 
 def test_global_parameters() -> None:
-    engine = KeptEngine()
-    found = Parameters(engine.definitions)
+    bench = BrokerBench()
+    found, rows = bench.parameters, bench.engine.definitions
     assert found.put("gp", {"a": [1]})
     assert not found.put("gp", 2)
-    assert restored(engine)[1].values == {"gp": 2}
+    assert restored(bench).parameters.values == {"gp": 2}
     assert found.remove("gp")
     assert not found.remove("gp")
-    assert engine.definitions.of("parameter") == []
+    assert rows.of("parameter") == []
 
 
 def test_parameters_by_component() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     document = {"pattern": "^q", "definition": {"max-length": 1}}
     assert parameters.set_parameter(vhost, "operator_policy", "o", document)
     assert vhost.policies.operator_policies["o"].definition == {"max-length": 1}
@@ -128,10 +119,10 @@ def test_parameters_by_component() -> None:
 
 
 def test_a_vhost_that_goes_takes_its_rows_along() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+    bench = BrokerBench()
+    vhost, rows = bench.vhost, bench.engine.definitions
     parameters.set_policy(vhost, policy(max_length=5))
     parameters.set_policy(vhost, policy("o", max_length=5), is_operator=True)
     parameters.set_vhost_limits(vhost, {"max-queues": 1})
     parameters.forget_vhost(vhost)
-    assert engine.definitions.rows == {}
+    assert rows.of("policy") == rows.of("parameter") == []

@@ -5,53 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker.definitions.restore import (
-    Seed,
-    UnusableRow,
-    create_vhost,
     delete_vhost,
     highest_levels,
     put_vhost,
-    restore,
-    seed,
 )
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
-from burrowmq.broker.rules.auth import Auth, TopicPermission
-from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
+from burrowmq.broker.rules.auth import TopicPermission
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words.resource import row_key
 from burrowmq.protocol.table import Long
-from tests.support.topology import CountingEntropy, KeptEngine, make_vhost
+from tests.support.bench.broker import BrokerBench
 
 
-class Node:
-    """The part of a node that definitions fill."""
-
-    def __init__(self, engine: KeptEngine) -> None:
-        self.engine = engine
-        self.vhosts: dict[str, Vhost] = {}
-        self.auth = Auth(engine.definitions, CountingEntropy())
-
-    def make_vhost(self, name: str) -> Vhost:
-        return make_vhost(name, self.engine)
-
-    def restore(self, rows: list[tuple[str, str, object]]) -> list[UnusableRow]:
-        return restore(rows, self.vhosts, self.auth, self.make_vhost)
-
-
-def seeded() -> Node:
-    node = Node(KeptEngine())
-    seed(Seed(), node.vhosts, node.auth, node.make_vhost, node.engine.definitions)
-    return node
-
-
-def restarted(node: Node) -> Node:
-    again = Node(KeptEngine())
-    assert again.restore(node.engine.definitions.as_list()) == []
-    assert again.engine.definitions.rows == {}, "restoring writes nothing"
+def restarted(node: BrokerBench) -> BrokerBench:
+    again = BrokerBench(node.engine.definitions.load())
+    assert again.unusable == []
+    assert again.engine.definitions.changes == [], "restoring writes nothing"
     return again
 
 
 def test_the_first_start() -> None:
-    node = seeded()
+    node = BrokerBench()
     user = node.auth.authenticate("guest", "guest", is_loopback=True)
     assert user.tags == ("administrator",)
     assert node.auth.may_enter(user, "/")
@@ -60,9 +34,10 @@ def test_the_first_start() -> None:
 
 
 def test_users_and_vhosts_come_back() -> None:
-    node = seeded()
-    other = create_vhost("other", node.vhosts, node.make_vhost, node.engine.definitions)
-    assert create_vhost("other", node.vhosts, node.make_vhost, node.engine.definitions) is other
+    node = BrokerBench()
+    other = node.create_vhost("other")
+    assert node.create_vhost("other") is other
+    assert node.vhosts_made == ["/", "other"]
     node.auth.set_topic_permission("/", "guest", "t", TopicPermission(write="^a", read="^b"))
     other.default_queue_type = "classic"
     put_vhost(other, node.engine.definitions)
@@ -75,7 +50,7 @@ def test_users_and_vhosts_come_back() -> None:
 
 
 def test_topology_comes_back() -> None:
-    node = seeded()
+    node = BrokerBench()
     vhost = node.vhosts["/"]
     arguments: Any = {"x-max-length": Long(5), "other": [1, None]}
     vhost.declare_queue(
@@ -111,7 +86,6 @@ def test_topology_comes_back() -> None:
 
 
 def test_what_cannot_be_used_is_named_and_the_rest_comes_back() -> None:
-    node = Node(KeptEngine())
     vhost = {"name": "/", "description": "", "tags": []}
     binding = {
         "vhost": "/",
@@ -124,7 +98,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_comes_back() -> None:
     queue = {"vhost": "/", "name": "q", "auto_delete": False, "arguments": ""}
     exchange = {**queue, "name": "x", "type": "x-delayed", "internal": False}
     permission = {"vhost": "/", "user": "u", "configure": "(", "write": "", "read": ""}
-    found = node.restore(
+    node = BrokerBench(
         [
             ("queue", row_key("/", "q"), queue),
             ("queue", row_key("/", "q2"), queue),
@@ -140,14 +114,13 @@ def test_what_cannot_be_used_is_named_and_the_rest_comes_back() -> None:
             ("vhost", "bad", {"name": "v", "description": "", "tags": "x"}),
         ]
     )
-    assert sorted(each.key for each in found) == sorted(
+    assert sorted(each.key for each in node.unusable) == sorted(
         [row_key("/", "q2"), row_key("gone", "q"), "b", "e", "p", "u", "pol", "s", "n", "bad"]
     )
     assert list(node.vhosts["/"].queues) == ["q"]
 
 
 def test_policies_are_in_force_before_queues_are_made() -> None:
-    node = Node(KeptEngine())
     policy = {
         "vhost": "/",
         "name": "p",
@@ -156,7 +129,7 @@ def test_policies_are_in_force_before_queues_are_made() -> None:
         "priority": 1,
         "definition": {"max-length": 7},
     }
-    unusable = node.restore(
+    node = BrokerBench(
         [
             (
                 "queue",
@@ -168,13 +141,13 @@ def test_policies_are_in_force_before_queues_are_made() -> None:
             ("vhost", "/", {"name": "/", "description": "", "tags": []}),
         ]
     )
-    assert unusable == []
+    assert node.unusable == []
     assert node.vhosts["/"].queue("q").settings.max_length == 3
 
 
 def test_a_deleted_vhost_leaves_no_row() -> None:
-    node = seeded()
-    vhost = create_vhost("v", node.vhosts, node.make_vhost, node.engine.definitions)
+    node = BrokerBench()
+    vhost = node.create_vhost("v")
     before = dict(node.engine.definitions.rows)
     del before[("vhost", row_key("v"))]
     vhost.declare_exchange(ExchangeDeclaration(name="x", durable=True))
@@ -187,7 +160,7 @@ def test_a_deleted_vhost_leaves_no_row() -> None:
 
 
 def test_the_levels_of_queues_are_known_from_their_rows() -> None:
-    node = seeded()
+    node = BrokerBench()
     vhost = node.vhosts["/"]
     for name, arguments in (
         ("none", {}),
@@ -197,7 +170,7 @@ def test_the_levels_of_queues_are_known_from_their_rows() -> None:
         vhost.declare_queue(
             QueueDeclaration(name=name, durable=True, auto_delete=False, arguments=arguments)
         )
-    rows = node.engine.definitions.as_list()
+    rows = node.engine.definitions.load()
     unusable = [
         ("queue", "a", 5),
         ("queue", "b", {"vhost": "/", "name": "b", "arguments": "?"}),

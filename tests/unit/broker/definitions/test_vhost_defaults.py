@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefaults
-from burrowmq.broker.rules.auth import Auth, Permission
+from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.rules.parameter_rules import ValidationFailed
-from tests.support.topology import KeptEngine, make_vhost
-from tests.unit.broker.definitions.test_document import CountingEntropy
+from burrowmq.broker.vhost.vhost import Vhost
+from tests.support.bench.broker import BrokerBench
 
 MAY = Permission(configure="", write="^w", read="^r")
 
@@ -17,12 +17,12 @@ def user(name: str, password: str | None = "pw") -> DefaultUser:
     return DefaultUser(name=name, password=password, tags=("monitoring",), permission=MAY)
 
 
-def applied(defaults: VhostDefaults, name: str = "team-a") -> tuple[object, Auth]:
-    engine = KeptEngine()
-    vhost = make_vhost(name, engine)
-    auth = Auth(engine.definitions, CountingEntropy())
-    defaults.apply(vhost, auth)
-    return vhost, auth
+def applied(defaults: VhostDefaults, name: str = "team-a") -> Vhost:
+    """A virtual host after the defaults were applied, on a node without users."""
+    bench = BrokerBench(rows=())
+    vhost = bench.create_vhost(name)
+    defaults.apply(vhost, bench.auth)
+    return vhost
 
 
 def test_the_first_limits_that_match_count() -> None:
@@ -33,13 +33,13 @@ def test_the_first_limits_that_match_count() -> None:
             (".*", {"max-queues": 4}),
         ]
     )
-    assert applied(defaults)[0].limits == {"max-queues": 2, "max-connections": 3}
-    assert applied(defaults, "x")[0].limits == {"max-queues": 4}
+    assert applied(defaults).limits == {"max-queues": 2, "max-connections": 3}
+    assert applied(defaults, "x").limits == {"max-queues": 4}
 
 
 def test_all_policies_that_match_are_set_and_last() -> None:
     document = {"pattern": "^tmp", "definition": {"expires": 1000}}
-    vhost, _ = applied(
+    vhost = applied(
         VhostDefaults(
             policies=[("^team", "one", document), ("^x", "two", document), ("", "3", document)]
         )
@@ -53,12 +53,12 @@ def test_users_are_made_once_and_given_permissions_in_each() -> None:
     defaults = VhostDefaults(
         users=[("^team", user("app")), ("^x", user("none")), ("", user("bare", None))]
     )
-    engine = KeptEngine()
-    auth = Auth(engine.definitions, CountingEntropy())
-    defaults.apply(make_vhost("team-a", engine), auth)
+    bench = BrokerBench(rows=())
+    auth = bench.auth
+    defaults.apply(bench.create_vhost("team-a"), auth)
     known = auth.users["app"]
     auth.set_tags("app", ("changed",))
-    defaults.apply(make_vhost("team-b", engine), auth)
+    defaults.apply(bench.create_vhost("team-b"), auth)
     assert sorted(auth.users) == ["app", "bare"]
     assert auth.users["app"].password_hash == known.password_hash
     assert auth.users["app"].tags == ("changed",), "one that is there stays as it is"

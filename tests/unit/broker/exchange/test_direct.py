@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.direct import DefaultExchange, DirectExchange
-from tests.support.topology import NamedDestination
+from tests.support.bench.broker import BrokerBench
 
 
 def test_the_key_decides_byte_for_byte() -> None:
-    exchange = DirectExchange("x")
+    bench, exchange = BrokerBench(), DirectExchange("x")
     for name, key in (("a", b"k"), ("b", b"k"), ("c", b"K")):
-        exchange.bind(Binding(exchange, NamedDestination(name), "queue", key, {}))
+        exchange.bind(Binding(exchange, bench.queue(name), "queue", key, {}))
     assert [each.name for each in exchange.match(b"k", None)] == ["a", "b"]
     assert list(exchange.match(b"", None)) == []
 
 
 def test_unbinding_one_of_many_leaves_the_others() -> None:
-    exchange = DirectExchange("x")
+    bench, exchange = BrokerBench(), DirectExchange("x")
     bindings = [
-        Binding(exchange, NamedDestination(f"q{number}"), "queue", b"k", {}) for number in range(3)
+        Binding(exchange, bench.queue(f"q{number}"), "queue", b"k", {}) for number in range(3)
     ]
     for binding in bindings:
         exchange.bind(binding)
@@ -30,7 +30,7 @@ def test_unbinding_one_of_many_leaves_the_others() -> None:
 
 
 def test_the_default_exchange_asks_for_a_name() -> None:
-    queue = NamedDestination("q")
+    queue = BrokerBench().queue("q")
     exchange = DefaultExchange(lambda key: queue if key == b"q" else None)
     assert exchange.name == ""
     assert list(exchange.match(b"q", None)) == [queue]

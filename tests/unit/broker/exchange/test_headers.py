@@ -10,13 +10,15 @@ from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.headers import HeadersExchange
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.table import DecimalValue, Long, Timestamp
-from tests.support.topology import NamedDestination
+from tests.support.bench.broker import BrokerBench
+
+QUEUE = BrokerBench().queue()
 
 
 def matches(arguments: dict[str, Any], headers: dict[str, Any]) -> bool:
     exchange = HeadersExchange("x")
     exchange.validate(arguments)
-    exchange.bind(Binding(exchange, NamedDestination("q"), "queue", b"", arguments))
+    exchange.bind(Binding(exchange, QUEUE, "queue", b"", arguments))
     return bool(list(exchange.match(b"", lambda: headers)))
 
 
@@ -105,7 +107,7 @@ def test_bad_kinds_are_refused(value: Any, text: str) -> None:
 
 def test_unbinding_forgets() -> None:
     exchange = HeadersExchange("x")
-    binding = Binding(exchange, NamedDestination("q"), "queue", b"", {"a": 1})
+    binding = Binding(exchange, QUEUE, "queue", b"", {"a": 1})
     exchange.bind(binding)
     exchange.unbind(binding)
     assert list(exchange.match(b"", lambda: {"a": 1})) == []

@@ -2,33 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pika import BasicProperties, spec
+
 from burrowmq.broker import inspect
-from tests.support.fake_node import FakeConfirms, small_world
+from tests.support.bench.node import NodeBench
+from tests.support.bench.world import publish
+from tests.support.wire_client import publish_bytes
 
 
-def test_states() -> None:
-    node = small_world()
-    (session,) = node.sessions
-    assert inspect.session_state(node, session) == "running"
-    node.alarms.active.add("store")
-    assert inspect.session_state(node, session) == "blocking"
-    session.is_blocked = True
-    assert inspect.session_state(node, session) == "blocked"
+def test_states(bench: NodeBench) -> None:
+    node = bench.node
+    (client,) = bench.clients
+    assert inspect.session_state(node, client.session) == "running"
+    bench.perform(lambda: node.alarms.update("store", True))
+    assert inspect.session_state(node, client.session) == "blocking"
+    publish(client, "lazy", 1)
+    assert inspect.session_state(node, client.session) == "blocked"
     assert inspect.alarms(node) == [{"node": "rabbit@test", "resource": "disk"}]
 
 
-def test_before_login_and_open() -> None:
-    node = small_world()
-    (session,) = node.sessions
-    session.vhost = None
-    assert inspect.connections(node)[0]["vhost"] == ""
-    assert inspect.connections(node, "/") == []
+def test_before_login_and_open(bench: NodeBench) -> None:
+    bench.socket()
+    rows = inspect.connections(bench.node)
+    assert sorted((row["vhost"], row["user"], row["state"]) for row in rows) == [
+        ("", "", "starting"),
+        ("/", "guest", "running"),
+    ]
+    assert [row["user"] for row in inspect.connections(bench.node, "/")] == ["guest"]
 
 
-def test_channel_modes() -> None:
-    node = small_world()
-    (session,) = node.sessions
-    channel = session.channels[1]
-    channel.confirms = FakeConfirms(3)
-    (row,) = inspect.channels(node)
+def test_the_bytes_of_a_connection(bench: NodeBench) -> None:
+    (client,) = bench.clients
+    (row,) = inspect.connections(bench.node)
+    assert (row["recv_oct"], row["recv_cnt"]) == (client.bytes_received, client.reads)
+    assert (row["send_oct"], row["send_cnt"]) == (sum(map(len, client.written)), client.writes)
+    assert row["send_pend"] == 0
+    client.session.wire = None
+    (lost,) = inspect.connections(bench.node)
+    client.session.wire = client
+    counts = ("recv_oct", "recv_cnt", "send_oct", "send_cnt", "send_pend")
+    assert {lost[name] for name in counts} == {0}, "its socket is gone"
+
+
+def test_channel_modes(bench: NodeBench) -> None:
+    (client,) = bench.clients
+    client.call(1, spec.Confirm.Select())
+    message = publish_bytes(1, "", "lazy", b"x", properties=BasicProperties(delivery_mode=2))
+
+    def before_the_turn_ends() -> list[dict[str, Any]]:
+        client.session.receive(message * 3)
+        return inspect.channels(bench.node)
+
+    (row,) = bench.perform(before_the_turn_ends)
     assert (row["confirm"], row["transactional"], row["messages_unconfirmed"]) == (True, False, 3)
+    (row,) = inspect.channels(bench.node)
+    assert row["messages_unconfirmed"] == 0
+
+
+def test_a_transaction_counts_what_waits_for_its_commit(bench: NodeBench) -> None:
+    client = bench.connect(1)
+    client.call(1, spec.Tx.Select())
+    publish(client, "lazy", 2)
+    client.call(1, spec.Basic.Get(queue="lazy"), spec.Basic.Ack(delivery_tag=1))
+    row = next(row for row in inspect.channels(bench.node) if row["transactional"])
+    assert (row["messages_uncommitted"], row["acks_uncommitted"]) == (2, 1)
+    assert (row["prefetch_count"], row["messages_unacknowledged"]) == (0, 0)

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from burrowmq.broker import inspect
-from tests.support.fake_node import FakeNode, small_world
+from tests.support.bench.node import NodeBench
 
 
-def test_totals() -> None:
-    node = small_world()
-    assert inspect.totals(node) == {
-        "messages": 1_000_004,
-        "messages_ready": 1_000_003,
+def test_totals(bench: NodeBench, tmp_path: Path) -> None:
+    assert inspect.totals(bench.node) == {
+        "messages": 7,
+        "messages_ready": 6,
         "messages_unacknowledged": 1,
     }
-    assert inspect.object_totals(node)["queues"] == 2
-    assert inspect.object_totals(FakeNode())["queues"] == 0
-    assert inspect.counters(node)["connections_opened"] == 0
+    assert inspect.totals(bench.node, "nosuch")["messages"] == 0
+    assert inspect.object_totals(bench.node)["queues"] == 2
+    assert inspect.counters(bench.node)["connections_opened"] == 1
+    with NodeBench(tmp_path / "empty") as empty:
+        assert inspect.object_totals(empty.node)["queues"] == 0
+        assert inspect.counters(empty.node)["connections_opened"] == 0
 
 
-def test_users_and_permissions() -> None:
-    node = small_world()
-    assert inspect.users(node)[0]["tags"] == ["administrator"]
-    assert inspect.permissions(node, "/", "guest")[0]["read"] == ".*"
-    assert inspect.permissions(node, "other") == []
-    assert inspect.vhosts(node)[0]["cluster_state"] == {"rabbit@test": "running"}
+def test_users_and_permissions(bench: NodeBench) -> None:
+    assert inspect.users(bench.node)[0]["tags"] == ["administrator"]
+    assert inspect.permissions(bench.node, "/", "guest")[0]["read"] == ".*"
+    assert inspect.permissions(bench.node, "other") == []
+    assert inspect.vhosts(bench.node)[0]["cluster_state"] == {"rabbit@test": "running"}
+
+
+def test_what_the_store_and_the_loop_count(bench: NodeBench) -> None:
+    assert inspect.store_stats(bench.node)["open_queues"] >= 1
+    edges = [edge for edge, _ in inspect.loop_stalls(bench.node)]
+    assert (edges == sorted(edges), edges[-1]) == (True, float("inf"))
+    assert inspect.publisher_count(bench.node) == 1

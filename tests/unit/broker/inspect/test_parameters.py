@@ -6,12 +6,11 @@ from burrowmq.broker import inspect
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.rules.auth import TopicPermission
 from burrowmq.broker.rules.parameter_rules import make_policy
-from tests.support.fake_node import FakeNode
+from tests.support.bench.node import NodeBench
 
 
-def test_rows() -> None:
-    node = FakeNode()
-    vhost = node.vhosts["/"]
+def test_rows(bench: NodeBench) -> None:
+    node, vhost = bench.node, bench.node.vhosts["/"]
     assert inspect.policies(node) == inspect.parameters(node) == []
     document = {"pattern": "^q", "definition": {"max-length": 1}, "priority": 2}
     parameters.set_policy(vhost, make_policy("p", document))

@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pika import BasicProperties, spec
+
 from burrowmq.broker import inspect
+from burrowmq.broker.definitions import parameters
 from burrowmq.broker.rules.policy import Policy
-from burrowmq.protocol.codec import join_exrk
-from burrowmq.protocol.properties import Properties, build
-from tests.support.fake_node import small_world
-from tests.support.queue_bench import QueueBench
+from burrowmq.config.store import StoreConfig
+from tests.support.bench.node import NodeBench
+from tests.support.bench.world import small_world
+from tests.support.wire_client import publish_bytes
 
 
-def test_counts_and_bytes() -> None:
-    row = inspect.queue(small_world(), "/", "orders")
+@pytest.fixture
+def cached(tmp_path: Path) -> Iterator[NodeBench]:
+    """The small world on a node that keeps messages in memory."""
+    with NodeBench(tmp_path / "cached", store=StoreConfig(default_mode="cached")) as found:
+        small_world(found)
+        yield found
+
+
+def test_counts_and_bytes(cached: NodeBench) -> None:
+    row = inspect.queue(cached.node, "/", "orders")
     assert row is not None
     assert (row["messages"], row["messages_ready"], row["messages_unacknowledged"]) == (4, 3, 1)
     assert (row["messages_ram"], row["message_bytes_ram"], row["message_bytes"]) == (4, 40, 40)
     assert (row["messages_paged_out"], row["consumers"], row["exclusive"]) == (0, 1, False)
-    assert inspect.queue(small_world(), "/", "nosuch") is None
-    assert inspect.queue(small_world(), "nosuch", "orders") is None
+    assert row["state"] == "running"
+    cached.perform(cached.node.vhosts["/"].queues["orders"].page_out)
+    row = inspect.queue(cached.node, "/", "orders")
+    assert row is not None
+    assert (row["messages_ram"], row["messages_paged_out"], row["messages"]) == (1, 3, 4)
+    assert inspect.queue(cached.node, "/", "nosuch") is None
+    assert inspect.queue(cached.node, "nosuch", "orders") is None
 
 
-def test_every_column_of_an_exclusive_queue() -> None:
-    node = small_world()
-    queue = node.vhosts["/"].queues["orders"]
-    (queue.exclusive_owner,) = node.sessions
-    queue.consumers[0].exclusive = True
+def test_every_column_of_an_exclusive_queue(bench: NodeBench) -> None:
+    (client,) = bench.clients
+    client.call(
+        1,
+        spec.Queue.Declare(queue="mine", exclusive=True),
+        spec.Basic.Consume(queue="mine", consumer_tag="ctag2", exclusive=True),
+    )
     (row,) = [
         row
-        for row in inspect.iter_queues(node, "/", list(inspect.QUEUE_COLUMNS))
-        if row["name"] == "orders"
+        for row in inspect.iter_queues(bench.node, "/", list(inspect.QUEUE_COLUMNS))
+        if row["name"] == "mine"
     ]
     assert row["owner_pid_details"]["peer_port"] == 40000
-    assert row["exclusive_consumer_tag"] == "ctag1"
+    assert row["exclusive_consumer_tag"] == "ctag2"
     assert row["owner_pid"].startswith("<rabbit@test.")
 
 
-def test_policy_columns() -> None:
-    node = small_world()
-    node.vhosts["/"].policies.policies["p"] = Policy(
-        name="p", pattern="^lazy", definition={"max-length": 5}
-    )
-    row = inspect.queue(node, "/", "lazy")
+def test_policy_columns(bench: NodeBench) -> None:
+    policy = Policy(name="p", pattern="^lazy", definition={"max-length": 5})
+    bench.perform(lambda: parameters.set_policy(bench.node.vhosts["/"], policy))
+    row = inspect.queue(bench.node, "/", "lazy")
     assert row is not None
     assert (row["policy"], row["operator_policy"], row["effective_policy_definition"]) == (
         "p",
@@ -49,37 +69,40 @@ def test_policy_columns() -> None:
     )
 
 
-def test_what_is_not_measured_is_no_figure() -> None:
-    node = small_world()
+def test_what_is_not_measured_is_no_figure(bench: NodeBench) -> None:
     columns = ["consumers", "consumer_utilisation", "consumer_capacity", "backing_queue_status"]
-    for row in inspect.queues(node, None, columns):
+    for row in inspect.queues(bench.node, None, columns):
         told = None if row["consumers"] else 0
         assert row["consumer_utilisation"] == row["consumer_capacity"] == told
         assert not [
             name for name in row["backing_queue_status"] if name.startswith(("avg", "num_un"))
         ]
-    assert {row["consumers"] for row in inspect.queues(node, None, columns)} > {0}
+    assert {row["consumers"] for row in inspect.queues(bench.node, None, columns)} > {0}
 
 
-def test_a_queue_deleted_while_listing_is_left_out() -> None:
-    node = small_world()
-    rows = inspect.iter_queues(node, None, ["name"])
+def test_a_queue_deleted_while_listing_is_left_out(bench: NodeBench) -> None:
+    vhost = bench.node.vhosts["/"]
+    rows = inspect.iter_queues(bench.node, None, ["name"])
     assert next(rows) == {"name": "lazy"}
-    del node.vhosts["/"].queues["orders"]
+    bench.perform(lambda: vhost.delete_queue(vhost.queues["orders"]))
     assert list(rows) == []
 
 
-def test_the_heads_timestamp_is_of_the_highest_level_and_only_while_it_is_in_ram() -> None:
-    node = small_world()
-    bench = QueueBench(max_priority=2)
-    properties = [Properties(priority=level, timestamp=1000 + level) for level in (0, 2)]
-    bench.publish(*[build(join_exrk(b"", b"q"), each, b"x") for each in properties])
-    node.vhosts["/"].queues["orders"].levels = bench.queue.levels
+def test_the_heads_timestamp_is_of_the_highest_level_and_only_while_it_is_in_ram(
+    cached: NodeBench,
+) -> None:
+    (client,) = cached.clients
+    queue = cached.queue("levels", arguments={"x-max-priority": 2})
+    for level in (0, 2):
+        properties = BasicProperties(priority=level, timestamp=1000 + level)
+        client.send(publish_bytes(1, "", "levels", b"x", properties=properties))
     columns = ["name", "head_message_timestamp", "backing_queue_status"]
-    rows = {row["name"]: row for row in inspect.iter_queues(node, "/", columns)}
-    assert rows["orders"]["head_message_timestamp"] == 1002
-    assert rows["orders"]["backing_queue_status"]["next_seq_id"] == 2
+    rows = {row["name"]: row for row in inspect.iter_queues(cached.node, "/", columns)}
+    assert rows["levels"]["head_message_timestamp"] == 1002
+    assert rows["levels"]["backing_queue_status"]["next_seq_id"] == 2
     assert rows["lazy"]["head_message_timestamp"] is None
-    bench.queue.page_out()
-    (row,) = [row for row in inspect.iter_queues(node, "/", columns) if row["name"] == "orders"]
+    cached.perform(queue.page_out)
+    (row,) = [
+        row for row in inspect.iter_queues(cached.node, "/", columns) if row["name"] == "levels"
+    ]
     assert row["head_message_timestamp"] is None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from burrowmq.broker import inspect
-from tests.support.fake_node import small_world
+from tests.support.bench.node import NodeBench
 
 
-def test_implicit_bindings_come_first() -> None:
-    rows = inspect.bindings(small_world())
+def test_implicit_bindings_come_first(bench: NodeBench) -> None:
+    rows = inspect.bindings(bench.node)
     assert [(row["source"], row["destination"]) for row in rows] == [
         ("", "lazy"),
         ("", "orders"),
@@ -15,8 +15,8 @@ def test_implicit_bindings_come_first() -> None:
     ]
 
 
-def test_find_binding() -> None:
-    node = small_world()
+def test_find_binding(bench: NodeBench) -> None:
+    node = bench.node
     implicit, _, row = inspect.bindings(node)
     found = inspect.find_binding(node, row)
     assert found is not None

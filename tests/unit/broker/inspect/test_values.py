@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burrowmq.broker import inspect
 from burrowmq.protocol.table import DecimalValue, Long, Timestamp
-from tests.support.fake_node import FakeNode
+from tests.support.bench.node import NodeBench
 
 
 def test_plain() -> None:
@@ -37,8 +37,8 @@ def test_typed_keeps_order_and_types() -> None:
     }
 
 
-def test_pids_tell_objects_apart() -> None:
-    node, one, other = FakeNode(), object(), object()
+def test_pids_tell_objects_apart(bench: NodeBench) -> None:
+    node, one, other = bench.node, object(), object()
     assert inspect.pid(node, one) != inspect.pid(node, other)
     assert inspect.pid(node, one) == inspect.pid(node, one)
 

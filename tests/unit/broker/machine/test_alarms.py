@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.machine.alarms import Alarms
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 
 def test_only_the_first_and_the_last_change_anything():

@@ -10,7 +10,7 @@ from pika import spec
 from burrowmq.broker.machine.reclaim import WORTH_BYTES, Reclaim
 from burrowmq.broker.machine.resources import Measurement
 from burrowmq.broker.node.monitor import Monitor, ResourceLimits
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import publish_bytes
 
 

@@ -16,7 +16,7 @@ from burrowmq.broker.sockets.listener import CannotListen
 from burrowmq.config.load import Loaded
 from burrowmq.config.schema import ManagementConfig, PrometheusConfig
 from burrowmq.config.units import Endpoint
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 from tests.support.node_in_process import config, free_port, with_node
 
 

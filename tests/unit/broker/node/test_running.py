@@ -13,7 +13,7 @@ import pika
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.schema import TcpConfig
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 from tests.support.node_in_process import client, config, in_thread, with_running
 
 

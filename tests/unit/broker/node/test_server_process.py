@@ -7,7 +7,7 @@ from typing import Any
 
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.schema import NodeConfig
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 CONFIG = NodeConfig(node_name="rabbit@test", data_dir="d")
 

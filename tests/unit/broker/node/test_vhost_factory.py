@@ -7,7 +7,7 @@ from typing import Any, cast
 from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.config.schema import NodeConfig
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 
 
 def factory(bench: BrokerBench) -> VhostFactory:

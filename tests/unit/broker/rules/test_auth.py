@@ -20,7 +20,7 @@ from burrowmq.broker.rules.auth import (
 )
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.protocol.errors import AccessRefused
-from tests.support.topology import CountingEntropy, KeptDefinitions, make_auth
+from tests.support.bench.broker import BrokerBench
 
 
 def test_the_hash_is_rabbitmqs() -> None:
@@ -30,7 +30,7 @@ def test_the_hash_is_rabbitmqs() -> None:
 
 
 def test_a_password_logs_in() -> None:
-    assert make_auth().authenticate("guest", "guest", is_loopback=True).name == "guest"
+    assert BrokerBench().auth.authenticate("guest", "guest", is_loopback=True).name == "guest"
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_a_password_logs_in() -> None:
 )
 def test_a_wrong_password_does_not(name: str, password: str) -> None:
     with pytest.raises(LoginRefused, match=f"^user '{name}' - invalid credentials$"):
-        make_auth().authenticate(name, password, is_loopback=True)
+        BrokerBench().auth.authenticate(name, password, is_loopback=True)
 
 
 def test_guest_comes_from_this_machine_only() -> None:
-    auth = make_auth()
+    auth = BrokerBench().auth
     with pytest.raises(LoginRefused, match="user 'guest' can only connect via localhost"):
         auth.authenticate("guest", "guest", is_loopback=False)
     auth.set_password("bob", "secret")
@@ -51,7 +51,7 @@ def test_guest_comes_from_this_machine_only() -> None:
 
 @pytest.mark.parametrize("stored", ["", "not base64!", "AAAA"])
 def test_a_damaged_or_blank_hash_fits_no_password(stored: str) -> None:
-    auth = make_auth()
+    auth = BrokerBench().auth
     auth.put_user("bob", stored)
     with pytest.raises(LoginRefused):
         auth.authenticate("bob", "x", is_loopback=True)
@@ -63,7 +63,7 @@ def test_an_imported_sha512_hash_fits() -> None:
 
     salt = b"salt"
     stored = b64encode(salt + hashlib.sha512(salt + b"pw").digest()).decode()
-    auth = make_auth()
+    auth = BrokerBench().auth
     auth.put_user("bob", stored, hashing_algorithm=SHA512)
     assert auth.authenticate("bob", "pw", is_loopback=True)
 
@@ -78,7 +78,7 @@ def test_a_hash_tells_its_algorithm_by_its_length(name: str, algorithm: str) -> 
     salt = b"salt"
     stored = b64encode(salt + hashlib.new(name, salt + b"pw").digest()).decode()
     assert algorithm_of(stored) == algorithm
-    auth = make_auth()
+    auth = BrokerBench().auth
     auth.put_user("bob", stored, hashing_algorithm=algorithm_of(stored))
     assert auth.authenticate("bob", "pw", is_loopback=True)
     with pytest.raises(LoginRefused):
@@ -96,7 +96,7 @@ def test_the_repr_of_a_user_hides_the_hash() -> None:
 
 
 def with_permission(configure: str = "", write: str = "", read: str = "") -> tuple[Auth, User]:
-    auth = make_auth()
+    auth = BrokerBench().auth
     user = auth.set_password("bob", "x")
     auth.set_permission("/", "bob", Permission(configure=configure, write=write, read=read))
     return auth, user
@@ -179,7 +179,7 @@ def test_topic_permissions() -> None:
 
 
 def test_a_user_name_cannot_widen_a_topic_permission() -> None:
-    auth = make_auth()
+    auth = BrokerBench().auth
     user = auth.set_password(".*", "x")
     auth.set_topic_permission("/", ".*", "t", TopicPermission(write="^{username}$", read=""))
     with pytest.raises(AccessRefused):
@@ -188,15 +188,15 @@ def test_a_user_name_cannot_widen_a_topic_permission() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", r"(a)\1", "x" * 3000])
 def test_bad_patterns_are_refused_when_set(pattern: str) -> None:
-    auth = make_auth()
+    auth = BrokerBench().auth
     with pytest.raises(BadPattern):
         auth.set_permission("/", "guest", Permission(configure=pattern, write="", read=""))
     assert auth.permissions[("/", "guest")] == EVERYTHING
 
 
 def test_every_change_is_a_row() -> None:
-    definitions = KeptDefinitions()
-    auth = Auth(definitions, CountingEntropy())
+    bench = BrokerBench(rows=())
+    auth, definitions = bench.auth, bench.engine.definitions
     auth.set_password("bob", "x")
     auth.set_tags("bob", ("management",))
     auth.set_permission("/", "bob", EVERYTHING)
@@ -212,22 +212,20 @@ def test_every_change_is_a_row() -> None:
 
 
 def test_a_new_password_keeps_the_tags() -> None:
-    auth = make_auth()
+    auth = BrokerBench().auth
     auth.set_tags("guest", ("administrator",))
     auth.set_password("guest", "other")
     assert auth.users["guest"].tags == ("administrator",)
 
 
 def test_limits_stay_with_the_user() -> None:
-    definitions = KeptDefinitions()
-    auth = make_auth(definitions)
+    bench = BrokerBench()
+    auth, definitions = bench.auth, bench.engine.definitions
     auth.set_limits("guest", {"max-channels": 3})
     auth.set_password("guest", "other")
     auth.set_tags("guest", ("monitoring",))
     assert auth.users["guest"].limits == {"max-channels": 3}
     assert definitions.of("user")[0]["limits"] == {"max-channels": 3}
-    staged = dict(definitions.rows)
-    definitions.rows.clear()
+    staged = list(definitions.changes)
     auth.set_limits("guest", {"max-channels": 3})
-    assert definitions.rows == {}, "the same again writes nothing"
-    assert staged
+    assert definitions.changes == staged, "the same again writes nothing"

@@ -8,7 +8,8 @@ import pytest
 from pika import spec
 
 from burrowmq.broker.session.ack_timeout import MARKS_MAX, AckTimeouts, TagMarks
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.wire_client import publish_bytes
 
 

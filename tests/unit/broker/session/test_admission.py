@@ -9,13 +9,11 @@ import pytest
 from burrowmq.broker.peer.certificate import Certificate
 from burrowmq.broker.peer.tls import TlsPeer
 from burrowmq.broker.peer.wire import Peer
-from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import LoginRefused
 from burrowmq.broker.session.admission import Admission, CertificateName
 from burrowmq.protocol.errors import NotAllowed
 from burrowmq.protocol.events import LoginAttempt
-from tests.support.broker_bench import BrokerBench, RecordingObserver
-from tests.support.topology import make_auth, make_vhost
+from tests.support.bench.broker import BrokerBench
 
 
 class World:
@@ -24,13 +22,14 @@ class World:
         connection_max: int | None = None,
         certificate_name: CertificateName = CertificateName(),
     ) -> None:
-        self.auth = make_auth()
-        self.metrics = NodeMetrics()
-        self.observer = RecordingObserver()
         self.bench = BrokerBench()
+        self.bench.create_vhost("private")
+        self.auth = self.bench.auth
+        self.metrics = self.bench.metrics
+        self.observer = self.bench.observer
         self.admission = Admission(
             self.auth,
-            {"/": make_vhost(), "private": make_vhost("private")},
+            self.bench.vhosts,
             self.bench.sessions,
             connection_max,
             self.metrics,

@@ -14,7 +14,8 @@ from pika import spec
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.session.session import EXCLUSIVE_AT_ONCE
 from burrowmq.protocol.codec import NAME as CODEC
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.wire_client import (
     PROTOCOL_HEADER,
     frame,

@@ -17,7 +17,8 @@ from burrowmq.broker.sockets.acceptor import Acceptor, DoorOptions
 from burrowmq.broker.sockets.listener import CannotListen, SocketOptions
 from burrowmq.broker.sockets.proxy_gate import ProxyOptions
 from burrowmq.config.tls import TlsConfig, make_context
-from tests.support.broker_bench import BrokerBench, RecordingObserver
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.observer import RecordingObserver
 from tests.support.certificates import Authority, distinguished
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.sockets.gate import Gate
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 
 class Socket:

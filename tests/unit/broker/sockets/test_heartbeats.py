@@ -5,7 +5,8 @@ from __future__ import annotations
 from pika import spec
 
 from burrowmq.broker.sockets.heartbeats import SHORT_SWEEP_S, Heartbeats
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
 

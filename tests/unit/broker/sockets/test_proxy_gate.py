@@ -11,7 +11,7 @@ import uvloop
 
 from burrowmq.broker.sockets.listener import Accepted
 from burrowmq.broker.sockets.proxy_gate import ProxyGate, ProxyOptions
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 
 LINE = b"PROXY TCP4 10.1.2.3 10.9.9.9 4711 5672\r\n"
 

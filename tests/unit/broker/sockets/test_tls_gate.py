@@ -14,7 +14,7 @@ import uvloop
 from burrowmq.broker.sockets.listener import Accepted
 from burrowmq.broker.sockets.tls_gate import GateOptions, TlsGate
 from burrowmq.config.tls import TlsConfig, make_context
-from tests.support.broker_bench import RecordingObserver
+from tests.support.bench.observer import RecordingObserver
 from tests.support.certificates import Authority, Leaf
 
 

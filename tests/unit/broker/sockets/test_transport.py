@@ -17,7 +17,7 @@ from burrowmq.broker.sockets.transport import (
     WRITE_HARD_LIMIT,
     AmqpTransport,
 )
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
 
 HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"

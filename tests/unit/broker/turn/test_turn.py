@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from burrowmq.broker.turn.turn import LAG_BUCKETS_S, SystemEntropy, Turn
-from tests.support.broker_bench import ManualLoop
+from tests.support.bench.loop import ManualLoop
 
 
 class World:

@@ -11,7 +11,8 @@ from pika import BasicProperties, spec
 
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.table import Long
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.memory_log import MemoryLog
 from tests.support.messages import body_of
 from tests.support.wire_client import publish_bytes
@@ -267,7 +268,8 @@ def test_a_message_that_finds_a_bug_costs_itself_alone():
     assert batch is not None
     (good,) = batch.messages
     broken = Message(good.exrk, good.raw, -1, good.flags, 1, 0)  # no header has that size
-    bench.republisher(bench.vhost.queues["first"], "rejected", [good, broken, good])
+    first = bench.vhost.queues["first"]
+    first.context.republish(first, "rejected", [good, broken, good])
     assert bench.vhost.queues["last"].ready_count == 2
     assert [name for name, _ in bench.observer.named("bug_found")] == [
         "dead letters of '/' 'first'"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.vhost.router import cacheable
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
-from tests.support.topology import destination_names, make_vhost
+from tests.support.bench.broker import BrokerBench
 
 
 def declared(*exchanges: str, queues: str = "") -> Vhost:
     """Exchanges as "name:type" or "name:type:alternate"."""
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     for text in exchanges:
         name, kind, *alternate = text.split(":")
         vhost.declare_exchange(
@@ -108,7 +108,7 @@ def test_headers_are_given_to_exchanges_that_are_reached() -> None:
     link(vhost, "a", "h")
     vhost.bind(Edge("h", "queue", "q", b"", {"k": 1}))
     found = vhost.route(vhost.exchange("a"), (b"",), lambda: {"k": 1})
-    assert destination_names(found) == ["q"]
+    assert [queue.name for queue in found] == ["q"]
     assert vhost.route(vhost.exchange("a"), (b"",), dict) == ()
 
 

@@ -10,7 +10,8 @@ from pika import spec
 
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.protocol.constants import PERSISTENT, TABLE_DEPTH_MAX
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.wire_client import publish_bytes
 
 NAME = "127.0.0.1:40000 -> 127.0.0.1:5672"

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pika import spec
 
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.broker.vhost import vhost as vhost_module
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
-from burrowmq.protocol.codec import join_exrk
+from burrowmq.protocol.codec import body_bytes, join_exrk
 from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
-from tests.support.topology import CountingQueue, KeptEngine, NamedDestination, make_vhost
+from tests.support.bench.broker import BrokerBench
+from tests.support.messages import message
 
 LOCKED = (
     "cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally"
@@ -23,6 +26,11 @@ LOCKED = (
 
 def queue(vhost: Vhost, name: str = "q", **more: Any) -> Any:
     return vhost.declare_queue(QueueDeclaration(name=name, **more), more.get("owner"))
+
+
+def publish(found: Queue, count: int = 1) -> None:
+    run = [message(b"%d" % number, persistent=True) for number in range(count)]
+    found.publish(run, run[0].flags, body_bytes(run))
 
 
 def exchange(vhost: Vhost, name: str = "x", **more: Any) -> Any:
@@ -42,7 +50,7 @@ def resolved(vhost: Vhost, exchange_name: bytes, key: bytes) -> list[str] | None
 
 
 def test_the_predeclared_exchanges() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     assert {name: (each.type, each.internal) for name, each in vhost.exchanges.items()} == {
         "": ("direct", False),
         "amq.direct": ("direct", False),
@@ -57,20 +65,20 @@ def test_the_predeclared_exchanges() -> None:
 
 def test_a_missing_exchange() -> None:
     with pytest.raises(NotFound) as caught:
-        make_vhost().resolve(join_exrk(b"x", b"k"))
+        BrokerBench().vhost.resolve(join_exrk(b"x", b"k"))
     assert caught.value.text == "no exchange 'x' in vhost '/'"
 
 
 def test_an_internal_exchange() -> None:
     with pytest.raises(AccessRefused) as caught:
-        make_vhost().resolve(join_exrk(b"amq.rabbitmq.trace", b"k"))
+        BrokerBench().vhost.resolve(join_exrk(b"amq.rabbitmq.trace", b"k"))
     assert caught.value.text == (
         "cannot publish to internal exchange 'amq.rabbitmq.trace' in vhost '/'"
     )
 
 
 def test_routes_are_remembered_until_something_changes() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     assert resolved(vhost, b"", b"q") == []
     exrk = join_exrk(b"", b"q")
     assert vhost.resolve(exrk) is vhost.resolve(exrk)
@@ -95,25 +103,27 @@ def test_routes_are_remembered_until_something_changes() -> None:
 
 def test_routes_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vhost_module, "ROUTE_CACHE_MAX", 10)
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     for number in range(100):
         resolved(vhost, b"", b"%d" % number)
     assert len(vhost.route_cache) <= 10
 
 
 def test_a_headers_exchange_is_routed_message_by_message() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     assert resolved(vhost, b"amq.headers", b"k") is None
     assert vhost.resolve(join_exrk(b"amq.headers", b"k")).exchange.name == "amq.headers"
 
 
 def test_direct_replies_are_asked_for_and_never_remembered() -> None:
-    vhost = make_vhost()
-    key = b"amq.rabbitmq.reply-to.a.b"
-    assert resolved(vhost, b"", key) == []
-    target = NamedDestination("target")
-    vhost.direct_reply = {key: target}.get
-    assert resolved(vhost, b"", key) == ["target"]
+    bench = BrokerBench()
+    vhost = bench.vhost
+    assert resolved(vhost, b"", b"amq.rabbitmq.reply-to.a.b") == []
+    client = bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    target = client.session.channels[1].reply_target
+    assert target is not None
+    assert vhost.resolve(join_exrk(b"", target.key)).queues == (target,)
     assert resolved(vhost, b"", b"amq.rabbitmq.reply-to.none") == []
     assert not vhost.route_cache
 
@@ -145,7 +155,7 @@ def test_direct_replies_are_asked_for_and_never_remembered() -> None:
     ],
 )
 def test_another_exchange_of_that_name(first: Any, second: Any, text: str) -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     exchange(vhost, **first)
     with pytest.raises(PreconditionFailed) as caught:
         exchange(vhost, **second)
@@ -153,13 +163,13 @@ def test_another_exchange_of_that_name(first: Any, second: Any, text: str) -> No
 
 
 def test_other_arguments_of_exchanges_do_not_count() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     first = exchange(vhost, arguments={"a": 1})
     assert exchange(vhost, arguments={"b": 2}) is first
 
 
 def test_deleting_an_exchange_takes_its_bindings_both_ways() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     found = exchange(vhost)
     queue(vhost)
     vhost.bind(edge("x", "q"))
@@ -172,7 +182,7 @@ def test_deleting_an_exchange_takes_its_bindings_both_ways() -> None:
 
 
 def test_if_unused_looks_at_bindings_from_it_only() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     found = exchange(vhost)
     queue(vhost)
     vhost.bind(edge("amq.fanout", "x", kind="exchange"))
@@ -186,7 +196,7 @@ def test_if_unused_looks_at_bindings_from_it_only() -> None:
 
 
 def test_auto_delete_follows_the_last_binding_from_it() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     exchange(vhost, auto_delete=True)
     queue(vhost)
     vhost.bind(edge("amq.fanout", "x", kind="exchange"))
@@ -198,7 +208,7 @@ def test_auto_delete_follows_the_last_binding_from_it() -> None:
 
 
 def test_auto_delete_cascades_upstream() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     for name in ("a", "b", "c"):
         exchange(vhost, name, auto_delete=True, type="fanout")
     found = queue(vhost)
@@ -211,7 +221,7 @@ def test_auto_delete_cascades_upstream() -> None:
 
 
 def test_a_loop_of_auto_delete_exchanges_is_deleted_once() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     for name in ("a", "b"):
         exchange(vhost, name, auto_delete=True, type="fanout")
     vhost.bind(edge("a", "b", kind="exchange"))
@@ -227,7 +237,7 @@ def test_a_loop_of_auto_delete_exchanges_is_deleted_once() -> None:
 
 def test_a_missing_queue() -> None:
     with pytest.raises(NotFound) as caught:
-        make_vhost().queue("q")
+        BrokerBench().vhost.queue("q")
     assert caught.value.text == "no queue 'q' in vhost '/'"
 
 
@@ -244,7 +254,7 @@ def test_a_missing_queue() -> None:
     ],
 )
 def test_another_queue_of_that_name(first: Any, second: Any, text: str) -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     queue(vhost, **first)
     with pytest.raises(PreconditionFailed) as caught:
         queue(vhost, **second)
@@ -253,7 +263,7 @@ def test_another_queue_of_that_name(first: Any, second: Any, text: str) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("me", "you"), ("me", None), (None, "me")])
 def test_an_exclusive_queue_is_its_owners(first: str | None, second: str | None) -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     queue(vhost, owner=first)
     with pytest.raises(ResourceLocked) as caught:
         queue(vhost, owner=second)
@@ -261,7 +271,7 @@ def test_an_exclusive_queue_is_its_owners(first: str | None, second: str | None)
 
 
 def test_the_owner_cannot_declare_it_not_exclusive() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     queue(vhost, owner="me")
     with pytest.raises(ResourceLocked):
         vhost.declare_queue(QueueDeclaration(name="q"), "me")
@@ -270,7 +280,7 @@ def test_the_owner_cannot_declare_it_not_exclusive() -> None:
 
 
 def test_an_owners_queues_are_known_until_they_are_deleted() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     mine = queue(vhost, "a", owner="me"), queue(vhost, "b", owner="me")
     queue(vhost, "c", owner="you")
     vhost.delete_queue(mine[0])
@@ -283,7 +293,7 @@ def test_an_owners_queues_are_known_until_they_are_deleted() -> None:
 
 
 def test_the_queue_limit_counts_new_queues_only() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     vhost.limits = {"max-queues": 1}
     queue(vhost)
     queue(vhost)
@@ -293,9 +303,9 @@ def test_the_queue_limit_counts_new_queues_only() -> None:
 
 
 def test_deleting_twice_is_harmless() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     found = queue(vhost)
-    found.ready_count = 3
+    publish(found, 3)
     assert vhost.delete_queue(found) == 3
     queue(vhost)
     assert vhost.delete_queue(found) == 0
@@ -303,8 +313,8 @@ def test_deleting_twice_is_harmless() -> None:
 
 
 def test_a_policy_changes_settings_and_alternates() -> None:
-    vhost = make_vhost()
-    found: CountingQueue = queue(vhost, arguments={"x-max-length": 10})
+    vhost = BrokerBench().vhost
+    found = queue(vhost, arguments={"x-max-length": 10})
     exchange(vhost)
     exchange(vhost, "y", arguments={"alternate-exchange": "mine"})
     definition: Any = {"max-length": 5, "alternate-exchange": "theirs"}
@@ -325,7 +335,7 @@ def test_a_policy_changes_settings_and_alternates() -> None:
 
 
 def test_binding_what_is_missing_names_the_source_first() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     for wrong, text in (
         (edge("x", "q"), "no exchange 'x' in vhost '/'"),
         (edge("amq.direct", "q"), "no queue 'q' in vhost '/'"),
@@ -337,7 +347,7 @@ def test_binding_what_is_missing_names_the_source_first() -> None:
 
 
 def test_binding_is_validated_and_exclusive_queues_are_locked() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     queue(vhost, owner="me")
     with pytest.raises(PreconditionFailed):
         vhost.bind(Edge("amq.headers", "queue", "q", b"", {"x-match": "foo"}), "me")
@@ -350,7 +360,7 @@ def test_binding_is_validated_and_exclusive_queues_are_locked() -> None:
 
 
 def test_unbinding_what_is_not_there_is_harmless() -> None:
-    vhost = make_vhost()
+    vhost = BrokerBench().vhost
     vhost.unbind(edge("x", "q"))
     vhost.unbind(edge("amq.direct", "q"))
     queue(vhost)
@@ -363,45 +373,55 @@ def test_unbinding_what_is_not_there_is_harmless() -> None:
 
 
 def test_durable_things_are_rows_and_others_are_not() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+    bench = BrokerBench(rows=())
+    vhost = bench.make_vhost("/")
+    rows = bench.engine.definitions
     exchange(vhost, "t")
     queue(vhost, "t")
     queue(vhost, "mine", durable=True, owner="me")
     vhost.bind(edge("amq.fanout", "t"))
     exchange(vhost, "d", durable=True)
     vhost.bind(edge("d", "t"))
-    assert vhost.rows.staged == 1
+    assert vhost.rows.staged == len(rows.changes) == 1
     queue(vhost, "d", durable=True)
     vhost.bind(edge("t", "d"))
     vhost.bind(edge("d", "d"))
     vhost.bind(edge("d", "d"))
-    assert sorted(kind for kind, _ in engine.definitions.rows) == ["binding", "exchange", "queue"]
+    assert sorted(kind for kind, _ in rows.rows) == ["binding", "exchange", "queue"]
     vhost.delete_queue(vhost.queue("d"))
-    assert [kind for kind, _ in engine.definitions.rows] == ["exchange"]
+    assert [kind for kind, _ in rows.rows] == ["exchange"]
     vhost.delete_exchange(vhost.exchange("d"))
-    assert not engine.definitions.rows
+    assert not rows.rows
 
 
 def test_a_durable_queue_whose_name_is_being_deleted_opens_its_storage_at_once() -> None:
-    engine = KeptEngine()
-    engine.deleting.add(("/", "again"))
-    vhost = make_vhost(engine=engine)
-    again: Any = queue(vhost, "again", durable=True)
-    assert again.is_open
+    bench = BrokerBench()
+    vhost, logs = bench.vhost, bench.engine.logs
+    old = queue(vhost, "again", durable=True)
+    assert "again" not in logs, "otherwise with its first message"
+    publish(old)
+    stored = logs["again"]
+    vhost.delete_queue(old)
+    again = queue(vhost, "again", durable=True)
+    assert logs["again"] is not stored
+    assert not logs["again"].is_deleted
     vhost.delete_queue(again)
-    for name, durable in (("again", False), ("other", True)):
-        found: Any = queue(vhost, name, durable=durable)
-        assert not found.is_open
+    queue(vhost, "again")
+    assert logs["again"].is_deleted, "nothing is stored of one that is not durable"
+    queue(vhost, "other", durable=True)
+    assert "other" not in logs
 
 
-def test_a_row_is_unsynced_until_two_epochs_later() -> None:
-    engine = KeptEngine()
-    vhost = make_vhost(engine=engine)
+def test_a_row_is_unsynced_until_its_batch_is_on_disk() -> None:
+    bench = BrokerBench()
+    vhost, engine = bench.vhost, bench.engine
     assert not vhost.rows.is_unsynced()
     queue(vhost, durable=True)
     assert vhost.rows.is_unsynced()
-    engine.epoch += 1
-    assert vhost.rows.is_unsynced()
-    engine.epoch += 1
-    assert not vhost.rows.is_unsynced()
+    engine.require_sync()
+    engine.hand_over()
+    assert vhost.rows.is_unsynced(), "in flight"
+    engine.commit()
+    engine.require_sync()
+    engine.hand_over()
+    assert not vhost.rows.is_unsynced(), "the next one could begin"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from tests.support.fake_node import add_queue
+from tests.support.bench.client import Client
+from tests.support.bench.world import publish
 from tests.support.served import Served
 
 
 def test_purge_and_delete(served: Served) -> None:
     assert served.ctl("purge_queue", "lazy").out == "Purging queue 'lazy' in vhost '/' ...\n"
     assert served.ctl("purge_queue", "nosuch").code == 69
-    add_queue(served.node, "q", ready_count=2)
+    served.bench.queue()
+    publish(served.bench.clients[0], "q", 2)
     output = served.ctl("delete_queue", "q", "--if-empty", "--if-unused")
     assert (
         output.out
@@ -23,25 +25,40 @@ def test_purge_and_delete(served: Served) -> None:
     assert (output.code, output.err) == (64, "Error:\nQueue not found\n")
 
 
+def closed(client: Client) -> tuple[int, str]:
+    """What the client was told at the end."""
+    (*_, (_, close)) = client.read()
+    client.lose()
+    return close.reply_code, close.reply_text
+
+
 def test_close_connections(served: Served) -> None:
-    (session,) = served.node.sessions
+    (client,) = served.bench.clients
     pid = served.ctl("-s", "list_connections", "pid").out.strip()
-    assert served.ctl("close_connection", pid, "go away").code == 0
-    assert session.closed_with == ["go away"]
     assert served.ctl("close_connection", pid, "go", "away").code == 64, "quotes were forgotten"
+    assert served.ctl("close_connection", pid, "go away").code == 0
+    assert closed(client) == (320, "CONNECTION_FORCED - go away")
     for bad in ("bad", "<0.1.2>"):
         output = served.ctl("close_connection", bad, "x")
         assert (output.code, output.err) == (69, f'Error:\n{{:invalid_pid_syntax, "{bad}"}}\n')
     # RabbitMQ 3.10.8 and 3.13: a pid that is not, or no longer, there is no error.
-    assert served.ctl("close_connection", "<rabbit@test.1.2.3>", "x").code == 0
-    output = served.ctl("close_all_connections", "bye")
-    assert output.out.endswith("across all vhosts), reason: bye...\nClosed 1 connections\n")
+    for gone in (pid, "<rabbit@test.1.2.3>"):
+        assert served.ctl("close_connection", gone, "x").code == 0
+
+
+def test_close_all_connections(served: Served) -> None:
+    clients = [*served.bench.clients, served.bench.connect()]
     # --vhost wins over --global, unlike in RabbitMQ, which closes everything.
-    assert served.ctl("close_all_connections", "-p", "v1", "--global", "x").out.endswith(
-        "Closed 0 connections\n"
-    )
-    assert served.ctl("close_all_connections", "--per-connection-delay", "1", "x").out.endswith(
-        "Closed 1 connections\n"
-    )
-    output = served.ctl("close_all_user_connections", "guest", "x")
-    assert output.out == "Closing connections of user guest, reason: x...\n"
+    none = served.ctl("close_all_connections", "-p", "v1", "--global", "x")
+    assert none.out.endswith("Closed 0 connections\n")
+    output = served.ctl("close_all_connections", "bye")
+    assert output.out.endswith("across all vhosts), reason: bye...\nClosed 2 connections\n")
+    assert [closed(each) for each in clients] == [(320, "CONNECTION_FORCED - bye")] * 2
+    client = served.bench.connect()
+    delayed = served.ctl("close_all_connections", "--per-connection-delay", "1", "x")
+    assert delayed.out.endswith("Closed 1 connections\n")
+    assert closed(client) == (320, "CONNECTION_FORCED - x")
+    client = served.bench.connect()
+    output = served.ctl("close_all_user_connections", "guest", "y")
+    assert output.out == "Closing connections of user guest, reason: y...\n"
+    assert closed(client) == (320, "CONNECTION_FORCED - y")

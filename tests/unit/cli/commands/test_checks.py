@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
 
-from tests.support.fake_node import FakeEndpoint
 from tests.support.served import Served
 
 
@@ -33,7 +31,7 @@ def test_well(served: Served) -> None:
 
 
 def test_an_alarm(served: Served) -> None:
-    served.node.alarms.active.add("memory")
+    served.bench.run_short_of_memory()
     output = served.ctl("check_local_alarms")
     assert (output.code, output.err) == (69, "Error:\nMemory alarm on node rabbit@test\n")
     assert served.ctl("check_alarms").code == 69
@@ -43,12 +41,11 @@ def test_an_alarm(served: Served) -> None:
 
 
 def test_ports(served: Served) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        served.node.config.listeners = (FakeEndpoint("127.0.0.1", port),)
-        output = served.ctl("-q", "check_port_connectivity")
-        assert (output.code, output.err) == (0, "")
-        assert output.out.startswith(f"Successfully connected to ports {port}, ")
+    port = served.bench.port
+    output = served.ctl("-q", "check_port_connectivity")
+    assert (output.code, output.err) == (0, "")
+    assert output.out.startswith(f"Successfully connected to ports {port}, ")
+    assert served.ctl("suspend_listeners").code == 0
     output = served.ctl("check_port_connectivity")
     assert (output.code, str(port) in output.err) == (69, True)
     assert served.ctl("check_port_listener", str(port)).code == 0

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from burrowmq.config.schema import LogConfig
+from burrowmq.config.tls import TlsConfig
+from burrowmq.config.units import Endpoint
+from tests.support.bench.node import free_ports
 from tests.support.certificates import Authority
-from tests.support.fake_node import FakeEndpoint
-from tests.support.served import Served
+from tests.support.served import Served, serving
 
 
 def test_the_cluster(served: Served) -> None:
@@ -20,7 +24,7 @@ def test_the_cluster(served: Served) -> None:
         "Cluster name: rabbit@test",
         "rabbit@test: RabbitMQ 3.13.7 on CPython",
         "Node: rabbit@test, status: not under maintenance",
-        "Node: rabbit@test, interface: 127.0.0.1, port: 5672, protocol: amqp",
+        f"Node: rabbit@test, interface: 127.0.0.1, port: {served.bench.port}, protocol: amqp",
         "Flag: implicit_default_bindings, state: enabled",
     ):
         assert text in output.out
@@ -44,16 +48,16 @@ def test_feature_flags(served: Served) -> None:
 
 
 @pytest.fixture
-def secure(served: Served, tmp_path: Path) -> Served:
-    from burrowmq.config.tls import TlsConfig
-
+def secure(tmp_path: Path) -> Iterator[Served]:
+    """A node with a TLS listener."""
     authority = Authority(tmp_path)
     leaf = authority.issue_server()
-    served.node.config.tls = TlsConfig(
+    tls = TlsConfig(
         certfile=str(leaf.certificate), keyfile=str(leaf.key), cacertfile=str(authority.file)
     )
-    served.node.config.tls_listeners = (FakeEndpoint("127.0.0.1", 5671),)
-    return served
+    listeners = (Endpoint("127.0.0.1", free_ports(1)[0]),)
+    with serving(tmp_path / "data", tls=tls, tls_listeners=listeners) as running:
+        yield running
 
 
 def test_certificates(secure: Served) -> None:
@@ -63,14 +67,15 @@ def test_certificates(secure: Served) -> None:
     assert "PRIVATE" not in json.dumps(rows)
 
 
-def test_certificates_that_end(served: Served, secure: Served) -> None:
+def test_certificates_that_end(secure: Served) -> None:
+    ((_, port),) = secure.node.config.tls_listeners
     output = secure.ctl("check_certificate_expiration", "--within", "1", "--unit", "weeks")
     assert output.code == 69
-    assert "amqp/ssl listener on 127.0.0.1:5671: " in output.err
+    assert f"amqp/ssl listener on 127.0.0.1:{port}: " in output.err
     output = secure.ctl("check_certificate_expiration", "--within", "0", "--unit", "days")
     assert output.out.endswith("No certificates are expiring within 0 days.\n")
     found = json.loads(secure.ctl("check_certificate_expiration", "--formatter", "json").out)
-    assert (found["result"], found["expired"][0]["port"]) == ("error", 5671)
+    assert (found["result"], found["expired"][0]["port"]) == ("error", port)
     assert secure.ctl("check_certificate_expiration", "--unit", "foo").code == 64
     assert secure.ctl("check_certificate_expiration", "--within", "x").code == 64
 
@@ -106,15 +111,15 @@ def test_policies_that_match(served: Served) -> None:
 
 
 def test_the_log(served: Served, tmp_path: Path) -> None:
-    assert served.ctl("log_tail").code == 69
+    assert served.ctl("log_tail").code == 69, "it goes to standard error"
     log = tmp_path / "node.log"
     log.write_text("".join(f"line {number}\n" for number in range(100)) + "\x1b[1m\n")
-    served.node.config.log.file_path = str(log)
-    output = served.ctl("log_tail", "-N", "2")
-    assert output.out == "Last 2 log lines on node rabbit@test ...\nline 99\n\\033[1m\n"
-    assert len(served.ctl("-q", "log_tail").out.splitlines()) == 50
-    log.unlink()
-    assert served.ctl("log_tail").code == 69
+    with serving(tmp_path / "other", log=LogConfig(file_path=str(log))) as logging:
+        output = logging.ctl("log_tail", "-N", "2")
+        assert output.out == "Last 2 log lines on node rabbit@test ...\nline 99\n\\033[1m\n"
+        assert len(logging.ctl("-q", "log_tail").out.splitlines()) == 50
+        log.unlink()
+        assert logging.ctl("log_tail").code == 69
 
 
 def test_the_environment_hides_secrets(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,15 +137,21 @@ def test_small_questions(served: Served) -> None:
     assert served.ctl("resolve_hostname", "no.such.host.invalid").code == 69
     assert served.ctl("resolve_hostname", "x", "--address-family", "ipx").code == 64
     assert served.ctl("node_health_check").out.endswith("Health check passed\n")
-    served.node.alarms.active.add("memory")
+    served.bench.run_short_of_memory()
     assert served.ctl("node_health_check").code == 69
-    assert "reported no authentication attempt" in served.ctl("list_node_auth_attempt_stats").out
-    served.node.metrics.auth_attempts = 3
-    served.node.metrics.auth_failures = 1
-    assert "amqp091\t3\t1\t2" in served.ctl("list_node_auth_attempt_stats").out
     assert Path(sys.executable).name in served.ctl("command_line_arguments").out
     output = served.ctl("list_unresponsive_queues")
     assert output.out == "Listing unresponsive queues for vhost / ...\n"
+
+
+def test_logins_are_counted(served: Served, tmp_path: Path) -> None:
+    served.bench.connect()
+    with pytest.raises(AssertionError):
+        served.bench.connect(user="nobody")
+    assert "amqp091\t3\t1\t2" in served.ctl("list_node_auth_attempt_stats").out
+    with serving(tmp_path / "other") as other:
+        found = other.ctl("list_node_auth_attempt_stats").out
+    assert "reported no authentication attempt" in found
 
 
 def test_the_report_has_everything(served: Served) -> None:

@@ -62,7 +62,7 @@ def test_stop_of_a_node_that_is_down(tmp_path: Path) -> None:
 
 
 def test_others(served: Served, tmp_path: Path) -> None:
-    assert "port: 5672, protocol: amqp" in served.ctl("listeners").out
+    assert f"port: {served.bench.port}, protocol: amqp" in served.ctl("listeners").out
     assert served.ctl("-q", "server_version").out == "3.13.7\n"
     assert served.ctl("-q", "log_location").out == "<stderr>\n"
     target = tmp_path / "defs.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.management.answers.access import TRUSTED, Caller
-from tests.support.fake_node import FakeNode
+from tests.support.bench.node import NodeBench
 
 
 def test_administrator_reaches_everything() -> None:
@@ -20,8 +20,8 @@ def test_other_tags_reach_their_own() -> None:
     assert not Caller("a", ()).may("management")
 
 
-def test_sight_of_vhosts() -> None:
-    node = FakeNode()
+def test_sight_of_vhosts(bench: NodeBench) -> None:
+    node = bench.node
     assert Caller("guest", ("management",)).may_see(node, "/")
     assert not Caller("bob", ("management",)).may_see(node, "/")
     assert Caller("bob", ("monitoring",)).may_see(node, "/")

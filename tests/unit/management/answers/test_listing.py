@@ -15,12 +15,12 @@ def test_project_leaves_out_what_is_not_there() -> None:
 
 def test_sort(served: Served) -> None:
     names = [row["name"] for row in served.get("/api/queues?sort=messages&columns=name,messages")]
-    assert names == ["orders", "lazy"]
+    assert names == ["lazy", "orders"]
     names = [
         row["name"]
         for row in served.get("/api/queues?sort=messages&sort_reverse=true&columns=name,messages")
     ]
-    assert names == ["lazy", "orders"]
+    assert names == ["orders", "lazy"]
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import base64
 
+import pytest
+
 from burrowmq.broker.rules.auth import User, password_fits
 from tests.support.served import Served
 
 
 def test_attempts(served: Served) -> None:
     name = served.node.name
-    assert served.get(f"/api/auth/attempts/{name}")[0]["auth_attempts"] == 0
+    (before,) = served.get(f"/api/auth/attempts/{name}")
+    assert (before["auth_attempts"], before["auth_attempts_failed"]) == (1, 0), "the one connection"
+    with pytest.raises(AssertionError):
+        served.bench.connect(user="nobody")
+    (row,) = served.get(f"/api/auth/attempts/{name}")
+    assert (row["auth_attempts"], row["auth_attempts_failed"]) == (2, 1)
     assert served.get(f"/api/auth/attempts/{name}/source") == []
     assert served.api("GET", "/api/auth/attempts/other").status == 404
 

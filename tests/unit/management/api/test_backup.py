@@ -16,15 +16,24 @@ def test_a_backup_is_begun_and_looked_at(served: Served) -> None:
     assert (job.directory, job.labels["product"]) == ("/backups/one", "BurrowMQ")
     assert job.labels["node"] == "rabbit@test"
     assert str(job.labels["made_at"]).endswith("+00:00")
+    document = served.get(PATH)
+    assert (document["state"], document["messages"], document["queues"]) == ("done", 3, 1)
+    assert served.bench.disk.exists("/backups/one")
     job.state, job.bytes_done, job.cut_ms = "running", 5, 1.23456
     document = served.get(PATH)
     assert (document["state"], document["bytes_done"], document["cut_ms"]) == ("running", 5, 1.235)
 
 
 def test_refusals_have_their_reason(served: Served) -> None:
+    served.bench.disk.mkdir("/full")
+    served.bench.disk.create("/full/one")
+    assert served.api("POST", PATH, {"directory": "/other"}).status == 202
+    job = served.node.engine.backup
+    assert job is not None
+    job.state = "running"
     for directory, reason in (
-        ("/refused", "/refused is not empty"),
-        ("/busy", "a backup is being made"),
+        ("/full", "/full is not empty"),
+        ("/busy", "a backup to /other is being made"),
         ("/a\0b", "directory is missing"),
         (7, "directory is missing"),
     ):

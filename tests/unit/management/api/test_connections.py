@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from tests.support.bench.client import Client
 from tests.support.served import Served
 
 NAME = "127.0.0.1:40000 -> 127.0.0.1:5672"
@@ -15,8 +16,9 @@ def test_lists(served: Served) -> None:
     assert (connection["name"], connection["state"], connection["recv_oct"]) == (
         NAME,
         "running",
-        100,
+        served.bench.clients[0].bytes_received,
     )
+    assert connection["send_oct"] == served.bench.clients[0].bytes_sent > 0
     assert "pid" not in connection
     (channel,) = served.get("/api/channels")
     assert (channel["name"], channel["messages_unacknowledged"], channel["confirm"]) == (
@@ -40,14 +42,24 @@ def test_one_connection_and_its_channels(served: Served) -> None:
 
 
 def test_close_passes_the_reason_on(served: Served) -> None:
-    (session,) = served.node.sessions
+    client = served.bench.clients[0]
+    client.read()
     path = "/api/connections/" + quote(NAME, safe="")
     assert served.api("DELETE", path, None, **{"X-Reason": "bye"}).status == 204
+    assert closed(client) == (320, "CONNECTION_FORCED - bye")
+    client.lose()
+    assert served.get("/api/connections") == []
+    others = [served.bench.connect(), served.bench.connect()]
     assert served.api("DELETE", "/api/connections/username/guest").status == 204
-    assert session.closed_with[0] == "bye"
-    assert len(session.closed_with) == 2
+    assert {closed(other)[0] for other in others} == {320}
+
+
+def closed(client: Client) -> tuple[int, str]:
+    """What the client was told at the end."""
+    ((_, close),) = client.read()
+    return close.reply_code, close.reply_text
 
 
 def test_blocked_is_shown(served: Served) -> None:
-    served.node.alarms.active.add("memory")
+    served.bench.run_short_of_memory()
     assert served.get("/api/connections")[0]["state"] == "blocking"

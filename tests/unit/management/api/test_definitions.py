@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pika.spec import Queue
+
 from tests.support.served import Served
 
 
@@ -23,11 +25,12 @@ def test_export_of_a_vhost_does_not_name_it(served: Served) -> None:
 
 
 def test_exclusive_queues_stay_out(served: Served) -> None:
-    (session,) = served.node.sessions
-    served.node.vhosts["/"].queues["orders"].exclusive_owner = session
+    (client,) = served.bench.clients
+    client.call(1, Queue.Declare(queue="mine", exclusive=True))
+    client.call(1, Queue.Bind(queue="mine", exchange="amq.topic", routing_key="k"))
     document = served.get("/api/definitions")
-    assert [queue["name"] for queue in document["queues"]] == ["lazy"]
-    assert document["bindings"] == []
+    assert [queue["name"] for queue in document["queues"]] == ["lazy", "orders"]
+    assert [binding["destination"] for binding in document["bindings"]] == ["orders"]
 
 
 def test_import_is_what_export_says(served: Served) -> None:

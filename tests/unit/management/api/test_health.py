@@ -12,17 +12,17 @@ CHECKS = "/api/health/checks"
 @pytest.mark.parametrize(
     "path",
     [
-        "alarms", "local-alarms", "virtual-hosts", "port-listener/5672", "protocol-listener/amqp",
+        "alarms", "local-alarms", "virtual-hosts", "port-listener/{port}", "protocol-listener/amqp",
         "protocol-listener/amqp091", "certificate-expiration/1/weeks", "node-is-quorum-critical",
         "node-is-mirror-sync-critical",
     ],
 )  # fmt: skip
 def test_well(served: Served, path: str) -> None:
-    assert served.get(f"{CHECKS}/{path}")["status"] == "ok"
+    assert served.get(f"{CHECKS}/{path.format(port=served.bench.port)}")["status"] == "ok"
 
 
 def test_alarm_fails_the_checks(served: Served) -> None:
-    served.node.alarms.active.add("memory")
+    served.bench.run_short_of_memory()
     answer = served.api("GET", f"{CHECKS}/alarms")
     assert (answer.status, answer.body["alarms"]) == (
         503,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.support.served import Served
+from burrowmq.config.schema import LogConfig
+from tests.support.served import Served, serving
 
 
 def test_the_memory_watermark(served: Served) -> None:
@@ -16,7 +19,9 @@ def test_the_memory_watermark(served: Served) -> None:
     assert node["mem_limit"] == 250_000_000
     assert served.api("POST", path, {"absolute": 77}).status == 204
     assert (limits.memory_bytes, limits.memory_relative) == (77, None)
-    assert served.node.monitor.looks == 2
+    assert served.node.alarms.active == {"memory"}, "it was looked at at once"
+    assert served.api("POST", path, {"relative": 0.25}).status == 204
+    assert served.node.alarms.active == set()
 
 
 def test_the_disk_limit(served: Served) -> None:
@@ -48,7 +53,7 @@ def test_what_is_refused(served: Served, path: str, body: dict[str, object]) -> 
 
 def test_the_log_level(served: Served) -> None:
     assert served.api("POST", "/api/burrowmq/log-level", {"level": "debug"}).status == 204
-    assert served.node.observer.level == "debug"
+    assert served.bench.observer.named("set_level") == [("debug",)]
 
 
 def test_the_cluster_has_a_name(served: Served) -> None:
@@ -63,14 +68,14 @@ def test_listeners_and_the_log(served: Served) -> None:
     assert served.api("GET", "/api/burrowmq/log?lines=x").status == 400
 
 
-def test_the_log_ends_with_its_last_lines(served: Served, tmp_path, monkeypatch) -> None:
+def test_the_log_ends_with_its_last_lines(tmp_path: Path) -> None:
     path = tmp_path / "node.log"
     path.write_bytes(b"one\ntwo\nthree\n")
-    monkeypatch.setattr(served.node.config.log, "file_path", str(path))
-    assert served.get("/api/burrowmq/log?lines=2") == {"lines": ["two", "three"]}
-    assert served.get("/api/burrowmq/log?lines=0") == {"lines": []}
-    path.unlink()
-    refused = served.api("GET", "/api/burrowmq/log")
+    with serving(tmp_path / "data", log=LogConfig(file_path=str(path))) as served:
+        assert served.get("/api/burrowmq/log?lines=2") == {"lines": ["two", "three"]}
+        assert served.get("/api/burrowmq/log?lines=0") == {"lines": []}
+        path.unlink()
+        refused = served.api("GET", "/api/burrowmq/log")
     assert refused.status == 400
     assert "cannot be read" in refused.body["reason"]
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from tests.support.fake_node import add_queue
+from tests.support.bench.world import publish
 from tests.support.served import Served
 
 
 def test_list_is_the_reduced_set(served: Served) -> None:
-    lazy, orders = served.get("/api/queues")
+    served.bench.queue("unused")
+    lazy, orders, unused = served.get("/api/queues")
     assert (lazy["name"], lazy["messages_persistent"], lazy["message_bytes"]) == (
         "lazy",
-        1_000_000,
-        1_000_000_000,
+        3,
+        3000,
     )
-    assert lazy["message_stats"]["publish"] == 1_000_000
+    assert lazy["message_stats"]["publish"] == 3
     assert lazy["messages_details"] == {"rate": 0.0}
     assert "backing_queue_status" not in lazy
-    assert "message_stats" not in orders
+    assert orders["message_stats"]["publish"] == 4
+    assert "message_stats" not in unused
     # rabbitmqadmin fails at null.
     assert orders["consumers"] == 1
     assert "consumer_utilisation" not in orders
@@ -27,7 +29,7 @@ def test_list_is_the_reduced_set(served: Served) -> None:
 
 def test_columns_and_paging(served: Served) -> None:
     assert served.get("/api/queues/%2F?columns=name,messages") == [
-        {"name": "lazy", "messages": 1_000_000}, {"name": "orders", "messages": 4},
+        {"name": "lazy", "messages": 3}, {"name": "orders", "messages": 4},
     ]  # fmt: skip
     page = served.get("/api/queues?page=2&page_size=1&columns=name")
     assert page["items"] == [{"name": "orders"}]
@@ -60,7 +62,7 @@ def test_declare_delete_purge(served: Served) -> None:
     other = served.api("PUT", path, {**body, "arguments": {"x-max-length": 11}})
     assert other.status == 400
     assert "inequivalent arg 'x-max-length' for queue 'a/b' in vhost '/'" in other.body["reason"]
-    assert ("queue", '["/","a/b"]') in served.node.engine.definitions.rows
+    assert ("queue", '["/","a/b"]') in [row[:2] for row in served.bench.store.load()]
     assert served.api("DELETE", path).status == 204
     assert served.api("DELETE", path).status == 404
     assert served.api("DELETE", "/api/queues/%2F/lazy/contents").status == 204
@@ -68,7 +70,8 @@ def test_declare_delete_purge(served: Served) -> None:
 
 
 def test_delete_conditions(served: Served) -> None:
-    add_queue(served.node, "full", ready_count=1)
+    served.bench.queue("full")
+    publish(served.bench.clients[0], "full", 1)
     answer = served.api("DELETE", "/api/queues/%2F/full?if-empty=true")
     assert (answer.status, answer.body["reason"]) == (400, "queue 'full' in vhost '/' not empty")
     answer = served.api("DELETE", "/api/queues/%2F/orders?if-unused=true")
@@ -118,17 +121,18 @@ def test_rebalancing_one_node_changes_nothing(served: Served) -> None:
 
 
 def test_an_exclusive_queue_is_its_connections(served: Served) -> None:
-    served.node.vhosts["/"].queues["orders"].exclusive_owner = object()
+    owner = served.bench.clients[0].session
+    served.bench.queue("mine", durable=False, owner=owner)
     ask = {"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"}
     for method, path, body in (
-        ("DELETE", "/api/queues/%2F/orders", None),
-        ("DELETE", "/api/queues/%2F/orders/contents", None),
-        ("POST", "/api/queues/%2F/orders/get", ask),
+        ("DELETE", "/api/queues/%2F/mine", None),
+        ("DELETE", "/api/queues/%2F/mine/contents", None),
+        ("POST", "/api/queues/%2F/mine/get", ask),
     ):
         refused = served.api(method, path, body)
         assert (refused.status, refused.body["error"]) == (400, "bad_request")
         assert "cannot obtain exclusive access to locked queue" in refused.body["reason"]
-    assert served.ctl("purge_queue", "orders").code == 0
+    assert served.ctl("purge_queue", "mine").code == 0
 
 
 def test_actions_are_for_mirrors(served: Served) -> None:

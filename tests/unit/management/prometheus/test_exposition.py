@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from burrowmq.management.prometheus import exposition
-from tests.support.fake_node import FakeNode, small_world
+from tests.support.bench.node import NodeBench
 
 # What RabbitMQ's overview dashboard asks for.
 DASHBOARD = [
@@ -51,8 +52,8 @@ DASHBOARD = [
 ]
 
 
-def samples(node: FakeNode) -> dict[str, float]:
-    page = exposition.text(asyncio.run(exposition.aggregated(node))).decode()
+def samples(bench: NodeBench) -> dict[str, float]:
+    page = exposition.text(asyncio.run(exposition.aggregated(bench.node))).decode()
     return {
         each.name: each.value
         for family in text_string_to_metric_families(page)
@@ -60,16 +61,21 @@ def samples(node: FakeNode) -> dict[str, float]:
     }
 
 
-def test_the_dashboard_finds_everything() -> None:
-    found = samples(FakeNode())
+def test_the_dashboard_finds_everything(tmp_path: Path) -> None:
+    with NodeBench(tmp_path / "data") as empty:
+        found = samples(empty)
     assert not [name for name in DASHBOARD if f"rabbitmq_{name}" not in found]
 
 
-def test_sums() -> None:
-    found = samples(small_world())
-    assert found["rabbitmq_queue_messages_ready"] == 1_000_003
-    assert found["rabbitmq_queue_messages_ram"] == 4
-    assert found["rabbitmq_queue_process_memory_bytes"] == 20_480 + 4096
+def test_sums(bench: NodeBench) -> None:
+    found = samples(bench)
+    assert found["rabbitmq_queue_messages_ready"] == 6
+    queues = bench.node.vhosts["/"].queues.values()
+    in_ram = sum(queue.ram_ready_count for queue in queues)
+    assert found["rabbitmq_queue_messages_ram"] == in_ram + 1, "and the one that is unacked"
+    assert found["rabbitmq_queue_process_memory_bytes"] == sum(
+        queue.memory_bytes for queue in bench.node.vhosts["/"].queues.values()
+    )
     assert found["rabbitmq_connections"] == found["rabbitmq_channels"] == 1
 
 
@@ -77,13 +83,13 @@ def made(families: list[object]) -> list[Any]:
     return list(exposition._Snapshot(families).collect())
 
 
-def test_one_identity() -> None:
-    families = made(asyncio.run(exposition.per_object(small_world())))
+def test_one_identity(bench: NodeBench) -> None:
+    families = made(asyncio.run(exposition.per_object(bench.node)))
     assert [len(each.samples) for each in families if each.name == "rabbitmq_identity_info"] == [1]
 
 
-def test_detailed_has_only_what_was_asked_for() -> None:
-    node = small_world()
+def test_detailed_has_only_what_was_asked_for(bench: NodeBench) -> None:
+    node = bench.node
     families = made(
         asyncio.run(exposition.detailed(node, {"queue_coarse_metrics", "nosuch"}, {"/"}))
     )
@@ -96,9 +102,9 @@ def test_detailed_has_only_what_was_asked_for() -> None:
     ]
 
 
-def test_cluster_families() -> None:
+def test_cluster_families(bench: NodeBench) -> None:
     families = made(
-        asyncio.run(exposition.detailed(small_world(), {"vhost_status", "exchange_bindings"}, None))
+        asyncio.run(exposition.detailed(bench.node, {"vhost_status", "exchange_bindings"}, None))
     )
     found = {each.name: each for each in families}
     assert found["rabbitmq_cluster_vhost_status"].samples[0].labels == {"vhost": "/"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from burrowmq.broker import inspect
 from burrowmq.management.prometheus import exposition, metrics
-from tests.support.fake_node import small_world
+from tests.support.bench.node import NodeBench
 
 
-def test_every_column_exists() -> None:
-    node = small_world()
+def test_every_column_exists(bench: NodeBench) -> None:
+    node = bench.node
     assert all(metric.column in inspect.QUEUE_COLUMNS for metric in metrics.QUEUES)
     (connection,) = inspect.connections(node)
     assert all(metric.column in connection for metric in metrics.CONNECTIONS)
@@ -25,8 +25,8 @@ def test_names_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
-def test_counters_are_the_nodes() -> None:
-    counters = inspect.counters(small_world())
+def test_counters_are_the_nodes(bench: NodeBench) -> None:
+    counters = inspect.counters(bench.node)
     named = [*metrics.CHANNEL_TOTALS.values(), *metrics.GLOBAL_BY_PROTOCOL,
              *(counter for counter, _ in metrics.GLOBAL_BY_QUEUE_TYPE.values()),
              *(each for both, _ in metrics.GLOBAL_DEAD_LETTERED.values() for each in both)]  # fmt: skip

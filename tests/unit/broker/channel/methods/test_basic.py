@@ -8,7 +8,8 @@ import pytest
 from pika import spec
 
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.wire_client import method_bytes, publish_bytes
 
 

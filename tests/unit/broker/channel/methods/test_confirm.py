@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pika import spec
 
-from tests.support.broker_bench import BrokerBench
+from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import publish_bytes
 
 

@@ -9,7 +9,8 @@ from pika import BasicProperties, spec
 
 from burrowmq.broker.channel.methods.publish import check_expiration
 from burrowmq.protocol.errors import PreconditionFailed
-from tests.support.broker_bench import BrokerBench, Client
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.wire_client import publish_bytes
 
 

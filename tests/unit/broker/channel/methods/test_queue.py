@@ -6,142 +6,156 @@ import re
 from typing import Any
 
 import pytest
+from pika import spec
+from pika.spec import Queue as Methods
 
-from burrowmq.broker.channel.methods.queue import HANDLERS
 from burrowmq.broker.rules.auth import Permission, TopicPermission
-from burrowmq.protocol.errors import (
-    AccessRefused,
-    AmqpError,
-    NotFound,
-    PreconditionFailed,
-    ResourceLocked,
-)
-from burrowmq.protocol.methods import Queue as Methods
-from tests.support.topology import (
-    CountingQueue,
-    FakeChannel,
-    FakeSession,
-    NamedDestination,
-    make_auth,
-    make_vhost,
-)
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
+from tests.support.wire_client import publish_bytes
 
+NAMES = {
+    403: "ACCESS_REFUSED",
+    404: "NOT_FOUND",
+    405: "RESOURCE_LOCKED",
+    406: "PRECONDITION_FAILED",
+}
 LOCKED = (
-    "cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be originally"
-    " declared on another connection or the exclusive property value does not match that of"
-    " the original declaration."
+    405,
+    "RESOURCE_LOCKED - cannot obtain exclusive access to locked queue 'q' in vhost '/'. It could be"
+    " originally declared on another connection or the exclusive property value does not match that"
+    " of the original declaration.",
 )
 
 
-def make_channel(permission: Permission | None = None) -> FakeChannel:
-    auth = make_auth()
+def connected(permission: Permission | None = None) -> Client:
+    """A client with a channel, as guest with these permissions."""
+    bench = BrokerBench()
     if permission is not None:
-        auth.set_permission("/", "guest", permission)
-    return FakeChannel(FakeSession(make_vhost(), auth))
+        bench.auth.set_permission("/", "guest", permission)
+    return bench.connect(1)
 
 
-def beside(channel: FakeChannel) -> FakeChannel:
-    """A channel of another connection to the same vhost."""
-    return FakeChannel(FakeSession(channel.vhost, channel.session.auth))
+def called(client: Client, method: Any) -> Any:
+    """The one reply to a method."""
+    ((_, reply),) = client.call(1, method)
+    return reply
 
 
-def call(channel: Any, method: Any) -> None:
-    HANDLERS[method.name](channel, method)
+def declare(client: Client, queue: str = "q", **more: Any) -> Any:
+    """The queue that is there after it was declared."""
+    reply = called(client, Methods.Declare(queue=queue, **more))
+    assert isinstance(reply, Methods.DeclareOk), reply
+    return client.bench.vhost.queues[reply.queue]
 
 
-def declare(channel: Any, queue: str = "q", **more: Any) -> Any:
-    call(channel, Methods.Declare(queue=queue, **more))
-    return channel.vhost.queues.get(channel.last_queue_name)
+def publish(client: Client, count: int, queue: str = "q") -> None:
+    client.send(*[publish_bytes(1, "", queue, b"%d" % number) for number in range(count)])
 
 
-def error(kind: type[AmqpError], channel: Any, method: Any) -> str:
-    with pytest.raises(kind) as caught:
-        call(channel, method)
-    return caught.value.text
+def names(found: list[tuple[int, Any]]) -> list[str]:
+    return [method.NAME for _, method in found]
 
 
 def test_a_vhosts_default_queue_type_becomes_an_argument() -> None:
-    channel = make_channel()
-    before = declare(channel, "before")
-    channel.vhost.default_queue_type = "classic"
-    assert declare(channel).arguments == {"x-queue-type": "classic"}
-    declare(channel, arguments={"x-queue-type": "classic"})
-    assert declare(channel, "before") is before  # said or not, it is classic
+    client = connected()
+    before = declare(client, "before")
+    client.bench.vhost.default_queue_type = "classic"
+    assert declare(client).arguments == {"x-queue-type": "classic"}
+    declare(client, arguments={"x-queue-type": "classic"})
+    assert declare(client, "before") is before  # said or not, it is classic
     assert before.arguments == {}
-    with_length = declare(channel, "other", arguments={"x-max-length": 3})
+    with_length = declare(client, "other", arguments={"x-max-length": 3})
     assert with_length.arguments == {"x-max-length": 3, "x-queue-type": "classic"}
-    method = Methods.Declare(queue="q", arguments={"x-queue-type": "quorum"})
-    assert error(PreconditionFailed, channel, method) == (
-        "inequivalent arg 'x-queue-type' for queue 'q' in vhost '/':"
-        " received 'quorum' but current is 'classic'"
+    quorum = Methods.Declare(queue="q", arguments={"x-queue-type": "quorum"})
+    assert client.refused(1, quorum) == (
+        406,
+        "PRECONDITION_FAILED - inequivalent arg 'x-queue-type' for queue 'q' in vhost '/':"
+        " received 'quorum' but current is 'classic'",
     )
 
 
 def test_declare_ok_says_what_is_ready_and_who_consumes() -> None:
-    channel = make_channel()
-    queue: CountingQueue = declare(channel)
-    queue.ready_count, queue.consumer_count = 3, 2
-    declare(channel)
-    declare(channel, passive=True)
-    first, *others = channel.sent
+    client = connected()
+    first = called(client, Methods.Declare(queue="q"))
     assert (first.queue, first.message_count, first.consumer_count) == ("q", 0, 0)
-    assert [(each.message_count, each.consumer_count) for each in others] == [(3, 2), (3, 2)]
+    consume = [spec.Basic.Consume(queue="q", consumer_tag=tag) for tag in "ab"]
+    client.call(1, spec.Basic.Qos(prefetch_count=1), *consume)
+    publish(client, 5)
+    assert names(client.read()) == ["Basic.Deliver", "Basic.Deliver"]
+    for passive in (False, True):
+        again = called(client, Methods.Declare(queue="q", passive=passive))
+        assert (again.queue, again.message_count, again.consumer_count) == ("q", 3, 2)
 
 
 def test_what_is_durable_is_answered_from_the_disk() -> None:
-    channel = make_channel()
-    declare(channel, durable=True)
-    declare(channel, "r", durable=True, exclusive=True)
-    call(channel, Methods.Delete(queue="q"))
-    assert [each.name for each in channel.held] == ["Queue.DeclareOk", "Queue.DeleteOk"]
-    assert [each.name for each in channel.sent] == ["Queue.DeclareOk"]
+    bench = BrokerBench()
+    client = bench.connect(1, 2)
+    assert client.call(1, Methods.Declare(queue="q", durable=True)) == []
+    exclusive = client.call(2, Methods.Declare(queue="r", durable=True, exclusive=True))
+    assert names(exclusive) == ["Queue.DeclareOk"]
+    bench.commit()
+    assert names(client.read()) == ["Queue.DeclareOk"]
+    assert client.call(1, Methods.Delete(queue="q")) == []
+    bench.commit()
+    assert names(client.read()) == ["Queue.DeleteOk"]
 
 
-def test_nowait_is_silent_and_is_no_use_of_the_queue() -> None:
-    channel = make_channel()
-    queue: CountingQueue = declare(channel)
-    channel.sent.clear()
-    call(channel, Methods.Declare(queue="q", nowait=True))
-    call(channel, Methods.Declare(queue="q", nowait=True, passive=True))
-    assert queue.touch_count == 0
-    call(channel, Methods.Bind(queue="q", exchange="amq.fanout", nowait=True))
-    call(channel, Methods.Purge(queue="q", nowait=True))
-    call(channel, Methods.Delete(queue="q", nowait=True))
-    assert not channel.sent
+def test_nowait_is_silent() -> None:
+    client = connected()
+    declare(client)
+    publish(client, 1)
+    assert client.call(1, Methods.Declare(queue="q", nowait=True)) == []
+    assert client.call(1, Methods.Declare(queue="q", nowait=True, passive=True)) == []
+    assert client.call(1, Methods.Bind(queue="q", exchange="amq.fanout", nowait=True)) == []
+    assert len(client.bench.vhost.exchange("amq.fanout").bindings) == 1
+    assert client.call(1, Methods.Purge(queue="q", nowait=True)) == []
+    assert client.bench.vhost.queue("q").ready_count == 0
+    assert client.call(1, Methods.Delete(queue="q", nowait=True)) == []
+    assert not client.bench.vhost.queues
 
 
-def test_declaring_again_renews_the_lease() -> None:
-    channel = make_channel()
-    queue: CountingQueue = declare(channel)
-    declare(channel)
-    declare(channel, passive=True)
-    assert queue.touch_count == 2
+@pytest.mark.parametrize("passive", [False, True])
+@pytest.mark.parametrize("nowait", [False, True])
+def test_declaring_again_renews_the_lease_and_with_nowait_is_no_use(
+    passive: bool, nowait: bool
+) -> None:
+    client = connected()
+    expires = {"x-expires": 1000}
+    declare(client, arguments=expires)
+    client.bench.loop.advance(0.75)
+    client.call(1, Methods.Declare(queue="q", passive=passive, nowait=nowait, arguments=expires))
+    client.bench.loop.advance(0.75)
+    assert ("q" in client.bench.vhost.queues) is not nowait
+    client.bench.loop.advance(0.5)
+    assert "q" not in client.bench.vhost.queues
 
 
 def test_the_server_thinks_of_names() -> None:
-    channel = make_channel()
-    names = {declare(channel, "").name for _ in range(3)}
-    assert len(names) == 3
-    for name in names:
+    client = connected()
+    found = {declare(client, "").name for _ in range(3)}
+    assert len(found) == 3
+    for name in found:
         assert re.fullmatch(r"amq\.gen-[A-Za-z0-9_-]{22}", name)
-    name = names.pop()
-    text = error(AccessRefused, channel, Methods.Declare(queue=name))
-    assert text == f"queue name '{name}' contains reserved prefix 'amq.*'"
-    call(channel, Methods.Declare(queue=name, passive=True))
-    assert channel.sent[-1].queue == name
+    name = found.pop()
+    assert client.refused(1, Methods.Declare(queue=name)) == (
+        403,
+        f"ACCESS_REFUSED - queue name '{name}' contains reserved prefix 'amq.*'",
+    )
+    assert called(client, Methods.Declare(queue=name, passive=True)).queue == name
 
 
 def test_line_ends_leave_names() -> None:
-    assert declare(make_channel(), "a\r\nb").name == "ab"
+    assert declare(connected(), "a\r\nb").name == "ab"
 
 
 def test_exclusive_and_durable_is_exclusive() -> None:
-    channel = make_channel()
-    queue = declare(channel, durable=True, exclusive=True)
+    client = connected()
+    queue = declare(client, durable=True, exclusive=True)
     assert not queue.durable
-    assert queue.exclusive_owner is channel.session
-    declare(channel, durable=True, exclusive=True)
-    declare(channel, durable=False, exclusive=True)
+    assert queue.exclusive_owner is client.session
+    assert declare(client, durable=True, exclusive=True) is queue
+    assert declare(client, durable=False, exclusive=True) is queue
 
 
 @pytest.mark.parametrize(
@@ -157,130 +171,122 @@ def test_exclusive_and_durable_is_exclusive() -> None:
     ],
 )
 def test_an_exclusive_queue_is_locked_for_others(method: Any) -> None:
-    channel = make_channel()
-    declare(channel, exclusive=True)
-    call(channel, Methods.Bind(queue="q", exchange="amq.fanout"))
-    assert error(ResourceLocked, beside(channel), method) == LOCKED
+    client = connected()
+    declare(client, exclusive=True)
+    called(client, Methods.Bind(queue="q", exchange="amq.fanout"))
+    assert client.bench.connect(1).refused(1, method) == LOCKED
 
 
 def test_the_exclusive_flag_has_to_agree() -> None:
-    channel = make_channel()
-    declare(channel, exclusive=True)
-    assert error(ResourceLocked, channel, Methods.Declare(queue="q")) == LOCKED
-    call(channel, Methods.Delete(queue="q"))
-    declare(channel)
-    assert error(ResourceLocked, channel, Methods.Declare(queue="q", exclusive=True)) == LOCKED
+    client = connected()
+    declare(client, exclusive=True)
+    assert client.refused(1, Methods.Declare(queue="q")) == LOCKED
+    called(client, Methods.Delete(queue="q"))
+    declare(client)
+    assert client.refused(1, Methods.Declare(queue="q", exclusive=True)) == LOCKED
 
 
 @pytest.mark.parametrize(
-    ("method", "kind", "text"),
+    ("method", "code", "text"),
     [
         (
             Methods.Declare(queue="amq.x"),
-            AccessRefused,
+            403,
             "queue name 'amq.x' contains reserved prefix 'amq.*'",
         ),
-        (Methods.Declare(queue="gone", passive=True), NotFound, "no queue 'gone' in vhost '/'"),
-        (Methods.Declare(queue="", passive=True), NotFound, "no queue '' in vhost '/'"),
+        (Methods.Declare(queue="gone", passive=True), 404, "no queue 'gone' in vhost '/'"),
+        (Methods.Declare(queue="", passive=True), 404, "no queue '' in vhost '/'"),
         (
             Methods.Declare(queue="q", arguments={"x-dead-letter-exchange": 1}),
-            PreconditionFailed,
+            406,
             "invalid type 'signedint' for arg 'x-dead-letter-exchange' in queue 'q' in vhost '/'",
         ),
         (
             Methods.Declare(queue="q", arguments={"x-queue-type": "quorum"}),
-            PreconditionFailed,
+            406,
             "invalid arg 'x-queue-type' for queue 'q' in vhost '/':"
             " \"unsupported queue type 'quorum'\"",
         ),
-        (Methods.Bind(queue="gone", exchange="gone"), NotFound, "no exchange 'gone' in vhost '/'"),
+        (Methods.Bind(queue="gone", exchange="gone"), 404, "no exchange 'gone' in vhost '/'"),
         (
             Methods.Bind(queue="gone", exchange="amq.topic"),
-            NotFound,
+            404,
             "no queue 'gone' in vhost '/'",
         ),
         (
             Methods.Bind(queue="gone", exchange=""),
-            AccessRefused,
+            403,
             "operation not permitted on the default exchange",
         ),
         (
             Methods.Unbind(queue="gone", exchange=""),
-            AccessRefused,
+            403,
             "operation not permitted on the default exchange",
         ),
-        (Methods.Purge(queue="gone"), NotFound, "no queue 'gone' in vhost '/'"),
-        (Methods.Purge(queue="q\n"), NotFound, "no queue 'q\n' in vhost '/'"),
-        (Methods.Bind(queue="", exchange="x"), NotFound, "no previously declared queue"),
-        (Methods.Unbind(queue="", exchange="x"), NotFound, "no previously declared queue"),
-        (Methods.Purge(queue=""), NotFound, "no previously declared queue"),
-        (Methods.Delete(queue=""), NotFound, "no previously declared queue"),
+        (Methods.Purge(queue="gone"), 404, "no queue 'gone' in vhost '/'"),
+        (Methods.Purge(queue="q\n"), 404, "no queue 'q\n' in vhost '/'"),
+        (Methods.Bind(queue="", exchange="x"), 404, "no previously declared queue"),
+        (Methods.Unbind(queue="", exchange="x"), 404, "no previously declared queue"),
+        (Methods.Purge(queue=""), 404, "no previously declared queue"),
+        (Methods.Delete(queue=""), 404, "no previously declared queue"),
     ],
 )
-def test_refusals(method: Any, kind: type[AmqpError], text: str) -> None:
-    assert error(kind, make_channel(), method) == text
+def test_refusals(method: Any, code: int, text: str) -> None:
+    assert connected().refused(1, method) == (code, f"{NAMES[code]} - {text}")
 
 
 def test_the_empty_name_is_the_queue_declared_last() -> None:
-    channel = make_channel()
-    declare(channel, "first")
-    queue: CountingQueue = declare(channel, "second")
-    call(channel, Methods.Bind(queue="", exchange="amq.direct", routing_key=""))
-    call(channel, Methods.Bind(queue="", exchange="amq.direct", routing_key="k"))
-    call(channel, Methods.Bind(queue="second", exchange="amq.direct", routing_key=""))
-    found = channel.vhost.exchange("amq.direct").bindings
-    assert [each.routing_key for each in found] == [b"second", b"k", b""]
-    call(channel, Methods.Unbind(queue="", exchange="amq.direct", routing_key=""))
-    assert [each.routing_key for each in channel.vhost.exchange("amq.direct").bindings] == [
-        b"k",
-        b"",
-    ]
-    call(channel, Methods.Declare(queue="first", passive=True))
-    call(channel, Methods.Delete(queue=""))
-    assert not queue.is_deleted
-    assert list(channel.vhost.queues) == ["second"]
+    client = connected()
+    declare(client, "first")
+    declare(client, "second")
+    direct = client.bench.vhost.exchange("amq.direct")
+    called(client, Methods.Bind(queue="", exchange="amq.direct", routing_key=""))
+    called(client, Methods.Bind(queue="", exchange="amq.direct", routing_key="k"))
+    called(client, Methods.Bind(queue="second", exchange="amq.direct", routing_key=""))
+    assert [each.routing_key for each in direct.bindings] == [b"second", b"k", b""]
+    called(client, Methods.Unbind(queue="", exchange="amq.direct", routing_key=""))
+    assert [each.routing_key for each in direct.bindings] == [b"k", b""]
+    called(client, Methods.Declare(queue="first", passive=True))
+    called(client, Methods.Delete(queue=""))
+    assert list(client.bench.vhost.queues) == ["second"]
 
 
 def test_purge_drops_what_is_ready() -> None:
-    channel = make_channel()
-    queue: CountingQueue = declare(channel)
-    queue.ready_count = 5
-    call(channel, Methods.Purge(queue="q"))
-    assert channel.sent[-1].message_count == 5
+    client = connected()
+    queue = declare(client)
+    publish(client, 5)
+    assert called(client, Methods.Purge(queue="q")).message_count == 5
     assert queue.ready_count == 0
 
 
 def test_delete() -> None:
-    channel = make_channel()
-    queue: CountingQueue = declare(channel)
-    queue.ready_count = queue.consumer_count = 1
+    client = connected()
+    queue = declare(client)
+    publish(client, 2)
+    client.call(1, spec.Basic.Qos(prefetch_count=1), spec.Basic.Consume(queue="q"))
     both = Methods.Delete(queue="q", if_empty=True, if_unused=True)
-    assert error(PreconditionFailed, channel, both) == "queue 'q' in vhost '/' not empty"
-    queue.ready_count = 0
-    assert error(PreconditionFailed, channel, both) == "queue 'q' in vhost '/' in use"
-    queue.ready_count = 4
-    call(channel, Methods.Delete(queue="q"))
-    assert channel.sent[-1].message_count == 4
+    other = client.bench.connect(1)
+    assert other.refused(1, both) == (406, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty")
+    called(other, Methods.Purge(queue="q"))
+    assert other.refused(1, both) == (406, "PRECONDITION_FAILED - queue 'q' in vhost '/' in use")
+    publish(other, 4)
+    assert called(other, Methods.Delete(queue="q")).message_count == 4
     assert queue.is_deleted
-    call(channel, Methods.Delete(queue="q"))
-    assert channel.sent[-1].message_count == 0
+    assert called(other, Methods.Delete(queue="q")).message_count == 0
 
 
 def test_unbinding_what_is_missing_is_answered() -> None:
-    channel = make_channel()
-    call(channel, Methods.Unbind(queue="gone", exchange="gone too"))
-    assert channel.sent[-1].name == "Queue.UnbindOk"
+    unbind = Methods.Unbind(queue="gone", exchange="gone too")
+    assert isinstance(called(connected(), unbind), Methods.UnbindOk)
 
 
 def test_existing_queues_are_compared_before_arguments_are_validated() -> None:
-    channel = make_channel()
-    declare(channel)
-    text = error(
-        PreconditionFailed, channel, Methods.Declare(queue="q", arguments={"x-max-length": -1})
-    )
-    assert text == (
-        "inequivalent arg 'x-max-length' for queue 'q' in vhost '/':"
-        " received the value '-1' of type 'signedint' but current is none"
+    client = connected()
+    declare(client)
+    assert client.refused(1, Methods.Declare(queue="q", arguments={"x-max-length": -1})) == (
+        406,
+        "PRECONDITION_FAILED - inequivalent arg 'x-max-length' for queue 'q' in vhost '/':"
+        " received the value '-1' of type 'signedint' but current is none",
     )
 
 
@@ -325,36 +331,44 @@ def test_existing_queues_are_compared_before_arguments_are_validated() -> None:
     ],
 )
 def test_permissions_come_before_existence(permission: Permission, method: Any, text: str) -> None:
-    found = error(AccessRefused, make_channel(permission), method)
-    assert found == f"{text} in vhost '/' refused for user 'guest'"
+    assert connected(permission).refused(1, method) == (
+        403,
+        f"ACCESS_REFUSED - {text} in vhost '/' refused for user 'guest'",
+    )
 
 
 def test_topic_permissions_cover_binding_keys_of_topic_exchanges() -> None:
-    channel = make_channel()
+    client = connected()
     record = TopicPermission(write="", read="^mine")
     for exchange in ("amq.topic", "amq.direct"):
-        channel.session.auth.set_topic_permission("/", "guest", exchange, record)
-    declare(channel)
-    call(channel, Methods.Bind(queue="q", exchange="amq.topic", routing_key="mine.#"))
-    call(channel, Methods.Bind(queue="q", exchange="amq.direct", routing_key="other"))
+        client.bench.auth.set_topic_permission("/", "guest", exchange, record)
+    declare(client)
+    for exchange, key in (("amq.topic", "mine.#"), ("amq.direct", "other")):
+        bind = Methods.Bind(queue="q", exchange=exchange, routing_key=key)
+        assert isinstance(called(client, bind), Methods.BindOk)
     other = Methods.Bind(queue="q", exchange="amq.topic", routing_key="other")
-    assert error(AccessRefused, channel, other) == (
-        "read access to topic 'other' in exchange 'amq.topic' in vhost '/' refused for user 'guest'"
+    assert client.refused(1, other) == (
+        403,
+        "ACCESS_REFUSED - read access to topic 'other' in exchange 'amq.topic' in vhost '/'"
+        " refused for user 'guest'",
     )
 
 
 def test_the_pseudo_queue_of_direct_replies() -> None:
-    channel = make_channel(Permission(configure="", write="", read=""))
-    call(channel, Methods.Declare(queue="amq.rabbitmq.reply-to", durable=True))
-    reply = channel.sent[-1]
+    client = connected(Permission(configure="", write="", read=""))
+    reply = called(client, Methods.Declare(queue="amq.rabbitmq.reply-to", durable=True))
     assert (reply.queue, reply.message_count, reply.consumer_count) == (
         "amq.rabbitmq.reply-to",
         0,
         1,
     )
     name = "amq.rabbitmq.reply-to.a.b"
-    gone = Methods.Declare(queue=name, passive=True)
-    assert error(NotFound, channel, gone) == f"no queue '{name}' in vhost '/'"
-    channel.vhost.direct_reply = {name.encode(): NamedDestination("t")}.get
-    call(channel, gone)
-    assert channel.sent[-1].queue == name
+    assert client.refused(1, Methods.Declare(queue=name, passive=True)) == (
+        404,
+        f"NOT_FOUND - no queue '{name}' in vhost '/'",
+    )
+    called(client, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
+    target = client.session.channels[1].reply_target
+    assert target is not None
+    there = Methods.Declare(queue=target.name, passive=True)
+    assert called(client, there).queue == target.name

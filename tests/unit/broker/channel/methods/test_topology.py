@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from burrowmq.broker.channel.methods.topology import answer, clean_name, refuse_default_exchange
+from burrowmq.broker.vhost.vhost import ExchangeDeclaration
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.methods import Queue as Methods
-from tests.support.topology import FakeChannel, FakeSession, make_vhost
+from tests.support.bench.broker import BrokerBench
 
 
 def test_names() -> None:
@@ -20,16 +19,31 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("staged_before", "is_durable", "epochs_later", "waits"),
-    [(0, False, 9, True), (1, False, 0, False), (1, True, 1, True), (1, True, 2, False)],
+    ("is_own", "is_durable", "batches_later", "waits"),
+    [
+        (True, False, 9, True),
+        (False, False, 0, False),
+        (False, True, 1, True),
+        (False, True, 2, False),
+    ],
 )
 def test_a_reply_waits_for_what_it_promises(
-    staged_before: int, is_durable: bool, epochs_later: int, waits: bool
+    is_own: bool, is_durable: bool, batches_later: int, waits: bool
 ) -> None:
-    channel: Any = FakeChannel(FakeSession(make_vhost()))
-    vhost = channel.vhost
-    vhost.rows.staged, vhost.rows.durable_epoch = 1, vhost.engine.epoch
-    vhost.engine.epoch += epochs_later
-    reply = Methods.BindOk()
-    answer(channel, reply, nowait=False, staged=staged_before, is_durable=is_durable)
-    assert (channel.held, channel.sent) == (([reply], []) if waits else ([], [reply]))
+    bench = BrokerBench()
+    client = bench.connect(1)
+    before = bench.vhost.rows.staged
+    bench.vhost.declare_exchange(ExchangeDeclaration(name="x", durable=True))
+    for _ in range(batches_later):
+        bench.engine.require_sync()
+        bench.engine.hand_over()
+        bench.engine.commit()
+    staged = before if is_own else bench.vhost.rows.staged
+    channel = client.session.channels[1]
+    answer(channel, Methods.BindOk(), nowait=False, staged=staged, is_durable=is_durable)
+    bench.turn.touch()
+    bench.run()
+    assert client.names() == ([] if waits else ["Queue.BindOk"])
+    if waits:
+        bench.commit()
+        assert client.names() == ["Queue.BindOk"]
