@@ -143,7 +143,8 @@ def _refuse_unnamed(report: RecoveryReport) -> None:
     """A queue whose name file is damaged is known to its definition only: a node puts that right."""
     if report.unnamed_count:
         raise CannotUse(
-            f"{report.unnamed_count} queues have a damaged name file: start the node and stop it once, which writes it again"
+            f"{report.unnamed_count} queues have a damaged name file: "
+            "start the node and stop it once, which writes it again"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,16 +116,15 @@ def test_cluster_families(bench: NodeBench) -> None:
     assert bound["amq.topic"] == 1
 
 
-def test_no_series_for_what_is_not_measured() -> None:
-    found = samples(small_world())
+def test_no_series_for_what_is_not_measured(bench: NodeBench) -> None:
+    found = samples(bench)
     gone = ("erlang_net_ticktime", "io_seek", "schema_db", "queue_index", "msg_store_read")
     assert not [name for name in found if name.removeprefix("rabbitmq_").startswith(gone)]
     used, limit = found["rabbitmq_erlang_processes_used"], found["rabbitmq_erlang_processes_limit"]
     assert 0 < used <= limit
 
 
-def test_the_alarm_of_descriptors_is_on_while_no_socket_is_left() -> None:
-    node = small_world()
-    assert samples(node)["rabbitmq_alarms_file_descriptor_limit"] == 0
-    node.sockets_max = len(node.sessions)
-    assert samples(node)["rabbitmq_alarms_file_descriptor_limit"] == 1
+def test_the_alarm_of_descriptors_is_on_while_no_socket_is_left(bench: NodeBench) -> None:
+    assert samples(bench)["rabbitmq_alarms_file_descriptor_limit"] == 0
+    bench.node.process = replace(bench.node.process, sockets_max=len(bench.node.sessions))
+    assert samples(bench)["rabbitmq_alarms_file_descriptor_limit"] == 1
