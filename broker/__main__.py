@@ -7,7 +7,6 @@ cannot start, or its store cannot be closed cleanly; the reason is on standard e
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -17,17 +16,13 @@ from importlib import import_module
 
 import uvloop
 
-from burrowmq.broker.definitions.document import ImportRefused
-from burrowmq.broker.node.data_directory import DataDirectoryLocked, DataDirectoryUnusable
-from burrowmq.broker.node.node import Node, Underprovisioned
+from burrowmq.broker.node.node import START_ERRORS, Node, reason_of, settle_memory
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
-from burrowmq.broker.sockets.listener import CannotListen
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
-from burrowmq.storage.errors import StorageError, with_way_out
 
 EX_CONFIG = 78
 SWITCH_INTERVAL_S = 0.001
@@ -79,18 +74,8 @@ async def run(loaded: Loaded) -> int:
         loop.add_signal_handler(signum, node.request_stop)
     try:
         await node.start()
-    except (
-        CannotListen,
-        DataDirectoryLocked,
-        DataDirectoryUnusable,
-        ImportRefused,
-        StorageError,
-        Underprovisioned,
-    ) as error:
-        text = with_way_out(error) if isinstance(error, StorageError) else str(error)
-        if isinstance(error, CannotListen):
-            text += "; stop what uses it, or name another with listeners.tcp.default"
-        sys.stderr.write(f"burrowmq-server: cannot start: {text}\n")
+    except START_ERRORS as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {reason_of(error)}\n")
         return 1
     try:
         doors = import_module("burrowmq.management.doors").bind(node.process)
@@ -102,8 +87,7 @@ async def run(loaded: Loaded) -> int:
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
     server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
     management = await server.start(node, doors)
-    gc.collect()
-    gc.freeze()
+    settle_memory()
     await node.wait_for_stop_request()
     await management.stop()
     return 0 if await node.stop() else 1

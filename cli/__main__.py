@@ -15,6 +15,10 @@ from burrowmq.cli.options import GLOBAL, Parsed, parse
 from burrowmq.cli.registry import COMMANDS, Command
 
 DEFAULT_TIMEOUT_S = 60.0
+NEEDS_APP = (
+    "this command requires the 'rabbit' app to be running on the target node."
+    " Start it with 'rabbitmqctl start_app'."
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -75,7 +79,7 @@ def _run(words: list[str]) -> int:
         sys.stdout.write(command_help(_program(), name) + "\n")
         return OK
     _check(name, command, args, parsed, _shown(words))
-    return _execute(name, command, args, parsed)
+    return _execute(name, command, args, parsed, _shown(words))
 
 
 def _without_command(parsed: Parsed) -> int:
@@ -164,10 +168,10 @@ def _timeout_s(name: str, parsed: Parsed) -> float:
         raise CliError(USAGE, f"Invalid options for this command:\n\n--timeout : {text}") from error
 
 
-def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> int:
+def _execute(name: str, command: Command, args: list[str], parsed: Parsed, given_words: str) -> int:
     from importlib import import_module
 
-    from burrowmq.cli.client import NodeClient, Refused, check_url
+    from burrowmq.cli.client import NodeClient, NotRunning, Refused, check_url
     from burrowmq.cli.invocation import Invocation
 
     url = parsed.values.get("url", "")
@@ -193,6 +197,9 @@ def _execute(name: str, command: Command, args: list[str], parsed: Parsed) -> in
         code: int = getattr(import_module(command.module_name), command.function)(invocation)
     except Refused as refused:
         raise CliError(UNAVAILABLE, f"Error:\n{refused.reason}") from refused
+    except NotRunning as stopped:
+        text = f"Error: {NEEDS_APP}\nArguments given:\n\t{given_words}"
+        raise _usage_error(name, text) from stopped
     return code
 
 

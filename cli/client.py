@@ -50,6 +50,10 @@ class Unreachable(CliError):
     """No node answers there."""
 
 
+class NotRunning(Exception):
+    """A node answers, and its application is stopped."""
+
+
 class _UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
@@ -82,7 +86,7 @@ class NodeClient:
         self.socket_path = os.path.join(data_dir, "control.sock")
         self.timeout_s = timeout_s
         self.node_option = node_option
-        self._name = ""
+        self._process: dict[str, Any] = {}
 
     @property
     def where(self) -> str:
@@ -100,9 +104,19 @@ class NodeClient:
     @property
     def node_name(self) -> str:
         """The name of the node that answers."""
-        if not self._name:
-            self._name = str(self.get("/api/burrowmq/ready")["node"])
-        return self._name
+        return str(self.process["node"])
+
+    @property
+    def process(self) -> dict[str, Any]:
+        """What the node's process said first about itself: node, pid, state, version and more."""
+        if not self._process:
+            self._process = self.get("/api/burrowmq/process")
+        return self._process
+
+    def check_application(self) -> None:
+        """Find out whether the application runs. Raises: NotRunning."""
+        if self.process["state"] != "running":
+            raise NotRunning
 
     def get(self, path: str) -> Any:
         """GET a JSON document."""
@@ -113,7 +127,7 @@ class NodeClient:
     ) -> Any:
         """One request; the JSON of the reply, None for an empty one.
 
-        Raises: Refused, Unreachable, CliError 75.
+        Raises: NotRunning, Refused, Unreachable, CliError 75.
         """
         connection = self._connection()
         sent = dict(headers or {})
@@ -187,5 +201,7 @@ def _decoded(status: int, raw: bytes) -> Any:
     if status < 400:
         return value
     if isinstance(value, dict):
+        if status == 503 and value.get("error") == "not_running":
+            raise NotRunning
         raise Refused(status, str(value.get("error", "")), value.get("reason", value), value)
     raise Refused(status, "", raw.decode("utf-8", "replace") or f"HTTP {status}")

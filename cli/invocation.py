@@ -13,6 +13,7 @@ from typing import Any
 from burrowmq.cli import render
 from burrowmq.cli.client import NodeClient
 from burrowmq.cli.errors import USAGE, CliError
+from burrowmq.cli.registry import WITHOUT_APP
 
 
 @dataclass(slots=True)
@@ -42,7 +43,12 @@ class Invocation:
         return self.formatter in render.MACHINE_READABLE
 
     def banner(self, text: str) -> None:
-        """Print a line about what is being done, unless a program reads the output or -q or -s was given."""
+        """Print a line about what is being done, unless a program reads the output or -q or -s was given.
+
+        Raises: NotRunning, so that a command for which the application has to run says nothing else.
+        """
+        if self.name not in WITHOUT_APP:
+            self.node.check_application()
         if not self.is_machine_readable and not self.flags & {"quiet", "silent"}:
             self.say(text)
 

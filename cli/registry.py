@@ -41,6 +41,40 @@ def _list(function: str, usage: str, summary: str, options: tuple[str, ...] = ()
     return Command("lists", function, usage, summary, 0, MANY, options)
 
 
+WITHOUT_APP = frozenset(
+    [
+        "stop_app",
+        "start_app",
+        "stop",
+        "shutdown",
+        "ping",
+        "is_running",
+        "check_running",
+        "is_booting",
+        "await_startup",
+        "wait",
+        "server_version",
+        "log_location",
+        "log_tail",
+        "erlang_version",
+        "environment",
+        "command_line_arguments",
+        "force_gc",
+        "resolve_hostname",
+        "eval",
+        "hash_password",
+        "tls_versions",
+        "list_hashes",
+        "cipher_suites",
+        "list_ciphers",
+        "hipe_compile",
+        "help",
+        "version",
+        "autocomplete",
+    ]
+)
+"""The commands that work while the application is stopped; all others say that they need it."""
+
 COLUMNS = "[--no-table-headers] [<column>, ...]"
 VHOST = "[--vhost <vhost>] "
 POLICY = ("priority", "apply-to")
@@ -69,6 +103,8 @@ COMMANDS: dict[str, Command] = {
     "await_startup": Command("node", "await_startup", "", "Waits for the node to start"),
     "wait": Command("node", "await_startup", "[<pidfile>] [--pid <pid>]", "Waits for the node to start", 0, 1,
                     ("pid",)),
+    "stop_app": Command("node", "stop_app", "", "Stops the broker, leaving its process running"),
+    "start_app": Command("node", "start_app", "", "Starts the broker in its process again"),
     "shutdown": Command("node", "shutdown", "[--wait] [--no-wait]", "Stops the node and waits for it to be gone",
                         options=("wait", "no-wait")),
     "stop": Command("node", "stop", "[--idempotent] [<pidfile>]", "Stops the node", 0, 1, ("idempotent",)),
@@ -239,7 +275,7 @@ COMMANDS: dict[str, Command] = {
             "needs_stopped_app": "join_cluster reset force_reset rename_cluster_node update_cluster_nodes force_boot"
                                  " change_cluster_node_type",
             "quorum": "quorum_status stream_status reclaim_quorum_memory",
-            "not_here": "stop_app start_app encode decode consume_event_stream log_tail_stream"
+            "not_here": "encode decode consume_event_stream log_tail_stream"
                         " enable_auth_attempt_source_tracking disable_auth_attempt_source_tracking"
                         " reset_node_auth_attempt_metrics list_network_interfaces",
             "no_erlang": "eval_file exec erlang_cookie_hash erlang_cookie_sources maybe_stuck observer"

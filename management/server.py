@@ -83,12 +83,16 @@ def _endpoint(route: Route) -> Handler:
             raise unauthorised(access.REFUSALS["management"])
         if route.path not in PUBLIC_PATHS and not caller.may(route.level):
             raise unauthorised(access.REFUSALS[route.level])
-        call = Call(request, request.app[HOST], caller, request.app[RATES])
-        response: web.StreamResponse = await route.handler(call)
+        host = request.app[HOST]
+        if not route.is_about_process:
+            running_of(host)
+        call = Call(request, host, caller, request.app[RATES])
+        response = await route.handler(call)
         if route.method != "GET":
-            await commands.commit.durable(call.node)
+            if not route.is_about_process:
+                await commands.commit.durable(call.node)
             if _is_logged(route):
-                call.node.observer.change_made(caller.name, route.method, request.raw_path)
+                host.process.observer.change_made(caller.name, route.method, request.raw_path)
         return response
 
     return endpoint
@@ -176,16 +180,19 @@ class Management:
     def __init__(self, host: Node) -> None:
         self._host = host
         self._config = host.process.config
-        self._rates = Rates()
+        self.rates = Rates()
         self._runners: list[web.AppRunner] = []
         self._sampler: asyncio.Task[None] | None = None
+        self._sampled: RunningNode | None = None
         self._socket_path = settings.control_socket(self._config)
+        self._socket_identity = (0, 0)
 
     async def start(self, doors: Doors) -> None:
         """Serve on the bound sockets, which are ours from now on."""
         if doors.control is not None:
+            self._socket_identity = _identity(self._socket_path)
             await self._serve(
-                create_app(self._host, trusted=True, rates=self._rates), [doors.control]
+                create_app(self._host, trusted=True, rates=self.rates), [doors.control]
             )
         config = self._config
         for part, sockets, secure in (
@@ -197,7 +204,7 @@ class Management:
             if not sockets:
                 continue
             if part == MANAGEMENT:
-                app = create_app(self._host, trusted=False, rates=self._rates)
+                app = create_app(self._host, trusted=False, rates=self.rates)
             else:
                 app = prometheus.create_app(self._host)
             await self._serve(app, sockets, secure)
@@ -234,21 +241,32 @@ class Management:
         self._runners.clear()
         if self._socket_path:
             with contextlib.suppress(OSError):
-                os.unlink(self._socket_path)
+                # While the application was stopped, another node may have taken the directory over.
+                if _identity(self._socket_path) == self._socket_identity:
+                    os.unlink(self._socket_path)
 
     async def _sample_for_ever(self) -> None:
         while True:
             try:
-                if self._host.running is not None:
-                    await self.sample(self._host.running, time.monotonic())
+                await self.sample_what_runs()
             except Exception:
                 # A bug in one figure must not end all rates.
                 LOGGER.exception("sample_failed")
             await asyncio.sleep(self._config.collect_statistics_interval_ms / 1000)
 
+    async def sample_what_runs(self) -> None:
+        """Take a sample of the application, if there is one."""
+        node = self._host.running
+        if node is not self._sampled:
+            # Its counters began anew: the samples before are of another application.
+            self.rates.clear()
+            self._sampled = node
+        if node is not None:
+            await self.sample(node, time.monotonic())
+
     async def sample(self, node: RunningNode, now_s: float) -> None:
         """Take one sample of the node's and every queue's counters, giving way to other work now and then."""
-        rates = self._rates
+        rates = self.rates
         rates.add("node", now_s, inspect.counters(node))
         rates.add("totals", now_s, inspect.totals(node))
         for name in list(node.vhosts):
@@ -265,6 +283,11 @@ class Management:
             if count % 200 == 199:
                 await asyncio.sleep(0)
         rates.finish()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_ino, found.st_ctime_ns
 
 
 async def start(host: Node, doors: Doors) -> Management:

@@ -1,25 +1,67 @@
 """The node: the process that hosts the application, and what of it is there whether the application runs or not.
 
-State owned: the lock on the data directory, the running application (`broker.node.running`), whether somebody asked
-for the end. Started, waited for and stopped by `broker.__main__`; management asks it for the running application.
+State owned: the lock on the data directory, which is held while the application runs; the running application
+(`broker.node.running`); whether somebody asked for the end. The application is started and stopped any number of times,
+by `broker.__main__` and over the control socket, one change at a time; each start builds another `RunningNode`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeVar
 
+from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.broker.machine import resources
-from burrowmq.broker.node.data_directory import DataDirectory
+from burrowmq.broker.machine.reclaim import Allocator
+from burrowmq.broker.node.data_directory import (
+    DataDirectory,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+)
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import Machine, ServerProcess
 from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.sockets.listener import CannotListen
 from burrowmq.config.schema import NodeConfig
-from burrowmq.config.tls import TlsConfig, make_context
+from burrowmq.config.tls import BadTls, TlsConfig, make_context
+from burrowmq.storage.errors import StorageError, with_way_out
+
+T = TypeVar("T")
+State = Literal["stopped", "starting", "running", "stopping"]
 
 
 class Underprovisioned(Exception):
     """There is too little memory, disk or file descriptors to start with; the text says how much is missing."""
+
+
+class NodeEnded(Exception):
+    """The process ends: nothing starts in it any more."""
+
+
+START_ERRORS = (
+    BadTls,
+    CannotListen,
+    DataDirectoryLocked,
+    DataDirectoryUnusable,
+    ImportRefused,
+    NodeEnded,
+    StorageError,
+    Underprovisioned,
+)
+"""What `Node.start` raises when something outside the program is in its way; `reason_of` has the words."""
+
+
+def reason_of(error: Exception) -> str:
+    """Why the application cannot start, and the way out as far as it is known."""
+    if isinstance(error, StorageError):
+        return with_way_out(error)
+    if isinstance(error, CannotListen):
+        return f"{error}; stop what uses it, or name another with listeners.tcp.default"
+    return str(error)
 
 
 class Node:
@@ -38,15 +80,65 @@ class Node:
             config_files=config_files,
             machine=machine or Machine(),
         )
+        self.state: State = "stopped"
         self.running: RunningNode | None = None
         self._directory = DataDirectory(config.data_dir)
+        self._change = asyncio.Lock()
         self._stop_requested = asyncio.Event()
+        self._is_clean = True
+        self._has_ended = False
+
+    # -- the application ----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Recover and accept connections. A start that fails lets go of everything, so that it can be tried again.
+        """Recover and accept connections; harmless when it runs.
 
-        Raises: CannotListen, DataDirectoryLocked, DataDirectoryUnusable, ImportRefused, StorageError, Underprovisioned.
+        A start that fails lets go of everything, so that it can be tried again. Raises: one of START_ERRORS.
         """
+        await self._in_turn(self._start)
+
+    async def start_application(self) -> None:
+        """`start`, in a process that has run for a while. Raises: one of START_ERRORS."""
+        await self._in_turn(self._start_application)
+
+    async def stop_application(self) -> bool:
+        """Stop, and let go of the data directory; harmless when stopped. False when it was not a clean stop."""
+        return await self._in_turn(self._stop_application)
+
+    async def stop(self) -> bool:
+        """Stop for good, once what is under way is through. False when the store was not closed cleanly."""
+        return await self._in_turn(self._end)
+
+    async def _in_turn(self, change: Callable[[], Awaitable[T]]) -> T:
+        """Make a change once the ones before are through. Who waits may give up; the change is made all the same."""
+
+        async def make() -> T:
+            async with self._change:
+                return await change()
+
+        task = asyncio.get_running_loop().create_task(make())
+        task.add_done_callback(_look_at_the_end)
+        return await asyncio.shield(task)
+
+    async def _start_application(self) -> None:
+        began = time.monotonic()
+        if await self._start():
+            self.announce(time.monotonic() - began)
+            settle_memory()
+
+    async def _start(self) -> bool:
+        if self.running is not None:
+            return False
+        if self._has_ended:
+            raise NodeEnded("the process is about to end")
+        self.state = "starting"
+        try:
+            self.running = await self._start_anew()
+        finally:
+            self.state = "stopped" if self.running is None else "running"
+        return True
+
+    async def _start_anew(self) -> RunningNode:
         self._directory.lock()
         try:
             self._check_provision()
@@ -55,22 +147,54 @@ class Node:
         except BaseException:
             self._directory.unlock()
             raise
-        self.running = running
+        self._is_clean = True
+        return running
 
-    async def stop(self) -> bool:
-        """Stop; True when the store was closed cleanly. Harmless when stopped."""
+    async def _stop(self) -> None:
         running, self.running = self.running, None
         if running is None:
-            return True
-        is_clean = await running.stop()
-        self._directory.unlock()
-        self.process.observer.node_stopped(self.process.name)
-        return is_clean
+            return
+        self.state = "stopping"
+        try:
+            self._is_clean = await running.stop()
+        finally:
+            self._directory.unlock()
+            self.state = "stopped"
 
-    def announce(self, process_seconds: float) -> None:
-        """Log that the node is ready, with the time since the process began."""
+    async def _stop_application(self) -> bool:
+        if self.running is None:
+            return True
+        await self._stop()
+        self.process.observer.application_stopped(self.process.name)
+        let_go_of_memory(self.process.machine.allocator)
+        return self._is_clean
+
+    async def _end(self) -> bool:
+        if not self._has_ended:
+            self._has_ended = True
+            await self._stop()
+            self.process.observer.node_stopped(self.process.name)
+        return self._is_clean
+
+    def _check_provision(self) -> None:
+        """Refuse to start with less than it takes. Raises Underprovisioned."""
         process = self.process
-        process.observer.node_started(process.name, process.codec_name, process_seconds)
+        data_dir = process.config.data_dir
+        found = resources.provision(data_dir, process.memory_total_bytes)
+        missing = resources.shortfalls(found, data_dir)
+        if missing and process.config.resources.start_check == "enforce":
+            raise Underprovisioned(
+                "; ".join((*missing, "start_check = warn starts it all the same"))
+            )
+        for text in missing:
+            process.observer.configuration_warning(f"under-provisioned: {text}")
+
+    # -- the process --------------------------------------------------------------------------------------------
+
+    def announce(self, seconds: float) -> None:
+        """Log that the node is ready, with the time that it took."""
+        process = self.process
+        process.observer.node_started(process.name, process.codec_name, seconds)
 
     def request_stop(self) -> None:
         """Ask for a clean end of the process; `wait_for_stop_request` returns."""
@@ -85,15 +209,21 @@ class Node:
         """What management's TLS listeners are made with."""
         return make_context(options)
 
-    def _check_provision(self) -> None:
-        """Refuse to start with less than it takes. Raises Underprovisioned."""
-        process = self.process
-        data_dir = process.config.data_dir
-        found = resources.provision(data_dir, process.memory_total_bytes)
-        missing = resources.shortfalls(found, data_dir)
-        if missing and process.config.resources.start_check == "enforce":
-            raise Underprovisioned(
-                "; ".join((*missing, "start_check = warn starts it all the same"))
-            )
-        for text in missing:
-            process.observer.configuration_warning(f"under-provisioned: {text}")
+
+def settle_memory() -> None:
+    """What a start has made lasts: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def let_go_of_memory(allocator: Allocator) -> None:
+    """What has stopped is garbage full of circles, most of it out of the collector's sight since `settle_memory`."""
+    gc.unfreeze()
+    gc.collect()
+    allocator.give_back()
+
+
+def _look_at_the_end(task: asyncio.Task[T]) -> None:
+    """Whoever waited has the exception; who gave up does not want it to be reported as one that nobody looked at."""
+    if not task.cancelled():
+        task.exception()

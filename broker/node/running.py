@@ -234,6 +234,7 @@ class RunningNode:
         """What was recovered is closed as cleanly as it was found."""
         self.monitor.stop()
         self.acceptor.close()
+        self.turn.stop()
         with contextlib.suppress(StorageError):
             await self._loop.run_in_executor(None, self.engine.close)
 
@@ -311,6 +312,7 @@ class RunningNode:
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 queue.note_delivered()
+        self.turn.stop()
         try:
             await self._loop.run_in_executor(None, self.engine.close)
         except StorageError as error:

@@ -186,6 +186,10 @@ class LogObserver:
         """Ready for clients."""
         self._log.info("Server startup complete", node=name, codec=codec, seconds=round(seconds, 3))
 
+    def application_stopped(self, name: str) -> None:
+        """Stopped, and the process waits for the next start."""
+        self._log.info("application_stopped", node=name, effect="start_app starts it again")
+
     def node_stopped(self, name: str) -> None:
         """Stopped cleanly."""
         self._log.info("node_stopped", node=name)

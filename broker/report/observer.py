@@ -76,6 +76,9 @@ class Observer(Protocol):
     def node_started(self, name: str, codec: str, seconds: float) -> None:
         """Ready for clients."""
 
+    def application_stopped(self, name: str) -> None:
+        """Stopped, and the process waits for the next start."""
+
     def node_stopped(self, name: str) -> None:
         """Stopped cleanly."""
 

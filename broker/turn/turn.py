@@ -11,7 +11,8 @@ callback, in fixed order:
 Then `turn_ended` is called (`broker.turn.pacing`, which may pause or stay awake). If one queue, channel or connection
 raises, that is reported, and the others are served all the same. Work that a stage makes for an earlier one (a dead
 letter, a consumer unblocked by a flush) is done in the next turn.
-State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit.
+State owned: the dirty lists, the epoch last committed, callbacks and channels that wait for a commit, the timers that
+have not run. After `stop` nothing of it happens any more.
 
 Source: the beforeSleep stages of Redis and Valkey.
 """
@@ -23,6 +24,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from weakref import WeakSet
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
 
@@ -55,6 +57,8 @@ class Turn:
         self._waiting_channels: list[Confirming] = []
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_scheduled = False
+        self._is_stopped = False
+        self._timers: WeakSet[Timer] = WeakSet()
         self.committed_epoch = 0
         self.turns = 0
         self.lag_counts = [0] * (len(LAG_BUCKETS_S) + 1)
@@ -72,7 +76,15 @@ class Turn:
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` after `delay_s` seconds."""
-        return self._loop.call_later(delay_s, callback)
+        timer = self._loop.call_later(delay_s, callback)
+        self._timers.add(timer)
+        return timer
+
+    def stop(self) -> None:
+        """No more turns and no more timers: those of queues may be weeks away, and hold on to the whole application."""
+        self._is_stopped = True
+        for timer in list(self._timers):
+            timer.cancel()
 
     # -- marks --------------------------------------------------------------------------------------------------
 
@@ -118,6 +130,8 @@ class Turn:
 
     def _end_of_turn(self) -> None:
         self._is_scheduled = False
+        if self._is_stopped:
+            return
         self.turns += 1
         queues, self._queues = self._queues, []
         for queue in queues:
@@ -186,4 +200,4 @@ class Turn:
             self.lag_counts[bucket] += 1
             self.watch_lag(interval_s)
 
-        self._loop.call_later(interval_s, sample)
+        self.call_later(interval_s, sample)

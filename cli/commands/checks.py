@@ -49,11 +49,15 @@ def ping(invocation: Invocation) -> int:
 def check_running(invocation: Invocation) -> int:
     """check_running, is_running."""
     name = invocation.node.node_name
-    if invocation.name == "is_running":
+    is_question = invocation.name == "is_running"
+    if is_question:
         invocation.banner(f"Asking node {name} for its status ...")
     else:
         invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
-    return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
+    if invocation.node.process["state"] == "running":
+        return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
+    text = f"RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)"
+    return _passed(invocation, text) if is_question else _failed(invocation, text)
 
 
 def _alarms(invocation: Invocation) -> list[str]:

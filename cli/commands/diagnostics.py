@@ -213,9 +213,12 @@ def list_policies_that_match(invocation: Invocation) -> int:
 
 
 def is_booting(invocation: Invocation) -> int:
-    """is_booting: a node that answers has booted."""
+    """is_booting: whether a start is under way."""
     name = invocation.node.node_name
     invocation.banner(f"Asking node {name} for its boot status ...")
+    if invocation.node.process["state"] == "starting":
+        invocation.say(f"RabbitMQ on node {name} is booting")
+        return OK
     invocation.say(
         f"RabbitMQ on node {name} is fully booted (check with is_running),"
         " stopped or has not started booting yet"
@@ -226,7 +229,7 @@ def is_booting(invocation: Invocation) -> int:
 def erlang_version(invocation: Invocation) -> int:
     """erlang_version: Python's."""
     invocation.banner(f"Asking node {invocation.node.node_name} for its Erlang/OTP version...")
-    invocation.say(str(_status(invocation)["erlang_version"]))
+    invocation.say(str(invocation.node.process["erlang_version"]))
     return OK
 
 
@@ -332,7 +335,7 @@ def report(invocation: Invocation) -> int:
 
 def command_line_arguments(invocation: Invocation) -> int:
     """command_line_arguments of the node's process."""
-    name, pid = invocation.node.node_name, _status(invocation)["pid"]
+    name, pid = invocation.node.node_name, invocation.node.process["pid"]
     invocation.banner(f"Command line arguments of node {name} ...")
     try:
         with open(f"/proc/{int(pid)}/cmdline", "rb") as file:

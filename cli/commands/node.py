@@ -228,14 +228,14 @@ def listeners(invocation: Invocation) -> int:
 def server_version(invocation: Invocation) -> int:
     """server_version."""
     invocation.banner(f"Asking node {invocation.node.node_name} for its RabbitMQ version...")
-    invocation.say(str(invocation.node.get("/api/burrowmq/ready")["version"]))
+    invocation.say(str(invocation.node.process["version"]))
     return OK
 
 
 def log_location(invocation: Invocation) -> int:
     """log_location."""
     invocation.banner(f"Log file location(s) on node {invocation.node.node_name} ...")
-    invocation.say("\n".join(invocation.node.get("/api/burrowmq/status")["log_files"]))
+    invocation.say("\n".join(invocation.node.process["log_files"]))
     return OK
 
 
@@ -243,19 +243,51 @@ def log_location(invocation: Invocation) -> int:
 
 
 def await_startup(invocation: Invocation) -> int:
-    """await_startup, wait: until the node answers or the time is up."""
+    """await_startup, wait: until the node answers or the time is up. One whose application is stopped fails at once."""
     limit_s = invocation.number("timeout", STARTUP_TIMEOUT_S)
     deadline = time.monotonic() + limit_s
     while True:
+        why = "it is still starting"
         try:
-            invocation.node.get("/api/burrowmq/ready")
+            state = invocation.node.get("/api/burrowmq/process")["state"]
         except Unreachable as error:
-            if time.monotonic() >= deadline:
-                text = f"Error: the node did not start within {limit_s:g} seconds\n\n{error.text}"
-                raise CliError(TEMPFAIL, text) from error
-            time.sleep(POLL_S)
+            why = error.text
         else:
-            return OK
+            if state == "running":
+                return OK
+            if state == "stopped":
+                raise failure("rabbit_is_not_running", UNAVAILABLE)
+        if time.monotonic() >= deadline:
+            raise CliError(
+                TEMPFAIL, f"Error: the node did not start within {limit_s:g} seconds\n\n{why}"
+            )
+        time.sleep(POLL_S)
+
+
+def _check_control_socket(invocation: Invocation) -> None:
+    """Over HTTP nobody could log in to start again what was stopped. Raises: CliError 69."""
+    if invocation.node.url:
+        raise failure(
+            f"{invocation.name} works on the node's machine only, over its control socket:"
+            " --data-dir DIR names the node's data directory",
+            UNAVAILABLE,
+        )
+
+
+def stop_app(invocation: Invocation) -> int:
+    """stop_app: returns when the broker has stopped; its process goes on."""
+    _check_control_socket(invocation)
+    invocation.banner(f"Stopping rabbit application on node {invocation.node.node_name} ...")
+    invocation.node.request("POST", "/api/burrowmq/stop-app")
+    return OK
+
+
+def start_app(invocation: Invocation) -> int:
+    """start_app: returns when clients can connect. Raises: CliError 69 with the reason why they cannot."""
+    _check_control_socket(invocation)
+    invocation.banner(f"Starting node {invocation.node.node_name} ...")
+    invocation.node.request("POST", "/api/burrowmq/start-app")
+    return OK
 
 
 def _stop(invocation: Invocation) -> dict[str, Any]:

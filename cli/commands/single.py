@@ -13,8 +13,6 @@ CLUSTER = "a BurrowMQ node is its whole cluster: {name} does not apply"
 ERLANG = "this node runs on Python, not on an Erlang machine: {name} does not apply"
 # What to use instead, if there is something.
 INSTEAD = {
-    "stop_app": "the broker is its process: stop it with 'shutdown'",
-    "start_app": "the broker is its process: it runs, or it has to be started by the service that runs it",
     "reset": "to empty a node, stop it and remove its data directory",
     "force_reset": "to empty a node, stop it and remove its data directory",
     "eval": "eval is not supported; 'environment' shows the configuration, 'help' lists the commands that change it",
@@ -50,14 +48,16 @@ def evaluate(invocation: Invocation) -> int:
         invocation.say(invocation.node.node_name)
         return OK
     if expression == "rabbit_misc:version()":
-        invocation.say('"' + str(invocation.node.get("/api/burrowmq/ready")["version"]) + '"')
+        invocation.say('"' + str(invocation.node.process["version"]) + '"')
         return OK
     raise failure(INSTEAD["eval"], UNAVAILABLE)
 
 
 def needs_stopped_app(invocation: Invocation) -> int:
-    """Commands that rabbitmqctl refuses while the node runs. Raises: CliError 64."""
+    """Commands that rabbitmqctl refuses while the application runs, and we always. Raises: CliError 64, 69."""
     text = INSTEAD.get(invocation.name, CLUSTER.format(name=invocation.name))
+    if invocation.node.process["state"] == "stopped":
+        raise failure(text, UNAVAILABLE)
     raise CliError(USAGE, f"Error: {text}")
 
 

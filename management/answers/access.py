@@ -20,7 +20,7 @@ from burrowmq.management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
 
-# The levels that each tag grants; administrator grants all.
+# The levels that each tag grants; administrator grants all. No tag grants `trusted`, the level of the control socket.
 GRANTS = {
     "management": frozenset({"management"}),
     "policymaker": frozenset({"management", "policymaker"}),
@@ -32,6 +32,7 @@ REFUSALS = {
     "policymaker": "User not authorised to access object",
     "monitoring": "Not monitor user",
     "administrator": "Not administrator user",
+    "trusted": "Asked for over the control socket only",
 }
 
 

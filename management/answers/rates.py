@@ -27,6 +27,10 @@ class Rates:
         """The sample is complete; a counter set that was not in it is forgotten with the next sample."""
         self._previous, self._current, self._pending = self._current, self._pending, {}
 
+    def clear(self) -> None:
+        """Forget everything: the counters begin anew."""
+        self._previous, self._current, self._pending = {}, {}, {}
+
     def rate(self, key: Hashable, name: str) -> float:
         """Events a second between the two last samples; 0.0 when there are not two."""
         new, old = self._current.get(key), self._previous.get(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ ROWS_PER_TURN = 200
 # Replies with fewer rows than this are turned into text at once, longer ones in a thread.
 ROWS_INLINE = 500
 ERLANG_COLUMNS = 78
+NOT_RUNNING = "not_running"
 
 
 class ApiError(Exception):
@@ -59,7 +60,7 @@ def bad_request(reason: Any) -> ApiError:
 def running_of(host: Node) -> RunningNode:
     """The running application. Raises: ApiError 503 while there is none."""
     if host.running is None:
-        raise ApiError(503, "not_running", "the application is stopped")
+        raise ApiError(503, NOT_RUNNING, "the application is stopped: start_app starts it again")
     return host.running
 
 
@@ -134,13 +135,20 @@ class Call:
         return value
 
 
+Handler = Callable[["Call"], Awaitable[web.StreamResponse]]
+
+
 class Route(NamedTuple):
-    """One row of the API's table; `level` is the least user tag that may call it."""
+    """One row of the API's table; `level` is the least user tag that may call it.
+
+    `is_about_process`: it is answered, and changes something, whether the application runs or not.
+    """
 
     method: str
     path: str
-    handler: Any
+    handler: Handler
     level: str = "management"
+    is_about_process: bool = False
 
 
 async def collect(rows: Iterable[T]) -> list[T]:

@@ -16,6 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.peer import pem
 from burrowmq.management import process, settings
@@ -125,6 +126,23 @@ def expiring(node: RunningNode, before: datetime) -> list[Document]:
     ]
 
 
+def process_document(host: Node) -> Document:
+    """What there is to say about a node whose application may be stopped."""
+    return {
+        "node": host.process.name,
+        "pid": os.getpid(),
+        "state": host.state,
+        "version": RABBITMQ_VERSION,
+        "erlang_version": _python(),
+        "log_files": settings.log_files(host.process.config),
+    }
+
+
+def _python() -> str:
+    """What stands in the place of Erlang's version."""
+    return f"CPython {platform.python_version()}"
+
+
 def document(node: RunningNode) -> Document:
     """What `burrowctl status --formatter json` prints, and a few keys of our own."""
     config, figures = node.config, process.figures(node.config.data_dir)
@@ -139,7 +157,7 @@ def document(node: RunningNode) -> Document:
         "disk_free": figures.disk_free_bytes,
         "disk_free_limit": limits["disk_free_bytes"],
         "enabled_plugin_file": "",
-        "erlang_version": f"CPython {platform.python_version()}",
+        "erlang_version": _python(),
         "file_descriptors": {
             "sockets_limit": node.process.sockets_max,
             "sockets_used": figures.open_sockets,

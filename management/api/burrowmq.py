@@ -197,7 +197,7 @@ async def ready(call: Call) -> web.Response:
 
 async def environment(call: Call) -> web.Response:
     """The effective configuration, passwords left out."""
-    return reply({"burrowmq": _settings(call.node.config)})
+    return reply({"burrowmq": _settings(call.host.process.config)})
 
 
 def _settings(config: Any) -> Any:
@@ -210,7 +210,24 @@ def _settings(config: Any) -> Any:
 async def shutdown(call: Call) -> web.Response:
     """Stop the node as SIGTERM does, after this reply has left."""
     asyncio.get_running_loop().call_later(0.05, commands.node.stop_process, call.host)
-    return reply({"node": call.node.name, "pid": os.getpid()}, 202)
+    return reply({"node": call.host.process.name, "pid": os.getpid()}, 202)
+
+
+async def process(call: Call) -> web.Response:
+    """The process, whether the application runs in it or not: `state` says so."""
+    return reply(status.process_document(call.host))
+
+
+async def stop_app(call: Call) -> web.Response:
+    """Stop the application; answers when it has stopped."""
+    await commands.node.stop_application(call.host)
+    return no_content()
+
+
+async def start_app(call: Call) -> web.Response:
+    """Start the application again; answers when clients can connect, or with the reason why they cannot."""
+    await commands.node.start_application(call.host)
+    return no_content()
 
 
 async def close_connections(call: Call) -> web.Response:
@@ -279,8 +296,11 @@ ROUTES = (
     Route("GET", "/api/burrowmq/list/{kind}", listing, "administrator"),
     Route("GET", "/api/burrowmq/status", node_status, "administrator"),
     Route("GET", "/api/burrowmq/ready", ready),
-    Route("GET", "/api/burrowmq/environment", environment, "administrator"),
-    Route("POST", "/api/burrowmq/shutdown", shutdown, "administrator"),
+    Route("GET", "/api/burrowmq/process", process, "management", True),
+    Route("GET", "/api/burrowmq/environment", environment, "administrator", True),
+    Route("POST", "/api/burrowmq/shutdown", shutdown, "administrator", True),
+    Route("POST", "/api/burrowmq/stop-app", stop_app, "trusted", True),
+    Route("POST", "/api/burrowmq/start-app", start_app, "trusted", True),
     Route("POST", "/api/burrowmq/close-connections", close_connections, "administrator"),
     Route("POST", "/api/burrowmq/authenticate", authenticate, "administrator"),
     Route("POST", "/api/burrowmq/delete-queue", delete_queue, "administrator"),

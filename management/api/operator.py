@@ -76,7 +76,8 @@ async def listeners(call: Call) -> web.Response:
 async def collect_garbage(call: Call) -> web.Response:
     """Have Python look for cycles in everything, and return what is free to the system."""
     gc.collect()
-    call.node.monitor.give_back_memory()
+    if call.host.running is not None:
+        call.host.running.monitor.give_back_memory()
     return no_content()
 
 
@@ -110,7 +111,7 @@ async def log(call: Call) -> web.Response:
     text = call.query("lines", "50")
     if not text.isdigit():
         raise bad_request(["not_int", "lines"])
-    path = call.node.config.log.file_path
+    path = call.host.process.config.log.file_path
     if path is None:
         raise bad_request("the log goes to standard error, where this node cannot read it again")
     lines = await asyncio.to_thread(_log_tail, path, min(int(text), LOG_TAIL_LINES))
@@ -132,8 +133,8 @@ ROUTES = (
     Route("POST", "/api/burrowmq/disk-free-limit", disk_free_limit, "administrator"),
     Route("POST", "/api/burrowmq/log-level", log_level, "administrator"),
     Route("POST", "/api/burrowmq/listeners", listeners, "administrator"),
-    Route("POST", "/api/burrowmq/collect-garbage", collect_garbage, "administrator"),
+    Route("POST", "/api/burrowmq/collect-garbage", collect_garbage, "administrator", True),
     Route("GET", "/api/burrowmq/os-environment", os_environment, "administrator"),
     Route("GET", "/api/burrowmq/certificates", certificates, "administrator"),
-    Route("GET", "/api/burrowmq/log", log, "administrator"),
+    Route("GET", "/api/burrowmq/log", log, "administrator", True),
 )

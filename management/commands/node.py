@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from burrowmq.broker.node.node import Node
+from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.product import VERSION
-from burrowmq.management.answers.reply import bad_request
+from burrowmq.management.answers.reply import ApiError, bad_request
 from burrowmq.management.commands.commit import staged
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.types import JsonValue
@@ -82,6 +82,20 @@ def start_backup(node: RunningNode, directory: str) -> Any:
         raise bad_request(str(error)) from error
     staged(node)
     return job
+
+
+async def stop_application(host: Node) -> None:
+    """Stop the application and keep the process; harmless when stopped. Raises: ApiError 500."""
+    if not await host.stop_application():
+        raise ApiError(500, "not_clean", "the store was not closed cleanly; see the log")
+
+
+async def start_application(host: Node) -> None:
+    """Start it again; harmless when it runs. Raises: ApiError 500 with the reason why it cannot."""
+    try:
+        await host.start_application()
+    except START_ERRORS as error:
+        raise ApiError(500, "cannot_start", reason_of(error)) from error
 
 
 def stop_process(host: Node) -> None:

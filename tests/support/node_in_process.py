@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -44,6 +45,7 @@ def with_node(found: NodeConfig, step: Callable[[Node], Awaitable[None]]) -> Rec
         finally:
             await node.stop()
             await node.stop()
+            gc.unfreeze()  # a start of the application in a running process has frozen this one's objects
 
     asyncio.run(serve())
     return observer

@@ -59,6 +59,11 @@ class Served:
         """The node that is served; it runs in another thread: what changes it is a step of the bench."""
         return self.bench.node
 
+    def stop_application(self) -> None:
+        """Stop what is served, and keep the server; clients of the bench are waited for, as any that do not close."""
+        stopping = self.bench.host.stop_application()
+        asyncio.run_coroutine_threadsafe(stopping, self.bench.loop).result(START_TIMEOUT_S)
+
     def api(
         self,
         method: str,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -119,6 +120,7 @@ class NodeBench:
         self.loop.run_until_complete(self.host.stop())
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
+        gc.unfreeze()  # a start in a running process has frozen what this one has
 
     @property
     def node(self) -> RunningNode:

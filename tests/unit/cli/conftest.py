@@ -16,3 +16,11 @@ def served(tmp_path: Path) -> Iterator[Served]:
     """The HTTP API over `small_world`."""
     with serving(tmp_path / "data", small_world) as running:
         yield running
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[Served]:
+    """A node whose application is stopped."""
+    with serving(tmp_path / "data") as running:
+        running.stop_application()
+        yield running

@@ -11,7 +11,7 @@ from burrowmq.cli.invocation import Invocation
 
 def invocation(values: dict[str, str], *flags: str) -> Invocation:
     node = NodeClient(url="", data_dir="d", timeout_s=1, node_option="")
-    return Invocation("burrowctl", "x", [], values, set(flags), node)
+    return Invocation("burrowctl", "ping", [], values, set(flags), node)
 
 
 def test_banners_are_for_people(capsys: pytest.CaptureFixture[str]) -> None:

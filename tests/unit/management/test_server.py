@@ -6,6 +6,8 @@ import os
 import stat
 from pathlib import Path
 
+from burrowmq.management.server import Management
+from tests.support.bench.node import NodeBench
 from tests.support.served import Served, serving
 
 
@@ -122,3 +124,48 @@ def test_a_login_that_cannot_be_read_is_a_bad_request(served: Served) -> None:
     for header in ("Digest abc", "Basic %%%", "Basic Z3Vlc3Q="):
         answer = served.api("GET", "/api/overview", login=None, Authorization=header)
         assert (answer.status, answer.body) == (400, "")
+
+
+STOPPED = {
+    "error": "not_running",
+    "reason": "the application is stopped: start_app starts it again",
+}
+
+
+def test_a_stopped_application_is_a_503_over_http(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.stop_application()
+        for method, path in (
+            ("GET", "/api/overview"),
+            ("GET", "/api/health/checks/alarms"),
+            ("PUT", "/api/queues/%2F/q"),
+            ("POST", "/api/burrowmq/shutdown"),
+            ("GET", "/api/burrowmq/process"),
+        ):
+            answer = served.api(method, path)
+            assert (answer.status, answer.body) == (503, STOPPED), path
+
+
+def test_a_control_socket_that_another_node_has_made_stays(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    with serving(tmp_path):
+        path.unlink()
+        path.write_text("of another node")
+    assert path.read_text() == "of another node"
+
+
+def test_a_sample_of_another_application_is_forgotten(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        management = Management(bench.host)
+
+        async def samples() -> list[float]:
+            found = []
+            for now_s in (0.0, 5.0):
+                bench.node.metrics.connections_opened += 10
+                await management.sample(bench.node, now_s)
+            found.append(management.rates.rate("node", "connections_opened"))
+            await management.sample_what_runs()
+            found.append(management.rates.rate("node", "connections_opened"))
+            return found
+
+        assert bench.loop.run_until_complete(samples()) == [2.0, 0.0]

@@ -122,3 +122,21 @@ def test_entropy_differs():
     tokens = {SystemEntropy().token(16) for _ in range(10)}
     assert len(tokens) == 10
     assert {len(token) for token in tokens} == {16}
+
+
+def test_nothing_happens_any_more_after_the_stop():
+    world = World()
+    timer_runs: list[str] = []
+    world.turn.call_later(1.0, lambda: timer_runs.append("before"))
+    world.turn.watch_lag(0.5)
+    world.loop.advance(1.0)
+    assert timer_runs == ["before"]
+    world.turn.call_later(1.0, lambda: timer_runs.append("after"))
+    world.turn.queue_dirty(Part(world, "q"))
+    world.turn.stop()
+    world.loop.advance(10.0)
+    world.turn.touch()
+    world.loop.run()
+    assert timer_runs == ["before"]
+    assert world.order == []
+    assert sum(world.turn.lag_counts) == 2

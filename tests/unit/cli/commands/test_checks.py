@@ -56,3 +56,10 @@ def test_ports(served: Served) -> None:
         "Found listeners for the following protocols: amqp"
         in served.ctl("check_protocol_listener", "mqtt").err
     )
+
+
+def test_a_stopped_application(stopped: Served) -> None:
+    text = "RabbitMQ on node rabbit@test is not running or has not fully booted yet (check with is_booting)\n"
+    assert stopped.ctl("-q", "is_running") == (0, text, "")
+    assert stopped.ctl("-q", "check_running") == (69, "", f"Error:\n{text}")
+    assert stopped.ctl("-q", "ping") == (0, "Ping succeeded\n", "")

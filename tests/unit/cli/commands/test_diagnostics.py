@@ -167,3 +167,17 @@ def test_the_report_has_everything(served: Served) -> None:
         'Listing permissions for vhost "/" ...',
     ):
         assert banner in output.out
+
+
+def test_booting(served: Served) -> None:
+    over = (
+        "RabbitMQ on node rabbit@test is fully booted (check with is_running),"
+        " stopped or has not started booting yet\n"
+    )
+    for state, text in (
+        ("running", over),
+        ("stopped", over),
+        ("starting", "RabbitMQ on node rabbit@test is booting\n"),
+    ):
+        served.bench.host.state = state
+        assert served.ctl("-q", "is_booting") == (0, text, "")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
+import pytest
+
 from burrowmq.cli.commands import node
+from burrowmq.cli.registry import COMMANDS, WITHOUT_APP
+from burrowmq.storage.errors import StorageError
 from tests.support.served import Served, ctl
 
 
@@ -79,3 +84,106 @@ def test_others(served: Served, tmp_path: Path) -> None:
 def test_a_process_that_is_gone() -> None:
     line = {"interface": "::", "port": 1, "protocol": "amqp", "purpose": "p"}
     assert node.listener_line(line) == "Interface: ::, port: 1, protocol: amqp, purpose: p"
+
+
+def test_stop_app_and_start_app(stopped: Served) -> None:
+    stopping = "Stopping rabbit application on node rabbit@test ...\n"
+    assert stopped.ctl("stop_app") == (0, stopping, "")
+    for _ in range(2):
+        assert stopped.ctl("start_app") == (0, "Starting node rabbit@test ...\n", "")
+        assert stopped.bench.host.state == "running"
+    assert stopped.ctl("-q", "stop_app") == (0, "", "")
+    assert stopped.bench.host.state == "stopped"
+
+
+def test_why_the_application_cannot_start(stopped: Served) -> None:
+    port = stopped.bench.port
+    with socket.create_server(("127.0.0.1", port)):
+        assert stopped.ctl("-q", "start_app") == (
+            69,
+            "",
+            f"Error:\ncannot listen on 127.0.0.1:{port}: Address already in use;"
+            " stop what uses it, or name another with listeners.tcp.default\n",
+        )
+
+
+def test_a_stop_that_was_not_clean(stopped: Served) -> None:
+    stopped.ctl("start_app")
+    close = stopped.node.engine.close
+
+    def close_badly() -> None:
+        close()
+        raise StorageError("the disk is gone")
+
+    stopped.node.engine.close = close_badly  # type: ignore[method-assign]
+    text = "Error:\nthe store was not closed cleanly; see the log\n"
+    assert stopped.ctl("-q", "stop_app") == (69, "", text)
+
+
+def test_over_a_url_nobody_could_start_what_was_stopped(served: Served) -> None:
+    for name in ("stop_app", "start_app"):
+        output = ctl("--url", f"http://guest:guest@127.0.0.1:{served.port}", name)
+        assert (output.code, output.out) == (69, "")
+        assert "over its control socket" in output.err
+    assert served.bench.host.state == "running"
+
+
+def test_a_stopped_application_has_not_started(stopped: Served) -> None:
+    assert stopped.ctl("await_startup") == (69, "", "Error:\nrabbit_is_not_running\n")
+    stopped.bench.host.state = "starting"
+    output = stopped.ctl("await_startup", "-t", "0.1")
+    assert (output.code, "it is still starting" in output.err) == (75, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("cluster_status",),
+        ("listeners",),
+        ("list_queues",),
+        ("list_queues", "--formatter", "json"),
+        ("-q", "list_users"),
+        ("check_alarms",),
+        ("check_port_listener", "5672"),
+        ("check_if_node_is_quorum_critical",),
+        ("discover_peers",),
+        ("node_health_check",),
+        ("add_user", "a", "b"),
+        ("set_policy", "p", "^a", '{"max-length":1}'),
+        ("close_all_connections", "why"),
+        ("report",),
+    ],
+)
+def test_most_commands_need_the_application(stopped: Served, words: tuple[str, ...]) -> None:
+    output = stopped.ctl(*words)
+    assert (output.code, output.out) == (64, "")
+    assert output.err.startswith(
+        "Error: this command requires the 'rabbit' app to be running on the target node."
+        f" Start it with 'rabbitmqctl start_app'.\nArguments given:\n\t{' '.join(words)}\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ping",),
+        ("server_version",),
+        ("log_location",),
+        ("erlang_version",),
+        ("environment",),
+        ("force_gc",),
+        ("eval", "node()."),
+        ("command_line_arguments",),
+        ("shutdown", "--no-wait"),
+        ("stop",),
+    ],
+)
+def test_some_commands_are_about_the_process(stopped: Served, words: tuple[str, ...]) -> None:
+    output = stopped.ctl(*words)
+    assert (output.code, output.err) == (0, "")
+    assert output.out
+
+
+def test_who_does_not_need_the_application_is_a_command() -> None:
+    assert set(COMMANDS) >= WITHOUT_APP

@@ -55,3 +55,10 @@ def test_eval_answers_who_is_there_and_nothing_else(served: Served) -> None:
     assert served.ctl("eval", "node().").out == "rabbit@test\n"
     assert served.ctl("eval", "rabbit_misc:version().").out == '"3.13.7"\n'
     assert served.ctl("eval", "1 + 1.").code == 69
+
+
+@pytest.mark.parametrize("name", ["reset", "force_reset"])
+def test_a_reset_is_refused_on_a_stopped_node_too(stopped: Served, name: str) -> None:
+    assert stopped.ctl(name) == (
+        69, "", "Error:\nto empty a node, stop it and remove its data directory\n"
+    )  # fmt: skip

@@ -27,3 +27,14 @@ def test_what_is_no_longer_sampled_is_forgotten() -> None:
     rates.finish()
     assert rates.rate("queue", "publish") == 0.0
     assert rates._current == rates._previous == {}
+
+
+def test_what_was_forgotten_has_no_rate_until_two_samples_later() -> None:
+    rates = Rates()
+    for now_s, count in ((0.0, 100), (5.0, 200)):
+        rates.add("node", now_s, {"publish": count})
+        rates.finish()
+    rates.clear()
+    rates.add("node", 10.0, {"publish": 0})
+    rates.finish()
+    assert rates.rate("node", "publish") == 0.0

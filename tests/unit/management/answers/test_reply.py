@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from burrowmq.management.answers import reply
+from burrowmq.management.answers.access import TRUSTED
+from burrowmq.management.answers.rates import Rates
+from tests.support.bench.node import NodeBench
 
 
 def test_lenient_values() -> None:
@@ -44,3 +49,13 @@ def test_long_replies_are_the_same_json() -> None:
         response = asyncio.run(reply.reply_rows(rows[:count], {"columns": ["null"], "rows": None}))
         assert json.loads(response.body) == {"columns": ["null"], "rows": rows[:count]}
         assert json.loads(asyncio.run(reply.reply_rows(rows[:count])).body) == rows[:count]
+
+
+def test_a_call_gives_the_application_that_runs(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        call = reply.Call(cast("Any", None), bench.host, TRUSTED, Rates())
+        assert call.node is bench.node
+        bench.loop.run_until_complete(bench.host.stop_application())
+        with pytest.raises(reply.ApiError) as refusal:
+            _ = call.node
+    assert (refusal.value.status, refusal.value.error) == (503, "not_running")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from burrowmq.config.schema import FirstUserConfig
 from burrowmq.management.api.burrowmq import _settings
-from tests.support.served import Served
+from tests.support.served import Served, serving
 
 LIST = "/api/burrowmq/list"
 
@@ -44,3 +47,32 @@ def test_the_environment_keeps_secrets(served: Served) -> None:
 def test_shutdown_asks_the_node(served: Served) -> None:
     assert served.api("POST", "/api/burrowmq/shutdown").status == 202
     assert served.get("/api/burrowmq/ready")["node"] == "rabbit@test"
+
+
+def test_the_application_is_stopped_and_started_over_the_control_socket_only(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path) as served:
+        for path in ("stop-app", "start-app"):
+            answer = served.api("POST", f"/api/burrowmq/{path}")
+            assert (answer.status, answer.body["reason"]) == (
+                401,
+                "Asked for over the control socket only",
+            )
+        assert served.bench.host.state == "running"
+        assert served.ctl("stop_app").code == 0
+        assert served.bench.host.state == "stopped"
+        assert served.ctl("start_app").code == 0
+        assert served.bench.host.state == "running"
+
+
+def test_the_process_is_described_whether_the_application_runs_or_not(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        found = served.get("/api/burrowmq/process")
+        assert (found["node"], found["pid"], found["state"]) == (
+            "rabbit@test",
+            os.getpid(),
+            "running",
+        )
+        served.stop_application()
+        assert served.ctl("-q", "server_version") == (0, found["version"] + "\n", "")

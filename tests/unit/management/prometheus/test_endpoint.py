@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from burrowmq.management.prometheus import exposition
-from tests.support.served import Served, request
+from tests.support.served import Served, request, serving
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,11 @@ def test_scrapes_that_overlap_wait_and_who_has_gone_gets_none(
         may_go_on.set()
         assert first.result(10).status == last.result(10).status == 200
     assert len(made) == 2
+
+
+def test_a_stopped_application_has_no_metrics(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        served.stop_application()
+        assert request(served.metrics_port, "GET", "/metrics").status == 503
+        assert served.ctl("start_app").code == 0
+        assert request(served.metrics_port, "GET", "/metrics").status == 200
