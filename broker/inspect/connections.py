@@ -124,13 +124,18 @@ def connections(node: RunningNode, vhost: str | None = None, table: Table = plai
 
 
 def _uncommitted(channel: Channel) -> tuple[int, int]:
-    """(messages, settlements) waiting for tx.commit."""
+    """(messages, acknowledged messages) waiting for tx.commit; what is rejected is no ack."""
     transaction = channel.transaction
     if transaction is None:
         return 0, 0
     return (
-        sum(len(messages) for _, messages, *_ in transaction.publishes),
-        sum(len(pieces) for _, pieces in transaction.settlements),
+        len(transaction.publishes),
+        sum(
+            len(piece.messages)
+            for act, pieces in transaction.settlements
+            if act == channel.settle
+            for piece in pieces
+        ),
     )
 
 
