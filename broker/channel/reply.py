@@ -46,6 +46,7 @@ class ReplyTarget:
     """The reply consumer of one channel."""
 
     is_reply = True
+    durable = False
 
     def __init__(self, channel: ReplyChannel, tag: str, key: bytes) -> None:
         self.channel = channel

@@ -292,7 +292,7 @@ def _take_binding(node: DefinedNode, entry: Entry) -> None:
         return  # RabbitMQ passes over a binding whose source or destination is missing
     if edge.arguments and any(_is_same(known, edge) for known in source.bindings):
         return
-    owner = getattr(destinations[edge.destination], "exclusive_owner", None)
+    owner = vhost.queues[edge.destination].exclusive_owner if edge.kind == "queue" else None
     vhost.bind(edge, owner)
 
 

@@ -20,11 +20,16 @@ Identity = tuple[str, str, bytes, bytes]
 
 
 class Destination(Protocol):
-    """What a binding may lead to: a queue or an exchange."""
+    """What messages may be routed to: a queue or an exchange, which bindings lead to, or a direct-reply consumer."""
 
     @property
     def name(self) -> str:
         """The name inside its vhost."""
+        ...
+
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives a restart, and a binding to it may."""
         ...
 
 

@@ -248,8 +248,7 @@ class ExchangeGraph:
         return list(unused)
 
     def _is_durable(self, source: Exchange, binding: Binding) -> bool:
-        destination = binding.destination
-        return source.durable and bool(getattr(destination, "durable", False))
+        return source.durable and binding.destination.durable
 
     def _binding_key(self, binding: Binding) -> str:
         kind, destination, routing_key, arguments = binding.identity

@@ -5,11 +5,11 @@ Owns no state. Source: rabbit_reader's and rabbit_channel's info keys (3.13).
 
 from __future__ import annotations
 
-from typing import Any
-
 from burrowmq.broker.channel.channel import Channel, ChannelSession
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.peer.tls import TlsPeer
+from burrowmq.broker.peer.wire import Wire
 from burrowmq.broker.session.session import Session
 
 
@@ -55,25 +55,35 @@ def session_state(node: RunningNode, session: Session) -> str:
     return "blocking" if state == "running" and _alarm_names(node) else state
 
 
-def _tls_row(tls: Any) -> Row:
-    """What the handshake settled; all None without TLS."""
+def _tls_row(tls: TlsPeer | None) -> Row:
+    """What the handshake settled; without TLS there is nothing to say."""
     certificate = None if tls is None else tls.certificate
     return {
         "ssl": tls is not None,
-        **{
-            f"ssl_{name}": getattr(tls, name, None)
-            for name in ("protocol", "key_exchange", "cipher", "hash")
-        },
-        **{
-            f"peer_cert_{name}": getattr(certificate, name, None)
-            for name in ("subject", "issuer", "validity")
-        },
+        "ssl_protocol": None if tls is None else tls.protocol,
+        "ssl_key_exchange": None if tls is None else tls.key_exchange,
+        "ssl_cipher": None if tls is None else tls.cipher,
+        "ssl_hash": None if tls is None else tls.hash,
+        "peer_cert_subject": None if certificate is None else certificate.subject,
+        "peer_cert_issuer": None if certificate is None else certificate.issuer,
+        "peer_cert_validity": None if certificate is None else certificate.validity,
+    }
+
+
+def _socket_row(wire: Wire | None) -> Row:
+    """What went over the socket; nothing when it is gone. RabbitMQ counts reads and writes as packets too."""
+    return {
+        "recv_oct": 0 if wire is None else wire.bytes_received,
+        "recv_cnt": 0 if wire is None else wire.reads,
+        "send_oct": 0 if wire is None else wire.bytes_sent,
+        "send_cnt": 0 if wire is None else wire.writes,
+        "send_pend": 0 if wire is None else wire.bytes_unsent,
     }
 
 
 def connection_row(node: RunningNode, session: Session, table: Table = plain) -> Row:
     """One connection."""
-    connection, peer, wire = session.connection, session.peer, session.wire
+    connection, peer = session.connection, session.peer
     properties = connection.client_properties or {}
     return {
         "pid": pid(node, session),
@@ -98,19 +108,14 @@ def connection_row(node: RunningNode, session: Session, table: Table = plain) ->
         **_tls_row(peer.tls),
         "connected_at": int(session.connected_at_ms),
         "client_properties": table(properties),
-        "recv_oct": int(getattr(wire, "bytes_received", 0)),
-        "send_oct": int(getattr(wire, "bytes_sent", 0)),
-        # Reads and writes of the socket: RabbitMQ counts packets the same way.
-        "recv_cnt": int(getattr(wire, "reads", 0)),
-        "send_cnt": int(getattr(wire, "writes", 0)),
-        "send_pend": int(getattr(wire, "bytes_unsent", 0)),
+        **_socket_row(session.wire),
     }  # fmt: skip
 
 
-def each_session(node: RunningNode, vhost: str | None = None) -> list[Any]:
+def each_session(node: RunningNode, vhost: str | None = None) -> list[Session]:
     """Sessions by name; a session that has not opened a vhost yet belongs to none."""
     found = [s for s in list(node.sessions) if vhost is None or vhost_name(s) == vhost]
-    return sorted(found, key=lambda session: str(session.name))
+    return sorted(found, key=lambda session: session.name)
 
 
 def connections(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
@@ -119,13 +124,18 @@ def connections(node: RunningNode, vhost: str | None = None, table: Table = plai
 
 
 def _uncommitted(channel: Channel) -> tuple[int, int]:
-    """(messages, settlements) waiting for tx.commit."""
+    """(messages, acknowledged messages) waiting for tx.commit; what is rejected is no ack."""
     transaction = channel.transaction
     if transaction is None:
         return 0, 0
     return (
-        sum(len(messages) for _, messages, *_ in transaction.publishes),
-        sum(len(pieces) for _, pieces in transaction.settlements),
+        len(transaction.publishes),
+        sum(
+            len(piece.messages)
+            for act, pieces in transaction.settlements
+            if act == channel.settle
+            for piece in pieces
+        ),
     )
 
 

@@ -6,6 +6,7 @@ Owns no state. Sums over queues are O(queues) with a few attribute reads each.
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from itertools import accumulate
 
 from burrowmq.broker.inspect.queues import each_vhost
@@ -112,8 +113,7 @@ def limits(node: RunningNode) -> Row:
 
 def counters(node: RunningNode) -> dict[str, int]:
     """The node's totals since start, by the attribute names of `broker.report.metrics.NodeMetrics`."""
-    names = getattr(type(node.metrics), "__slots__", None) or vars(node.metrics)
-    return {name: int(getattr(node.metrics, name)) for name in names}
+    return asdict(node.metrics)
 
 
 def store_stats(node: RunningNode) -> Row:
@@ -123,8 +123,7 @@ def store_stats(node: RunningNode) -> Row:
 
 def loop_stalls(node: RunningNode) -> list[tuple[float, int]]:
     """How late the event loop ran its timers: (upper edge in seconds, count up to it), infinity last."""
-    counts = getattr(node.turn, "lag_counts", ())
-    return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(counts), strict=False))
+    return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(node.turn.lag_counts), strict=True))
 
 
 def publisher_count(node: RunningNode) -> int:

@@ -6,11 +6,10 @@ Source: rabbit_policy:list, rabbit_runtime_parameters:list, rabbit_mgmt_format (
 
 from __future__ import annotations
 
-from typing import Any
-
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.rules.policy import Policy
 
 
 def policies(
@@ -24,7 +23,7 @@ def policies(
     return rows
 
 
-def policy_row(vhost: str, policy: Any) -> Row:
+def policy_row(vhost: str, policy: Policy) -> Row:
     """One policy."""
     return {
         "vhost": vhost,

@@ -6,7 +6,7 @@ Owns no state. Source: rabbit_amqqueue's and rabbit_amqqueue_process' info keys 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.inspect.connections import channel_details
@@ -18,10 +18,10 @@ from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.properties import decode
 
-Column = Callable[[Any, Any, Any], object]
+Column = Callable[[RunningNode, Vhost, Queue], object]
 
 
-def _exclusive_consumer(queue: Queue) -> Any:
+def _exclusive_consumer(queue: Queue) -> Consumer | None:
     return next((c for c in queue.consumers if c.exclusive), None)
 
 
@@ -136,7 +136,7 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "synchronised_slave_pids": lambda n, v, q: None,
     "mirror_pids": lambda n, v, q: None,
     "synchronised_mirror_pids": lambda n, v, q: None,
-    "state": lambda n, v, q: str(getattr(q, "state", "running")),
+    "state": lambda n, v, q: "running",
     "type": lambda n, v, q: "classic",
     "leader": lambda n, v, q: None,  # RabbitMQ gives none for classic queues
     "members": lambda n, v, q: None,
@@ -171,7 +171,7 @@ DETAILED_QUEUE_COLUMNS = (
 )
 
 
-def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Any, Any]]:
+def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vhost, Queue]]:
     """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
     for owner in each_vhost(node, vhost):
         for name in sorted(owner.queues):
@@ -220,7 +220,7 @@ def queue(node: RunningNode, vhost: str, name: str) -> Row | None:
     return row
 
 
-def each_vhost(node: RunningNode, vhost: str | None) -> Iterable[Any]:
+def each_vhost(node: RunningNode, vhost: str | None) -> Iterable[Vhost]:
     """The vhost of that name if there is one, or all of them by name."""
     if vhost is None:
         return [node.vhosts[name] for name in sorted(node.vhosts)]

@@ -19,12 +19,8 @@ from burrowmq.broker.vhost.vhost import Vhost
 def exchange_row(vhost: Vhost, exchange: Exchange, table: Table = plain) -> Row:
     """One exchange; the default one has the empty name."""
     stats: Row = {}
-    published, routed = (
-        int(getattr(exchange, "publish_in", 0)),
-        int(getattr(exchange, "publish_out", 0)),
-    )
-    if published or routed:
-        stats = {"publish_in": published, "publish_out": routed}
+    if exchange.publish_in or exchange.publish_out:
+        stats = {"publish_in": exchange.publish_in, "publish_out": exchange.publish_out}
     name = str(exchange.name)
     is_built_in = name == "" or name.startswith("amq.")
     return {
@@ -35,10 +31,8 @@ def exchange_row(vhost: Vhost, exchange: Exchange, table: Table = plain) -> Row:
         "auto_delete": bool(exchange.auto_delete),
         "internal": bool(exchange.internal),
         "arguments": table(exchange.arguments or {}),
-        "policy": getattr(exchange, "policy_name", None),
-        "user_who_performed_action": "rmq-internal"
-        if is_built_in
-        else getattr(exchange, "declared_by", "none"),
+        "policy": exchange.policy_name,
+        "user_who_performed_action": "rmq-internal" if is_built_in else "none",
         "message_stats": stats,
     }
 

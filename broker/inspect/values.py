@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.report.metrics import ChannelMetrics, QueueMetrics
 from burrowmq.protocol import table as table_types
 
 Row = dict[str, Any]
@@ -83,12 +84,12 @@ def _latin_1(value: str | bytes) -> str:
     return found.decode("latin-1")
 
 
-def pid(node: RunningNode, thing: Any) -> str:
+def pid(node: RunningNode, thing: object) -> str:
     """A name in the shape of an Erlang process id; unique among the objects that are alive."""
     return f"<{node.name}.{int(node.process.started_at)}.{(id(thing) >> 4) & 0xFFFFFFF}.0>"
 
 
-def message_stats(metrics: Any) -> Row:
+def message_stats(metrics: QueueMetrics | ChannelMetrics) -> Row:
     """The counters of a queue or channel; empty until there was traffic, because RabbitMQ omits them until then."""
     stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__ if name not in DISK}
     if not any(stats.values()):

@@ -46,11 +46,11 @@ class VhostFactory:
     def make(self, name: str) -> Vhost:
         """A virtual host, empty but for the exchanges that every one has."""
 
-        def make_queue(_: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
+        def make_queue(declaration: QueueDeclaration, settings: Settings) -> Queue:
             return _queue_of(context, declaration, settings)
 
-        vhost = Vhost(name, self._engine, make_queue, self._entropy, self._options)
-        vhost.direct_reply = self.replies_of(vhost).find
+        replies = self._replies.setdefault(name, ReplyTargets(self._entropy))
+        vhost = Vhost(name, self._engine, make_queue, replies.find, self._options)
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self._scheduler,
@@ -65,11 +65,8 @@ class VhostFactory:
         return vhost
 
     def replies_of(self, vhost: Vhost) -> ReplyTargets:
-        """Who waits for direct replies in a virtual host."""
-        targets = self._replies.get(vhost.name)
-        if targets is None:
-            targets = self._replies[vhost.name] = ReplyTargets(self._entropy)
-        return targets
+        """Who waits for direct replies in a virtual host that was made here."""
+        return self._replies[vhost.name]
 
     def _delete_unused(self, vhost: Vhost, queue: Queue) -> None:
         vhost.delete_queue(queue)

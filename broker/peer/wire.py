@@ -12,7 +12,17 @@ from burrowmq.broker.peer.tls import TlsPeer
 
 
 class Wire(Protocol):
-    """What a session needs of its socket."""
+    """What a session needs of its socket, and what is counted there."""
+
+    bytes_received: int
+    bytes_sent: int
+    reads: int
+    writes: int
+
+    @property
+    def bytes_unsent(self) -> int:
+        """Octets that the socket has not taken yet."""
+        ...
 
     def flush(self) -> None:
         """Write what the connection has queued."""

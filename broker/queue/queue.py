@@ -52,7 +52,7 @@ NO_LIMIT = 1 << 62
 
 
 class Queue:
-    """One classic queue. Built by the vhost's queue factory."""
+    """One classic queue. Built by `broker.node.vhost_factory`."""
 
     def __init__(
         self,

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
-    from burrowmq.broker.turn.clock import Entropy
     from burrowmq.protocol.table import FieldTable
 
 # Callers import these names from here, so that they need not know in which module each is defined.
@@ -79,14 +78,13 @@ class Vhost:
         self,
         name: str,
         engine: StagingEngine,
-        queue_factory: Callable[[Vhost, QueueDeclaration, Settings], Queue],
-        entropy: Entropy,
-        options: VhostOptions | None = None,
+        make_queue: Callable[[QueueDeclaration, Settings], Queue],
+        direct_reply: Callable[[bytes], Destination | None],
+        options: VhostOptions,
     ) -> None:
         self.name = name
         self.engine = engine
-        self.entropy = entropy
-        self.options = options or VhostOptions()
+        self.options = options
         self.description = ""
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
@@ -98,10 +96,9 @@ class Vhost:
         self.rows = Rows(engine)
         self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
         self.exchanges = self.graph.exchanges
-        # Given by whoever keeps the reply consumers: the target that such a key names, or None.
-        self.direct_reply: Callable[[bytes], Destination | None] | None = None
+        self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
-        self._queue_factory = queue_factory
+        self._make_queue = make_queue
         self._owned: dict[object, dict[Queue, None]] = {}
         # Settings of queues that were declared under another default: a changed default is for new queues only.
         self._default_versions: dict[str, int] = {}
@@ -153,7 +150,7 @@ class Vhost:
     def _lookup(self, routing_key: bytes) -> Destination | None:
         """The default exchange's view: a queue by name, or a direct-reply target."""
         if routing_key.startswith(REPLY_PREFIX):
-            return None if self.direct_reply is None else self.direct_reply(routing_key)
+            return self.direct_reply(routing_key)
         return self.queues.get(routing_key.decode("utf-8", "surrogateescape"))
 
     def _changed(self) -> None:
@@ -285,7 +282,7 @@ class Vhost:
         if version is not None and version != self.options.default_queue_version:
             self._default_versions[declaration.name] = version
         settings = self.effective_settings(declaration.name, declaration.arguments)
-        queue = self._queue_factory(self, declaration, settings)
+        queue = self._make_queue(declaration, settings)
         self.queues[declaration.name] = queue
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None

@@ -10,6 +10,7 @@ from burrowmq.broker.rules.auth import LoginRefused
 from burrowmq.broker.rules.parameter_rules import RefusedValue, ValidationFailed
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.management.answers.reply import ApiError, bad_request
+from burrowmq.protocol.errors import AmqpError
 from burrowmq.protocol.table import MalformedTable
 
 
@@ -23,12 +24,11 @@ def refusal_of(error: Exception) -> ApiError | None:
         return bad_request(error.reason)
     if isinstance(error, BadPattern | MalformedTable):
         return bad_request(str(error))
-    code = getattr(error, "reply_code", None)
-    if code is None:
+    if not isinstance(error, AmqpError):
         return None
     text = str(error)
-    if int(code) == 404:
+    if error.reply_code == 404:
         return ApiError(404, "not_found", text)
-    if int(code) == 403:
+    if error.reply_code == 403:
         return ApiError(401, "not_authorised", text)
     return bad_request(text)

@@ -71,12 +71,12 @@ def listeners(node: RunningNode) -> list[Document]:
     return [row for row, _ in _listeners(node)]
 
 
-def _listeners(node: RunningNode) -> Iterator[tuple[Document, Any]]:
-    """Yield each open port with its TLS options, None without TLS."""
+def _listeners(node: RunningNode) -> Iterator[tuple[Document, settings.Part | None]]:
+    """Yield each open port with the part of the configuration that has its TLS options, None without TLS."""
     config = node.config
     amqp, api = "AMQP 0-9-1", "HTTP API"
     metrics = "Prometheus exporter API over HTTP"
-    for addresses, protocol, purpose, tls in (
+    for addresses, protocol, purpose, part in (
         (settings.amqp_addresses(config), "amqp", amqp, None),
         (settings.tls_addresses(config), "amqp/ssl", f"{amqp} over TLS", config),
         (settings.management_addresses(config), "http", api, None),
@@ -92,7 +92,7 @@ def _listeners(node: RunningNode) -> Iterator[tuple[Document, Any]]:
                 "protocol": protocol,
                 "purpose": purpose,
             }
-            yield row, None if tls is None else tls.tls
+            yield row, part
 
 
 def certificates(node: RunningNode) -> list[Document]:
@@ -100,11 +100,11 @@ def certificates(node: RunningNode) -> list[Document]:
     return [
         {
             **row,
-            **_ends("cacertfile", tls.cacertfile),
-            **_ends("certfile", tls.certfile),
+            **_ends("cacertfile", part.tls.cacertfile),
+            **_ends("certfile", part.tls.certfile),
         }
-        for row, tls in _listeners(node)
-        if tls is not None
+        for row, part in _listeners(node)
+        if part is not None
     ]
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import Call, Route, bad_request, not_found, reply
+from burrowmq.storage.types import BackupJob
 
 
-def _document(job: Any) -> dict[str, Any]:
+def _document(job: BackupJob) -> dict[str, Any]:
     return {
         "directory": job.directory,
         "state": job.state,

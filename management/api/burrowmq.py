@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -200,11 +201,11 @@ async def environment(call: Call) -> web.Response:
     return reply({"burrowmq": _settings(call.host.process.config)})
 
 
-def _settings(config: Any) -> Any:
-    names = getattr(type(config), "__dataclass_fields__", None)
-    if names is None:
+def _settings(config: object) -> Any:
+    if not is_dataclass(config):
         return inspect.plain(sorted(config) if isinstance(config, set | frozenset) else config)
-    return {name: _settings(getattr(config, name)) for name in names if "password" not in name}
+    names = (field.name for field in fields(config) if "password" not in field.name)
+    return {name: _settings(getattr(config, name)) for name in names}
 
 
 async def shutdown(call: Call) -> web.Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
@@ -61,7 +62,7 @@ async def close_connections_of_user(call: Call) -> web.Response:
     return no_content()
 
 
-def _sessions(call: Call) -> list[Any]:
+def _sessions(call: Call) -> list[Session]:
     sessions = commands.sessions.sessions_named(call.node, call.path("name"))
     if not sessions:
         raise not_found()

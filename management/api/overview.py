@@ -75,7 +75,9 @@ def _message_stats(call: Call, counters: dict[str, int]) -> dict[str, Any]:
 def _contexts(call: Call) -> list[dict[str, Any]]:
     config = call.node.config
     secure = config.management.tls
-    files = {name: getattr(secure, name) for name in ("cacertfile", "certfile", "keyfile")}
+    files = {
+        "cacertfile": secure.cacertfile, "certfile": secure.certfile, "keyfile": secure.keyfile,
+    }  # fmt: skip
     doors: list[tuple[Any, settings.Address]] = [
         *(([], address) for address in settings.management_addresses(config)),
         *((files, address) for address in settings.tls_addresses(config.management)),

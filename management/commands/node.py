@@ -7,7 +7,6 @@ belongs into the configuration file.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.node.running import RunningNode
@@ -15,7 +14,7 @@ from burrowmq.broker.product import VERSION
 from burrowmq.management.answers.reply import ApiError, bad_request
 from burrowmq.management.commands.commit import staged
 from burrowmq.storage.errors import StorageError
-from burrowmq.storage.types import JsonValue
+from burrowmq.storage.types import BackupJob, JsonValue
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")
 
@@ -68,7 +67,7 @@ def backup_refusal(node: RunningNode, directory: str) -> str:
     return ""
 
 
-def start_backup(node: RunningNode, directory: str) -> Any:
+def start_backup(node: RunningNode, directory: str) -> BackupJob:
     """Have everything staged so far backed up; the job. Raises: ApiError 400."""
     labels: dict[str, JsonValue] = {
         "product": "BurrowMQ",

@@ -17,7 +17,7 @@ from burrowmq.management.commands.commit import staged
 from burrowmq.protocol.table import from_json
 
 
-def queue_of(node: RunningNode, vhost: str, name: str) -> Any:
+def queue_of(node: RunningNode, vhost: str, name: str) -> Queue:
     """The queue object. Raises: ApiError 404."""
     found = node.vhosts[vhost].queues.get(name)
     if found is None:
@@ -131,15 +131,10 @@ def bind(
 
 def unbind(node: RunningNode, vhost: str, binding: Binding) -> None:
     """Remove a binding that `inspect.find_binding` found."""
-    node.vhosts[vhost].unbind(
-        Edge(
-            binding.source.name,
-            binding.destination_kind,
-            binding.destination.name,
-            binding.routing_key,
-            binding.arguments,
-        ),
-        # An exclusive queue's owner may do so over AMQP; an administrator may here.
-        getattr(binding.destination, "exclusive_owner", None),
+    owner, name = node.vhosts[vhost], binding.destination.name
+    edge = Edge(
+        binding.source.name, binding.destination_kind, name, binding.routing_key, binding.arguments
     )
+    # An exclusive queue's owner may do so over AMQP; an administrator may here.
+    owner.unbind(edge, owner.queues[name].exclusive_owner if edge.kind == "queue" else None)
     staged(node)

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.config.schema import NodeConfig
 from tests.simulation.store_world import World
+from tests.support.bench.observer import RecordingObserver
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.messages import message
@@ -37,20 +39,12 @@ class Outcome(NamedTuple):
 
 def vhost_on(world: World) -> Vhost:
     """A virtual host with real queues over the engine of this world."""
-
-    def make_queue(vhost: Vhost, declaration: QueueDeclaration, settings: Settings) -> Queue:
-        context = QueueContext(
-            vhost_name=vhost.name,
-            scheduler=FakeScheduler(),
-            engine=world.engine,
-            metrics=NodeMetrics(),
-            options=QueueOptions(),
-            republish=lambda *_: None,
-            on_unused=lambda _: None,
-        )
-        return Queue(declaration.name, settings, context, durable=declaration.durable)
-
-    return Vhost("/", cast("Any", world.engine), make_queue, CountingEntropy())
+    config = NodeConfig(node_name="rabbit@test", data_dir="")
+    observer = cast("Any", RecordingObserver())
+    factory = VhostFactory(
+        config, world.engine, FakeScheduler(), NodeMetrics(), CountingEntropy(), observer
+    )
+    return factory.make("/")
 
 
 def declared(vhost: Vhost, **arguments: int) -> Queue:

@@ -92,10 +92,9 @@ def _declare_passive(channel: Channel, name: str, *, nowait: bool) -> None:
 def _declare_reply_queue(channel: Channel, name: str, *, nowait: bool) -> None:
     """The pseudo-queue of direct reply-to exists always, a requester's own name while it is there."""
     vhost = channel.vhost
-    if name != PSEUDO_QUEUE:
-        find = vhost.direct_reply
-        if find is None or find(name.encode("utf-8", "surrogateescape")) is None:
-            raise not_found("queue", name, vhost.name)
+    key = name.encode("utf-8", "surrogateescape")
+    if name != PSEUDO_QUEUE and vhost.direct_reply(key) is None:
+        raise not_found("queue", name, vhost.name)
     channel.last_queue_name = name
     answer(channel, Methods.DeclareOk(name, 0, 1), nowait=nowait, staged=vhost.rows.staged)
 

@@ -64,8 +64,14 @@ def test_channel_modes(bench: NodeBench) -> None:
 def test_a_transaction_counts_what_waits_for_its_commit(bench: NodeBench) -> None:
     client = bench.connect(1)
     client.call(1, spec.Tx.Select())
-    publish(client, "lazy", 2)
-    client.call(1, spec.Basic.Get(queue="lazy"), spec.Basic.Ack(delivery_tag=1))
+    bind = [spec.Queue.Bind(queue=name, exchange="amq.fanout") for name in ("lazy", "orders")]
+    client.call(1, *bind)
+    client.send(publish_bytes(1, "amq.fanout", "", b"to two queues"))
+    client.send(publish_bytes(1, "", "nosuch", b"to none") * 2)
+    client.call(1, *[spec.Basic.Get(queue="lazy")] * 3)
+    client.call(1, spec.Basic.Ack(delivery_tag=2, multiple=True), spec.Basic.Nack(delivery_tag=3))
     row = next(row for row in inspect.channels(bench.node) if row["transactional"])
-    assert (row["messages_uncommitted"], row["acks_uncommitted"]) == (2, 1)
-    assert (row["prefetch_count"], row["messages_unacknowledged"]) == (0, 0)
+    assert (row["messages_uncommitted"], row["acks_uncommitted"]) == (3, 2)
+    client.call(1, spec.Tx.Commit())
+    row = next(row for row in inspect.channels(bench.node) if row["transactional"])
+    assert (row["messages_uncommitted"], row["acks_uncommitted"]) == (0, 0)
