@@ -109,7 +109,7 @@ class RunningNode:
         self._offered = options.offered(config, server_properties(self.cluster_name))
         self._context = self._make_context()
         self.acceptor = Acceptor(
-            options.doors(config, process.sockets_max),
+            options.acceptor_options(config, process.sockets_max),
             self.open_session,
             self.sessions.__len__,
             observer,

@@ -76,14 +76,14 @@ def _contexts(call: Call) -> list[dict[str, Any]]:
     config = call.node.config
     secure = config.management.tls
     files = {name: getattr(secure, name) for name in ("cacertfile", "certfile", "keyfile")}
-    doors: list[tuple[Any, settings.Address]] = [
+    listeners: list[tuple[Any, settings.Address]] = [
         *(([], address) for address in settings.management_addresses(config)),
         *((files, address) for address in settings.tls_addresses(config.management)),
     ]
     return [
         {"ssl_opts": options, "node": call.node.name, "description": "RabbitMQ Management", "path": "/",
          "ip": host, "port": str(port)}
-        for options, (host, port) in doors
+        for options, (host, port) in listeners
     ]  # fmt: skip
 
 
