@@ -30,12 +30,12 @@ def declare(client: Any, name: str, *, durable: bool = False, **arguments: Any) 
     client.read()
 
 
-def publish(exrk: bytes, properties: Properties, body: bytes, *, channel: int = 1) -> bytes:
-    exchange_end = 1 + exrk[0]
+def publish(address: bytes, properties: Properties, body: bytes, *, channel: int = 1) -> bytes:
+    exchange_end = 1 + address[0]
     method = spec.Basic.Publish(
-        exchange=exrk[1:exchange_end].decode(), routing_key=exrk[exchange_end + 1 :].decode()
+        exchange=address[1:exchange_end].decode(), routing_key=address[exchange_end + 1 :].decode()
     )
-    raw = build(exrk, properties, body).raw
+    raw = build(address, properties, body).raw
     assert channel == 1
     return method_bytes(channel, method) + raw
 
