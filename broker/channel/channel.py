@@ -1,7 +1,7 @@
 """One channel of one connection: delivery tags, unacked messages, prefetch, confirms, transaction.
 
 State owned: everything that AMQP scopes to a channel. Called by `broker.channel.methods` (what the client asked), by
-queues through `broker.queue.serve.consumer.Outlet` (deliveries) and by the end-of-turn stages (confirms). Output goes
+queues through `broker.queue.serve.consumer.ConsumerChannel` (deliveries) and by the end-of-turn stages (confirms). Output goes
 to the session's buffer in the order in which it is produced; one write per connection and turn carries it.
 
 A channel may be *held*: a reply waits for the disk (a durable declaration, tx.commit, basic.get on a queue that is
@@ -21,8 +21,8 @@ from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch, Returned
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.run import DeliveryRun, Returned
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
 from burrowmq.broker.turn.clock import Entropy, Scheduler
@@ -206,9 +206,9 @@ class Channel:
             self.prefetched_gets = self.got_unacked_count
         self.global_prefetch_count = count
 
-    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-        """Send a batch to a consumer of this channel as one buffer."""
-        messages = batch.messages
+    def deliver(self, consumer: Consumer, backlog: Backlog, run: DeliveryRun) -> None:
+        """Send a run to a consumer of this channel as one buffer."""
+        messages = run.messages
         count = len(messages)
         tag = self.next_tag
         self.next_tag = tag + count
@@ -219,17 +219,17 @@ class Channel:
                 self.number,
                 consumer.tag_bytes,
                 tag,
-                batch.redelivered,
+                run.redelivered,
                 messages,
                 session.connection.frame_max,
             )
         )
         if self.vhost.tracer is not None:
-            self.vhost.tracer.delivered(consumer.queue, messages, batch.redelivered, self.tapped)
+            self.vhost.tracer.delivered(consumer.queue, messages, run.redelivered, self.tapped)
         metrics = self.metrics
         totals = session.metrics
         totals.messages_delivered += count
-        if batch.redelivered:
+        if run.redelivered:
             metrics.redeliver += count
         if consumer.no_ack:
             metrics.deliver_no_ack += count
@@ -238,19 +238,21 @@ class Channel:
             metrics.deliver += count
             totals.messages_delivered_manual_ack += count
             self.consumer_unacked_count += count
-            self.unacked.add(Delivery(tag, consumer.queue, backlog, batch, consumer))
+            self.unacked.add(Delivery(tag, consumer.queue, backlog, run, consumer))
 
-    def deliver_got(self, queue: Queue, backlog: Backlog, batch: Batch, *, no_ack: bool) -> None:
+    def deliver_got(
+        self, queue: Queue, backlog: Backlog, run: DeliveryRun, *, no_ack: bool
+    ) -> None:
         """Send the message that basic.get took."""
-        message = batch.messages[0]
+        message = run.messages[0]
         tag = self.next_tag
         self.next_tag = tag + 1
-        queue.delivered(no_ack, backlog, batch)
+        queue.delivered(no_ack, backlog, run)
         if self.vhost.tracer is not None:
-            self.vhost.tracer.delivered(queue, batch.messages, batch.redelivered, self.tapped)
+            self.vhost.tracer.delivered(queue, run.messages, run.redelivered, self.tapped)
         totals = self.session.metrics
         totals.messages_delivered += 1
-        if batch.redelivered:
+        if run.redelivered:
             self.metrics.redeliver += 1
         if no_ack:
             self.metrics.get_no_ack += 1
@@ -261,12 +263,12 @@ class Channel:
             queue.metrics.get += 1
             totals.messages_get_manual_ack += 1
             self.got_unacked_count += 1
-            self.unacked.add(Delivery(tag, queue, backlog, batch, None))
+            self.unacked.add(Delivery(tag, queue, backlog, run, None))
         self.session.write(
             encode_get_ok(
                 self.number,
                 tag,
-                batch.redelivered,
+                run.redelivered,
                 message,
                 queue.ready_count,
                 self.session.connection.frame_max,

@@ -38,7 +38,7 @@ def _look(queue: Queue) -> None:
         return
     if has_left:
         for level in queue.levels:
-            if not level.is_batch_left:
+            if not level.is_start_batch_left:
                 level.page_out()
         queue.context.scheduler.touch()
         queue.wake_waiting()

@@ -7,8 +7,8 @@ settle what they were given by `settle` and `requeue`.
 
 State owned: the levels, the consumers, the counts that list_queues shows, the expiry and lease timers. Never knows
 exchanges, bindings or sockets: dead letters leave through `QueueContext.republish`, deliveries through
-`serve.consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
-limits); `_is_plain` says in one test that none is.
+`serve.consumer.ConsumerChannel`. Cost per run is O(1) unless a feature that looks at each message is in use (priority,
+TTL, byte limits); `_is_plain` says in one test that none is.
 
 Longer than most modules because it is one object's whole surface: `order.backlog` keeps the order, `serve.dispatch`
 says whose turn it is; limits, expiry, getters, rate, the lease and idle buffers have modules of their own; the counts
@@ -26,11 +26,11 @@ from burrowmq.broker.queue import idle
 from burrowmq.broker.queue.context import QueueContext
 from burrowmq.broker.queue.lease import Lease
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT, Batch, Kind, Returned
 from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, Rejected
 from burrowmq.broker.queue.rate import RAM_LIMIT, ConsumptionRate
 from burrowmq.broker.queue.rules import expiry, limits
 from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT, DeliveryRun, Kind, Returned
 from burrowmq.broker.queue.serve import dispatch, getters
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
 from burrowmq.broker.queue.serve.getters import Getter
@@ -44,7 +44,7 @@ from burrowmq.storage.loop.queue_log import QueueLog
 START_BATCH = 16_384
 """Messages loaded at start and when a queue leaves lazy mode (RabbitMQ's lazy queue guide)."""
 START_BATCH_BYTES = 64 << 20
-"""Body bytes in such a batch at most."""
+"""Body bytes in a start batch at most."""
 LOAD_BYTES = 1 << 20
 RAM_BYTES = 16 << 20
 """Body bytes in RAM above which what is published to a bounded queue goes to disk, and what comes back to it too."""
@@ -129,12 +129,12 @@ class Queue:
     @property
     def ram_ready_count(self) -> int:
         """Ready messages whose body is in RAM."""
-        return sum(level.ram_count + len(level.disk.preloaded) for level in self.levels)
+        return sum(level.ram_count + len(level.disk.start_batch_rest) for level in self.levels)
 
     @property
     def ram_ready_bytes(self) -> int:
         """Body bytes of them."""
-        return sum(level.ram_bytes + level.disk.preloaded.bytes for level in self.levels)
+        return sum(level.ram_bytes + level.disk.start_batch_rest.bytes for level in self.levels)
 
     @property
     def consumer_count(self) -> int:
@@ -257,25 +257,25 @@ class Queue:
         self.context.scheduler.queue_dirty(self)
         idle.watch(self)
 
-    def get(self, on_batch: Getter) -> None:
+    def get(self, on_run: Getter) -> None:
         """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn."""
-        self.getters.append(on_batch)
+        self.getters.append(on_run)
         getters.serve(self)
 
-    def delivered(self, consumer_no_ack: bool, backlog: Backlog, batch: Batch) -> None:
-        """Account for a batch that was sent (to a consumer or by basic.get) with or without an ack to come."""
-        count = len(batch.messages)
-        if batch.redelivered:
+    def delivered(self, consumer_no_ack: bool, backlog: Backlog, run: DeliveryRun) -> None:
+        """Account for a run that was sent (to a consumer or by basic.get) with or without an ack to come."""
+        count = len(run.messages)
+        if run.redelivered:
             self.metrics.redeliver += count
             self.context.metrics.messages_redelivered += count
         if not consumer_no_ack:
             self.unacked_count += count
-            self.unacked_bytes += batch.size
-            if batch.kind == DURABLE:
+            self.unacked_bytes += run.size
+            if run.kind == DURABLE:
                 self.unacked_persistent_count += count
-                self.unacked_persistent_bytes += batch.size
+                self.unacked_persistent_bytes += run.size
         else:
-            self.gone(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
+            self.gone(backlog, run.seqs, run.messages, run.kind, run.size)
 
     def gone(
         self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: Kind, size: int
@@ -333,13 +333,13 @@ class Queue:
             backlog.park(RAM_LIMIT, LOAD_BYTES)
         idle.watch(self)
 
-    def put_back(self, backlog: Backlog, batch: Batch) -> None:
-        """Return a batch that was taken but could not be sent: nobody has seen it."""
-        expiries = batch.expiries or [0] * len(batch.messages)
+    def put_back(self, backlog: Backlog, run: DeliveryRun) -> None:
+        """Return a run that was taken but could not be sent: nobody has seen it."""
+        expiries = run.expiries or [0] * len(run.messages)
         backlog.give_back(
             [
-                (seq, message, due, batch.kind, batch.redelivered)
-                for seq, message, due in zip(batch.seqs, batch.messages, expiries, strict=True)
+                (seq, message, due, run.kind, run.redelivered)
+                for seq, message, due in zip(run.seqs, run.messages, expiries, strict=True)
             ]
         )
 
@@ -492,7 +492,7 @@ class Queue:
                 timer.cancel()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
-            consumer.outlet.consumer_cancelled(consumer)
+            consumer.channel.consumer_cancelled(consumer)
         while self.getters:
             self.getters.popleft()(None, None)
         waiting, self._after_pump = self._after_pump, []

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueMode, Settings
+from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.protocol.codec import Message
@@ -31,10 +31,10 @@ class Inbox:
         """The channel's own limit."""
         return self.limit
 
-    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-        """Write a batch down."""
-        for seq, message in zip(batch.seqs, batch.messages, strict=True):
-            self.got.append((consumer, backlog, seq, message, batch.kind, batch.redelivered))
+    def deliver(self, consumer: Consumer, backlog: Backlog, run: DeliveryRun) -> None:
+        """Write a run down."""
+        for seq, message in zip(run.seqs, run.messages, strict=True):
+            self.got.append((consumer, backlog, seq, message, run.kind, run.redelivered))
             self.bodies.append(body_of(message.raw))
 
     def set_aside(self, consumer: Consumer) -> None:
@@ -102,10 +102,10 @@ class QueueBench:
         """Add a consumer."""
         inbox = inbox or Inbox()
         self.queue.add_consumer(Consumer(tag, self.queue, inbox, **options))
-        self.settle()
+        self.run()
         return inbox
 
-    def settle(self) -> None:
+    def run(self) -> None:
         """Run turns and answer reads until nothing moves."""
         while self.scheduler.queues or self.engine.reads:
             self.scheduler.end_turn()
@@ -113,14 +113,14 @@ class QueueBench:
 
     def get(self) -> bytes | None:
         """basic.get with no_ack: the body, or None."""
-        found: list[tuple[Backlog | None, Batch | None]] = []
-        self.queue.get(lambda backlog, batch: found.append((backlog, batch)))
-        self.settle()
-        backlog, batch = found[0]
-        if backlog is None or batch is None:
+        found: list[tuple[Backlog | None, DeliveryRun | None]] = []
+        self.queue.get(lambda backlog, run: found.append((backlog, run)))
+        self.run()
+        backlog, run = found[0]
+        if backlog is None or run is None:
             return None
-        self.queue.delivered(True, backlog, batch)
-        return body_of(batch.messages[0].raw)
+        self.queue.delivered(True, backlog, run)
+        return body_of(run.messages[0].raw)
 
     def drain(self) -> list[bytes]:
         """Everything that is ready, in order."""

@@ -15,8 +15,8 @@ from typing import Any
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.words.resource import describe
 from burrowmq.protocol import table
@@ -54,33 +54,38 @@ def get(channel: Channel, method: Any) -> None:
     no_ack = method.no_ack
     answered = False
 
-    def on_batch(backlog: Backlog | None, batch: Batch | None) -> None:
+    def on_run(backlog: Backlog | None, run: DeliveryRun | None) -> None:
         nonlocal answered
         answered = True
         if channel.is_closed:
-            if backlog is not None and batch is not None:
-                queue.put_back(backlog, batch)
+            if backlog is not None and run is not None:
+                queue.put_back(backlog, run)
             return
         if channel.is_held:
-            channel.resume(lambda: _got(channel, queue, backlog, batch, no_ack=no_ack))
+            channel.resume(lambda: _got(channel, queue, backlog, run, no_ack=no_ack))
         else:
-            _got(channel, queue, backlog, batch, no_ack=no_ack)
+            _got(channel, queue, backlog, run, no_ack=no_ack)
 
-    queue.get(on_batch)
+    queue.get(on_run)
     if not answered:
         channel.is_held = True
 
 
 def _got(
-    channel: Channel, queue: Queue, backlog: Backlog | None, batch: Batch | None, *, no_ack: bool
+    channel: Channel,
+    queue: Queue,
+    backlog: Backlog | None,
+    run: DeliveryRun | None,
+    *,
+    no_ack: bool,
 ) -> None:
-    if backlog is None or batch is None:
+    if backlog is None or run is None:
         channel.metrics.get_empty += 1
         queue.metrics.get_empty += 1
         channel.session.metrics.messages_get_empty += 1
         channel.reply(Basic.GetEmpty())
     else:
-        channel.deliver_got(queue, backlog, batch, no_ack=no_ack)
+        channel.deliver_got(queue, backlog, run, no_ack=no_ack)
 
 
 def consume(channel: Channel, method: Any) -> None:

@@ -10,9 +10,9 @@ Each part owns its state and knows neither the others nor when it is its turn. W
 and to and from the store. A run costs the same whatever its length.
 
 The owner (`broker.queue.queue`) decides what goes where; nothing here knows consumers, limits or policies. Loads from
-disk are asked for here and arrive through `reading`; a purge or page-out in between makes the answer stale. Never keeps
-a message both in `ram` and in `disk`; a start batch's bodies behind a large one (`preloaded`) are the exception, and
-are not counted twice.
+disk are asked for here and arrive through `pending_read`; a purge or page-out in between makes the answer stale. Never
+keeps a message both in `ram` and in `disk`; a start batch's bodies behind a large one (`start_batch_rest`) are the
+exception, and are not counted twice.
 
 Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
 """
@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from burrowmq.broker.queue.order.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned
 from burrowmq.broker.queue.order.disk_range import DiskRange
+from burrowmq.broker.queue.order.pending_read import PendingRead
 from burrowmq.broker.queue.order.ram_runs import RamRuns
-from burrowmq.broker.queue.order.reading import Reading
 from burrowmq.broker.queue.order.requeued import Requeued
 from burrowmq.broker.queue.order.returned import unlogged_runs
+from burrowmq.broker.queue.run import DURABLE, LOGGED, DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message, body_bytes
 from burrowmq.protocol.constants import PERSISTENT
 from burrowmq.storage.loop.queue_log import QueueLog
@@ -42,7 +42,7 @@ class Backlog:
     ) -> None:
         self._open_log = open_log
         self._persistent_flag = PERSISTENT if is_durable else 0
-        self._reading = Reading(on_loaded)
+        self._read = PendingRead(on_loaded)
         self._log: QueueLog | None = None
         self.next_seq = 0
         self.requeued = Requeued()
@@ -50,7 +50,7 @@ class Backlog:
         self.disk = DiskRange()
         self.ram_bytes = 0
         """Body bytes in RAM, those that came back included."""
-        self.batch_end_seq = 0
+        self.start_batch_end = 0
         self.redelivered_below = 0
         self.has_expiries = False
 
@@ -84,7 +84,7 @@ class Backlog:
     @property
     def is_loading(self) -> bool:
         """Whether a read is under way."""
-        return self._reading.is_under_way
+        return self._read.is_under_way
 
     @property
     def fresh_seq(self) -> int:
@@ -92,10 +92,10 @@ class Backlog:
         return self.ram.first if self.ram.messages else self.disk.first
 
     @property
-    def is_batch_left(self) -> bool:
+    def is_start_batch_left(self) -> bool:
         """Whether something of a start batch is still at the head, as it was loaded."""
         heap = self.requeued.heap
-        return (heap[0][0] if heap else self.fresh_seq) < self.batch_end_seq
+        return (heap[0][0] if heap else self.fresh_seq) < self.start_batch_end
 
     @property
     def log(self) -> QueueLog:
@@ -179,19 +179,19 @@ class Backlog:
 
     # -- departures ---------------------------------------------------------------------------------------------
 
-    def take(self, max_count: int, max_bytes: int) -> Batch | None:
+    def take(self, max_count: int, max_bytes: int) -> DeliveryRun | None:
         """Remove up to `max_count` messages from the head, at least one; None when the head is not in RAM."""
         requeued = self.requeued
         if requeued.heap and requeued.heap[0][0] < requeued.parked.first_seq:
-            batch = requeued.take(max_count, max_bytes)
+            run = requeued.take(max_count, max_bytes)
         elif requeued.parked.count or not self.ram.messages:
             return None
         else:
-            batch = self.ram.take(max_count, max_bytes, self.redelivered_below)
-            if batch.expiries is not None and not self.ram.has_expiries:
+            run = self.ram.take(max_count, max_bytes, self.redelivered_below)
+            if run.expiries is not None and not self.ram.has_expiries:
                 self.has_expiries = self.disk.count > 0
-        self.ram_bytes -= batch.size
-        return batch
+        self.ram_bytes -= run.size
+        return run
 
     def head(self) -> tuple[Message, int] | None:
         """(message, expiry) at the head if it is in RAM."""
@@ -218,7 +218,7 @@ class Backlog:
             self.forget((entry[0],), [entry[1]], entry[3])
         for first, stop, _ in self.requeued.parked:
             self.log.ack(first, stop - 1, None)
-        for seqs, kind in self.ram.stretches():
+        for seqs, kind in self.ram.by_kind():
             self.forget(seqs, None, kind)
         if self.disk.count:
             self.log.ack(self.disk.first, self.next_seq - 1, None)
@@ -227,7 +227,7 @@ class Backlog:
 
     def let_go(self) -> None:
         """Keep no message, whatever the store has: a channel's routes may hold a deleted queue for long."""
-        self._reading.void()
+        self._read.void()
         self.requeued.clear()
         self.ram.clear()
         self.ram.first = self.next_seq
@@ -268,15 +268,15 @@ class Backlog:
 
     def page_out(self) -> int:
         """Move everything to disk; returns how many moved. What the store has is not written again."""
-        moved = len(self.disk.preloaded)
-        self.disk.preloaded.clear()
+        moved = len(self.disk.start_batch_rest)
+        self.disk.start_batch_rest.clear()
         return moved + self.park(0, 0) + self._page_out_ram()
 
     def park(self, max_count: int, max_bytes: int) -> int:
         """Of what was handed out and came back keep only so much in RAM; returns how many went to disk."""
         moving, size = self.requeued.park(max_count, max_bytes)
         if moving:
-            self._reading.void()
+            self._read.void()
             self.ram_bytes -= size
         for run in unlogged_runs(moving):
             messages = [entry[1] for entry in run]
@@ -290,7 +290,7 @@ class Backlog:
         if not moving:
             return 0
         # A read in flight starts behind what now goes to disk: its answer would leave a gap.
-        self._reading.void()
+        self._read.void()
         for first, messages, expiries in self.ram.unlogged():
             self.log.append(first, messages, expiries, body_bytes(messages))
         size = body_bytes(self.ram.messages)
@@ -320,15 +320,15 @@ class Backlog:
             return
         parked = self.requeued.parked
         if parked.count:
-            where = parked.first_seq, min(max_count, parked.stretch), max_bytes
-            self._reading.begin(self.log, where, wanted, self._accept_parked)
+            where = parked.first_seq, min(max_count, parked.read_span), max_bytes
+            self._read.begin(self.log, where, wanted, self._accept_parked)
         elif self.disk.count:
-            run = self.disk.preloaded.take_run(self.disk.first)
+            run = self.disk.start_batch_rest.take_run(self.disk.first)
             if run:
                 self._accept(run, run[-1][0] + 1)
             else:
                 where = self.disk.first, max_count, max_bytes
-                self._reading.begin(self.log, where, wanted, self._accept)
+                self._read.begin(self.log, where, wanted, self._accept)
 
     def load_start_batch(self, max_count: int, max_bytes: int) -> None:
         """Load the first `max_count` positions, as far as their bodies are embedded in the queue's own store."""
@@ -338,13 +338,13 @@ class Backlog:
         def accept(loaded: list[Loaded], next_seq: int) -> None:
             left = max_bytes - sum([entry[1].size for entry in loaded])
             self._accept(loaded, next_seq)
-            self.batch_end_seq = self.disk.first
+            self.start_batch_end = self.disk.first
             count = max_count - len(loaded)
             if count > 0 and left > 0 and self.disk.count:
                 where = self.disk.first, count, left
-                self._reading.begin(self.log, where, EMBEDDED_ONLY, self._accept_behind)
+                self._read.begin(self.log, where, EMBEDDED_ONLY, self._accept_behind)
 
-        self._reading.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
+        self._read.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
 
     def peek(self) -> None:
         """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires."""
@@ -354,14 +354,14 @@ class Backlog:
         def accept(loaded: list[Loaded], next_seq: int) -> None:
             self.has_expiries |= bool(loaded and loaded[0][2])
 
-        self._reading.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
+        self._read.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
 
     def _accept_behind(self, loaded: list[Loaded], next_seq: int) -> None:
         """The bodies of a start batch that stand behind one that was left on disk."""
-        self.disk.preloaded.fill(loaded)
-        self.disk.preloaded.drop_below(self.disk.first)
+        self.disk.start_batch_rest.fill(loaded)
+        self.disk.start_batch_rest.drop_below(self.disk.first)
         if loaded:
-            self.batch_end_seq = loaded[-1][0] + 1
+            self.start_batch_end = loaded[-1][0] + 1
 
     def _accept_parked(self, loaded: list[Loaded], next_seq: int) -> None:
         self.give_back(self.requeued.unpark(loaded, next_seq, self._kind_of))

@@ -1,7 +1,8 @@
 """The end of a backlog that is on disk: a range of sequence ids, of which the bodies are in the store.
 
 State owned: where it begins, how many messages and body bytes it is believed to hold, their sizes where a length limit
-may have to drop them unread (`disk_sizes`), and the bodies of a start batch that stand further back (`preloaded`).
+may have to drop them unread (`disk_sizes`), and the bodies of a start batch that stand further back
+(`start_batch_rest`).
 Ids of the range may be missing: what was settled before a start, or what the store has lost. Called by
 `broker.queue.order.backlog`, which also tells the store.
 
@@ -12,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burrowmq.broker.queue.order.batch import Kind
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
-from burrowmq.broker.queue.order.preloaded import Preloaded
+from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
+from burrowmq.broker.queue.run import Kind
 from burrowmq.protocol.codec import Message
 
 
 class DiskRange:
     """That of one backlog."""
 
-    __slots__ = ("_sizes", "bytes", "count", "first", "keeps_sizes", "preloaded")
+    __slots__ = ("_sizes", "bytes", "count", "first", "keeps_sizes", "start_batch_rest")
 
     def __init__(self) -> None:
         self.first = 0
@@ -31,7 +32,7 @@ class DiskRange:
         self.keeps_sizes = False
         """Whether a range that begins from now on remembers the sizes of its messages."""
         self._sizes: DiskSizes | None = None
-        self.preloaded = Preloaded()
+        self.start_batch_rest = StartBatchRest()
 
     def append(self, first: int, messages: Sequence[Message], size: int, kind: Kind) -> None:
         """A run went to the tail."""
@@ -55,7 +56,7 @@ class DiskRange:
         if self._sizes is not None:
             self._sizes.skip(count)
         self.first = max(next_seq, self.first)
-        self.preloaded.drop_below(self.first)
+        self.start_batch_rest.drop_below(self.first)
         self.count -= count
         self.bytes -= size
         if self.first >= end_seq or self.count < 0:
@@ -75,7 +76,7 @@ class DiskRange:
         self.first = seqs.stop
         self.count -= count
         self.bytes -= size * count
-        self.preloaded.drop_below(self.first)
+        self.start_batch_rest.drop_below(self.first)
         return seqs, size, kind
 
     def clear(self, next_seq: int) -> None:
@@ -83,4 +84,4 @@ class DiskRange:
         self.first = next_seq
         self.count = self.bytes = 0
         self._sizes = None
-        self.preloaded.clear()
+        self.start_batch_rest.clear()

@@ -49,10 +49,10 @@ def drop_expired(queue: Queue) -> None:
     now = queue.context.scheduler.wall_ms()
     for level in reversed(queue.levels):
         while (count := level.expired_count(now)) > 0:
-            batch = level.take(count, 1 << 62)
-            assert batch is not None
-            queue.dead_letter("expired", batch.messages)
-            queue.gone(level, batch.seqs, batch.messages, batch.kind, batch.size)
+            run = level.take(count, 1 << 62)
+            assert run is not None
+            queue.dead_letter("expired", run.messages)
+            queue.gone(level, run.seqs, run.messages, run.kind, run.size)
         if level.count:
             if _needs_head(level):
                 level.load(HEAD_BATCH, 1 << 20, 1)

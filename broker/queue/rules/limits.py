@@ -175,12 +175,12 @@ def enforce(queue: Queue) -> None:
 
 
 def _drop(queue: Queue, max_count: int, max_bytes: int) -> bool:
-    """Drop one batch from the head of the highest level that has messages; False when it must be read first."""
+    """Drop one run from the head of the highest level that has messages; False when it must be read first."""
     backlog = next(level for level in reversed(queue.levels) if level.count)
-    batch = backlog.take(max_count, max_bytes)
-    if batch is not None:
-        queue.dead_letter("maxlen", batch.messages)
-        queue.gone(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
+    run = backlog.take(max_count, max_bytes)
+    if run is not None:
+        queue.dead_letter("maxlen", run.messages)
+        queue.gone(backlog, run.seqs, run.messages, run.kind, run.size)
         return True
     if queue.settings.dead_letter_exchange is None:
         dropped = backlog.drop_disk(max_count, max_bytes)

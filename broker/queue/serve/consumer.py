@@ -2,7 +2,7 @@
 
 `Consumers` keeps, per priority, the consumers that can take messages in the order in which they will be served; a
 consumer that cannot (prefetch used up, connection congested) is set aside and comes back at the tail when it can,
-so that dispatch never walks over blocked consumers. The channel is seen through `Outlet` alone.
+so that dispatch never walks over blocked consumers. The channel is seen through `ConsumerChannel` alone.
 
 Where one consumer follows another (single active, exclusive), the order of the messages is what it is used for. A
 client that closes its channel cancels its consumers first and waits for the answers, so that what they hold comes back
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.protocol.table import FieldTable
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ HANDOVER_S = 5.0
 """How long a successor waits when the channel of the one before it stays open and keeps what it holds."""
 
 
-class Outlet(Protocol):
+class ConsumerChannel(Protocol):
     """What a queue needs of the channel that its consumer lives on."""
 
     def credit(self) -> int:
         """How many more messages the channel's shared limit and its connection's buffer allow now."""
         ...
 
-    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-        """Send `batch` with the next delivery tags and, unless no_ack, remember it as unacked."""
+    def deliver(self, consumer: Consumer, backlog: Backlog, run: DeliveryRun) -> None:
+        """Send `run` with the next delivery tags and, unless no_ack, remember it as unacked."""
         ...
 
     def set_aside(self, consumer: Consumer) -> None:
@@ -55,11 +55,11 @@ class Consumer:
 
     __slots__ = (
         "arguments",
+        "channel",
         "exclusive",
         "is_active",
         "is_blocked",
         "no_ack",
-        "outlet",
         "prefetch_count",
         "priority",
         "queue",
@@ -73,7 +73,7 @@ class Consumer:
         self,
         tag: str,
         queue: Queue,
-        outlet: Outlet,
+        channel: ConsumerChannel,
         *,
         no_ack: bool = False,
         exclusive: bool = False,
@@ -84,7 +84,7 @@ class Consumer:
         self.tag = tag
         self.tag_bytes = tag.encode()
         self.queue = queue
-        self.outlet = outlet
+        self.channel = channel
         self.no_ack = no_ack
         self.exclusive = exclusive
         self.prefetch_count = prefetch_count
@@ -98,7 +98,7 @@ class Consumer:
 
     def credit(self) -> int:
         """How many messages may be sent to this consumer now; 0 or less when it is blocked."""
-        room = self.outlet.credit()
+        room = self.channel.credit()
         if self.no_ack or not self.prefetch_count:
             return room
         return min(room, self.prefetch_count - self.unacked_count)
@@ -188,7 +188,7 @@ class Consumers:
                 else:
                     del ring[len(ready)]
                     consumer.is_blocked = True
-                    consumer.outlet.set_aside(consumer)
+                    consumer.channel.set_aside(consumer)
                     self.open_count -= 1
             if ready:
                 return ready
@@ -211,7 +211,7 @@ class Consumers:
 
     def _admit(self, consumer: Consumer) -> None:
         # On a leaver's own channel one client has both in hand, and a close takes both back into their places.
-        if any(leaver.outlet is not consumer.outlet for leaver in self.leavers):
+        if any(leaver.channel is not consumer.channel for leaver in self.leavers):
             self._successors.append(consumer)
         else:
             self._enter(consumer)

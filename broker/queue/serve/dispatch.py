@@ -1,4 +1,4 @@
-"""How messages are shared among a queue's consumers: one by one in turn, yet one batch each.
+"""How messages are shared among a queue's consumers: one by one in turn, yet one run each.
 
 Fair round-robin gives consumer k of c the messages k, k+c, k+2c ...; a strided slice says the same at the cost of one
 slice per consumer. `offer` does so with a run that arrives while nobody else waits, `serve` with the backlog at the
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT, Batch
 from burrowmq.broker.queue.rate import RAM_LIMIT
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT, DeliveryRun
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.protocol.codec import Message, body_bytes
 
@@ -38,10 +38,10 @@ def offer(
     consumers = queue.consumers
     sole = consumers.sole()
     if sole is not None and sole.credit() >= total:
-        batch = _booked(queue, backlog, (sole,), (messages, size, expiries), is_durable)
-        _send(sole, backlog, batch)
+        run = _booked(queue, backlog, (sole,), (messages, size, expiries), is_durable)
+        _send(sole, backlog, run)
         queue.rate.note(total)
-        return total, batch.kind == DURABLE
+        return total, run.kind == DURABLE
     taken = 0
     was_logged = False
     while taken < total:
@@ -52,10 +52,10 @@ def offer(
         end = taken + count
         part = messages[taken:end]
         part_expiries = expiries[taken:end] if expiries is not None else None
-        run = part, body_bytes(part), part_expiries
-        batch = _booked(queue, backlog, group[:width], run, is_durable)
-        was_logged |= batch.kind == DURABLE
-        deal(group[:width], backlog, batch)
+        given = part, body_bytes(part), part_expiries
+        run = _booked(queue, backlog, group[:width], given, is_durable)
+        was_logged |= run.kind == DURABLE
+        deal(group[:width], backlog, run)
         consumers.served(group[0].priority, count)
         taken = end
     queue.rate.note(taken)
@@ -66,24 +66,24 @@ def _booked(
     queue: Queue,
     backlog: Backlog,
     group: Sequence[Consumer],
-    run: tuple[list[Message], int, list[int] | None],
+    given: tuple[list[Message], int, list[int] | None],
     is_durable: bool,
-) -> Batch:
+) -> DeliveryRun:
     """A run on its way past the backlog: with sequence ids if it is to be acked, in the store if it must last too."""
-    messages, size, expiries = run
+    messages, size, expiries = given
     count = len(messages)
     for consumer in group:
         if not consumer.no_ack:
             break
     else:
-        return Batch(range(count), messages, size, TRANSIENT, False, expiries)
+        return DeliveryRun(range(count), messages, size, TRANSIENT, False, expiries)
     first = backlog.take_seqs(count)
     kind = TRANSIENT
     if is_durable:
         kind = DURABLE
         backlog.log.append(first, messages, expiries, size)
         queue.stored(count, size)
-    return Batch(range(first, first + count), messages, size, kind, False, expiries)
+    return DeliveryRun(range(first, first + count), messages, size, kind, False, expiries)
 
 
 def serve(queue: Queue) -> None:
@@ -101,16 +101,16 @@ def serve(queue: Queue) -> None:
         if backlog.has_expiries:
             # What has expired behind a live head is not to go out with it.
             count = backlog.live_count(queue.context.scheduler.wall_ms(), count)
-        batch = backlog.take(count, budget)
-        if batch is None:
+        run = backlog.take(count, budget)
+        if run is None:
             if queue.load(backlog, count):
                 return
             continue
-        taken = len(batch.messages)
-        deal(group[:width], backlog, batch)
+        taken = len(run.messages)
+        deal(group[:width], backlog, run)
         queue.consumers.served(group[0].priority, taken)
         queue.rate.note(taken)
-        budget -= batch.size + MESSAGE_BYTES * taken
+        budget -= run.size + MESSAGE_BYTES * taken
     queue.context.scheduler.queue_dirty(queue)
 
 
@@ -124,8 +124,8 @@ def share(group: list[Consumer], count: int) -> tuple[int, int]:
     """(how many consumers take part, how many of `count` messages they can take together in equal parts)."""
     if len(group) == 1:
         return 1, min(count, group[0].credit())
-    if len({id(consumer.outlet) for consumer in group}) < len(group) and any(
-        consumer.outlet.credit() < UNLIMITED for consumer in group
+    if len({id(consumer.channel) for consumer in group}) < len(group) and any(
+        consumer.channel.credit() < UNLIMITED for consumer in group
     ):
         # Consumers that share a channel's limit take from one credit: one message, then look again.
         return 1, 1
@@ -135,35 +135,35 @@ def share(group: list[Consumer], count: int) -> tuple[int, int]:
     return len(group), min(count, least * len(group))
 
 
-def deal(group: list[Consumer], backlog: Backlog, batch: Batch) -> None:
-    """Send `batch` to the consumers of `group` in turn. A batch no larger than what `share` said."""
-    width = min(len(group), len(batch.messages))
+def deal(group: list[Consumer], backlog: Backlog, run: DeliveryRun) -> None:
+    """Send `run` to the consumers of `group` in turn. A run no larger than what `share` said."""
+    width = min(len(group), len(run.messages))
     if width == 1:
-        _send(group[0], backlog, batch)
+        _send(group[0], backlog, run)
         return
     for index in range(width):
         consumer = group[index]
-        messages = batch.messages[index::width]
-        part = Batch(
-            batch.seqs[index::width],
+        messages = run.messages[index::width]
+        part = DeliveryRun(
+            run.seqs[index::width],
             messages,
             body_bytes(messages),
-            batch.kind,
-            batch.redelivered,
-            batch.expiries[index::width] if batch.expiries is not None else None,
+            run.kind,
+            run.redelivered,
+            run.expiries[index::width] if run.expiries is not None else None,
         )
         _send(consumer, backlog, part)
 
 
-def _send(consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
+def _send(consumer: Consumer, backlog: Backlog, run: DeliveryRun) -> None:
     queue = consumer.queue
-    count = len(batch.messages)
+    count = len(run.messages)
     no_ack = consumer.no_ack
     if no_ack:
         queue.metrics.deliver_no_ack += count
     else:
         consumer.unacked_count += count
         queue.metrics.deliver += count
-    if not no_ack or batch.redelivered or batch.kind is not TRANSIENT:
-        queue.delivered(no_ack, backlog, batch)
-    consumer.outlet.deliver(consumer, backlog, batch)
+    if not no_ack or run.redelivered or run.kind is not TRANSIENT:
+        queue.delivered(no_ack, backlog, run)
+    consumer.channel.deliver(consumer, backlog, run)

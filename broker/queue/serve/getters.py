@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
 from burrowmq.broker.queue.rules import expiry
+from burrowmq.broker.queue.run import DeliveryRun
 
 if TYPE_CHECKING:
     from burrowmq.broker.queue.queue import Queue
 
-Getter: TypeAlias = Callable[[Backlog | None, Batch | None], None]
+Getter: TypeAlias = Callable[[Backlog | None, DeliveryRun | None], None]
 """Given the level and its one message, or (None, None) when the queue is empty."""
 
 
@@ -30,8 +30,8 @@ def serve(queue: Queue) -> None:
             continue
         if _must_see_behind(backlog) and queue.load(backlog, 2):
             return
-        batch = backlog.take(1, 1)
-        if batch is None:
+        run = backlog.take(1, 1)
+        if run is None:
             if queue.load(backlog, 1):
                 return
             continue
@@ -39,7 +39,7 @@ def serve(queue: Queue) -> None:
         if queue.has_expiries:
             # The count in get-ok is without what came to the head and is due.
             expiry.drop_expired(queue)
-        waiting.popleft()(backlog, batch)
+        waiting.popleft()(backlog, run)
 
 
 def _must_see_behind(backlog: Backlog) -> bool:

@@ -49,7 +49,7 @@ class QueueModel(RuleBasedStateMachine):
         self.inbox.limit = count
         self.bench.queue.consumer_unblocked(consumer)
         self.bench.scheduler.queue_dirty(self.bench.queue)
-        self.bench.settle()
+        self.bench.run()
         self.inbox.limit = 0
         expected = self.ready[: len(self.inbox.bodies) - self.seen]
         assert [int(body) for body in self.inbox.bodies[self.seen :]] == expected
@@ -74,7 +74,7 @@ class QueueModel(RuleBasedStateMachine):
         self.ready.append(self.unacked.pop(index))
         self.ready.sort()
         self.inbox.requeue(index)
-        self.bench.settle()
+        self.bench.run()
 
     @rule()
     def get(self) -> None:
@@ -98,7 +98,7 @@ class QueueModel(RuleBasedStateMachine):
     @rule()
     def idle(self) -> None:
         self.bench.scheduler.advance(1500)
-        self.bench.settle()
+        self.bench.run()
 
     @rule(count=st.sampled_from([3, 16_384]))
     def start_batch(self, count: int) -> None:

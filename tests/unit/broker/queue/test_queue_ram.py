@@ -39,7 +39,7 @@ def restarted(*sizes: int, queue_mode: str = "lazy", embed_below: int = 4096) ->
     )
     bench.queue.recover(lambda name, level: name == "q" and not level)
     bench.queue.load_start_batch(64 << 20)
-    bench.settle()
+    bench.run()
     return bench
 
 
@@ -111,7 +111,7 @@ def test_when_the_batch_is_used_up_the_rule_applies() -> None:
     bench = restarted(*[SMALL] * 20_000)
     inbox = bench.consume(prefetch_count=17_000)
     bench.scheduler.advance(10_000)
-    bench.settle()
+    bench.run()
     assert len(inbox.bodies) == 17_000
     bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
     bench.scheduler.advance(1_000)
@@ -121,14 +121,14 @@ def test_when_the_batch_is_used_up_the_rule_applies() -> None:
 def test_a_head_that_expires_is_learnt_of_without_keeping_others_in_ram() -> None:
     bench = restarted(*[LARGE] * 3)
     bench.queue.look_for_expiry()
-    bench.settle()
+    bench.run()
     assert (bench.queue.ram_ready_count, bench.queue.has_expiries) == (0, False)
     log = bench.engine.logs["q"]
     log.entries[0] = (log.entries[0][0], bench.scheduler.now_ms + 500)
     bench.queue.look_for_expiry()
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(600)
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 2
 
 
@@ -151,7 +151,7 @@ def test_small_messages_are_read_ahead_by_the_rate_of_consumption() -> None:
     while len(inbox.bodies) < 17_100:
         inbox.ack()
         bench.queue.consumer_unblocked(consumer)
-        bench.settle()
+        bench.run()
         assert bench.queue.ram_ready_count <= START_BATCH
     assert 0 < bench.queue.ram_ready_count <= RAM_LIMIT
 
@@ -202,7 +202,7 @@ def give_back(bench: QueueBench, inbox: Inbox, places: range) -> None:
         [(seq, each, 0, kind, True) for _, _, seq, each, kind, _ in entries],  # type: ignore[misc]
     )
     bench.queue.remove_consumer(consumer)
-    bench.settle()
+    bench.run()
 
 
 def test_those_that_others_hold_are_not_given_out_twice() -> None:
@@ -249,7 +249,7 @@ def test_their_deadlines_hold() -> None:
     bench.scheduler.advance(2_000)
     assert bench.queue.ready_count == 9_000
     bench.scheduler.advance(60_000)
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 0
 
 

@@ -38,7 +38,7 @@ def test_drop_head(mode, queue_mode, answers_later, dlx, persistent):
     )
     bench.publish(*numbered(2, persistent=persistent))
     bench.publish(*numbered(6, start=2, persistent=persistent))
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 3
     assert bench.dead == ([] if dlx is None else [("maxlen", b"%d" % n) for n in range(5)])
     assert bench.queue.persistent_count == (3 if persistent else 0)

@@ -50,7 +50,7 @@ def test_a_blocked_consumer_is_set_aside_and_comes_back_last():
     assert tags(consumers.ready(10)) == ["b", "c"]
     assert (stuck.is_blocked, consumers.open_count) == (True, 2)
     assert not consumers.unblock(stuck)
-    stuck.outlet.limit = 1
+    stuck.channel.limit = 1
     assert consumers.unblock(stuck)
     assert not consumers.unblock(stuck)
     assert tags(consumers.ready(10)) == ["b", "c", "a"]
@@ -60,7 +60,7 @@ def test_lower_priorities_wait_until_the_higher_cannot_take():
     high = consumer("high", priority=9, limit=1)
     consumers = ring(consumer("low"), high, consumer("negative", priority=-1))
     assert tags(consumers.ready(10)) == ["high"]
-    high.outlet.limit = 0
+    high.channel.limit = 0
     assert tags(consumers.ready(10)) == ["low"]
 
 
@@ -71,7 +71,7 @@ def test_removing():
     assert consumers.remove(b)
     assert not consumers.remove(b)
     assert (len(consumers), consumers.open_count, list(consumers)) == (1, 1, [a])
-    b.outlet.limit = 1
+    b.channel.limit = 1
     assert not consumers.unblock(b), (
         "a cancelled consumer that settles late must not be served again"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.queue.order.batch import TRANSIENT, Batch
+from burrowmq.broker.queue.run import TRANSIENT, DeliveryRun
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.queue.serve.dispatch import PUMP_BYTES, deal, share
 from tests.support.messages import message
@@ -43,9 +43,9 @@ def test_a_deal_goes_round_one_by_one():
     bench = QueueBench()
     inboxes = [Inbox(), Inbox(), Inbox()]
     messages = [message(b"%d" % n) for n in range(7)]
-    batch = Batch(range(7), messages, 7, TRANSIENT, expiries=list(range(7)))
+    run = DeliveryRun(range(7), messages, 7, TRANSIENT, expiries=list(range(7)))
     group = consumers(bench, *inboxes)
-    deal(group, bench.queue.backlog, batch)
+    deal(group, bench.queue.backlog, run)
     assert [inbox.bodies for inbox in inboxes] == [
         [b"0", b"3", b"6"],
         [b"1", b"4"],
@@ -66,5 +66,5 @@ def test_one_turn_delivers_no_more_than_its_budget():
     bench.queue.pump()
     assert len(inbox.bodies) == PUMP_BYTES // len(body)
     assert bench.scheduler.queues == [bench.queue], "the rest is for the next turn"
-    bench.settle()
+    bench.run()
     assert len(inbox.bodies) == 64
