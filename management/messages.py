@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.run import DeliveryRun
+from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request
 from burrowmq.protocol import properties as basic
@@ -24,7 +24,7 @@ from burrowmq.protocol.errors import ResourceLocked
 from burrowmq.protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
-Taken: TypeAlias = tuple[Backlog, DeliveryRun]
+Taken: TypeAlias = tuple[Origin, DeliveryRun]
 NAMES = (
     "content_type", "content_encoding", "headers", "delivery_mode", "priority", "correlation_id", "reply_to",
     "expiration", "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
@@ -95,13 +95,13 @@ async def get(
             one = await _take(queue)
             if one is None:
                 break
-            backlog, run = one
+            origin, run = one
             taken.append(one)
-            queue.delivered(False, backlog, run)
+            origin.hand_out(run, no_ack=False)
             found.append((run.messages[0], bool(run.redelivered), queue.ready_count))
     finally:
-        for backlog, run in reversed(taken):
-            _settle(queue, backlog, run, ack_mode)
+        for origin, run in reversed(taken):
+            _settle(origin, run, ack_mode)
     return found
 
 
@@ -109,14 +109,14 @@ async def _take(queue: Queue) -> Taken | None:
     """One run of one message, None when there is none; waits when it is being read from disk."""
     waiter: asyncio.Future[Taken | None] = asyncio.get_running_loop().create_future()
 
-    def on_run(backlog: Backlog | None, run: DeliveryRun | None) -> None:
-        found = None if backlog is None or run is None else (backlog, run)
+    def on_run(origin: Origin | None, run: DeliveryRun | None) -> None:
+        found = None if origin is None or run is None else (origin, run)
         if not waiter.done():
             waiter.set_result(found)
         elif found is not None:
-            backlog, run = found
-            queue.delivered(False, backlog, run)
-            _settle(queue, backlog, run, "ack_requeue_true")
+            origin, run = found
+            origin.hand_out(run, no_ack=False)
+            _settle(origin, run, "ack_requeue_true")
 
     queue.get(on_run)
     try:
@@ -125,18 +125,14 @@ async def _take(queue: Queue) -> Taken | None:
         raise ApiError(503, "timeout", "the queue is loading") from error
 
 
-def _settle(queue: Queue, backlog: Backlog, run: DeliveryRun, ack_mode: str) -> None:
+def _settle(origin: Origin, run: DeliveryRun, ack_mode: str) -> None:
     if ack_mode.endswith("requeue_true"):
-        expiries = run.expiries or [0] * len(run.messages)
-        entries = [
-            (seq, message, due, run.kind, True)
-            for seq, message, due in zip(run.seqs, run.messages, expiries, strict=True)
-        ]
-        queue.requeue(backlog, entries)
+        origin.requeue(returned(run.seqs, run.messages, run.expiries, run.kind, redelivered=True))
         return
     if ack_mode == "reject_requeue_false":
-        queue.dead_letter("rejected", run.messages)
-    queue.settle(backlog, run.seqs, run.messages, run.kind, run.size)
+        origin.reject(run.messages)
+    # Counted as an ack is only what a client acknowledges.
+    origin.settle(run.seqs, run.messages, run.kind, run.size, is_acked=False)
 
 
 def row(found: tuple[Any, bool, int], encoding: str, truncate: int | None) -> dict[str, Any]:

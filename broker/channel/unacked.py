@@ -14,8 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.protocol.codec import Message
@@ -27,20 +26,18 @@ class Delivery:
     """A run on its way: tags first_tag .. first_tag + len(messages) - 1."""
 
     __slots__ = (
-        "backlog", "consumer", "expiries", "first_tag", "head", "hole_count", "kind", "messages", "queue", "seqs",
+        "consumer", "expiries", "first_tag", "head", "hole_count", "kind", "messages", "origin", "seqs",
     )  # fmt: skip
 
     def __init__(
         self,
         first_tag: int,
-        queue: Queue,
-        backlog: Backlog,
+        origin: Origin,
         run: DeliveryRun,
         consumer: Consumer | None,
     ) -> None:
         self.first_tag = first_tag
-        self.queue = queue
-        self.backlog = backlog
+        self.origin = origin
         self.consumer = consumer
         self.seqs = run.seqs
         self.messages: list[Message | None] = list(run.messages)
@@ -125,7 +122,7 @@ class Unacked:
             ):
                 due = [piece.expiries[place]] if piece.expiries is not None else None
                 run = DeliveryRun((seq,), [message], message.size, old.kind, False, due)
-                self._deliveries.append(Delivery(tag, old.queue, old.backlog, run, old.consumer))
+                self._deliveries.append(Delivery(tag, old.origin, run, old.consumer))
                 self.count += 1
         live = [each for each in self._deliveries[self._start :] if each.head < len(each.messages)]
         self._deliveries = sorted(_without_overlap(live), key=lambda each: each.first_tag)
@@ -224,8 +221,7 @@ def _without_overlap(deliveries: list[Delivery]) -> list[Delivery]:
                 split.append(
                     Delivery(
                         delivery.first_tag + index,
-                        delivery.queue,
-                        delivery.backlog,
+                        delivery.origin,
                         run,
                         delivery.consumer,
                     )

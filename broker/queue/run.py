@@ -46,3 +46,18 @@ class DeliveryRun:
         self.kind = kind
         self.redelivered = redelivered
         self.expiries = expiries
+
+
+def returned(
+    seqs: Sequence[int],
+    messages: Sequence[Message],
+    expiries: Sequence[int] | None,
+    kind: Kind,
+    *,
+    redelivered: bool,
+) -> list[Returned]:
+    """A run, or what is left of one, as single messages that go back into their places."""
+    return [
+        (seq, message, due, kind, redelivered)
+        for seq, message, due in zip(seqs, messages, expiries or [0] * len(messages), strict=True)
+    ]

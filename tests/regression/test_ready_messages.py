@@ -64,7 +64,7 @@ def lazy_with(count: int) -> QueueBench:
 def test_a_get_that_waits_for_a_read_is_answered_when_the_queue_is_purged():
     bench = lazy_with(3)
     found: list[object] = []
-    bench.queue.get(lambda backlog, run: found.append(run))
+    bench.queue.get(lambda origin, run: found.append(run))
     assert not found
     bench.queue.purge()
     bench.run()
@@ -74,7 +74,7 @@ def test_a_get_that_waits_for_a_read_is_answered_when_the_queue_is_purged():
 def test_a_cancel_that_waits_for_a_read_goes_on_when_the_queue_is_purged():
     bench = lazy_with(3)
     found: list[str] = []
-    bench.queue.get(lambda backlog, run: None)
+    bench.queue.get(lambda origin, run: None)
     bench.queue.after_pump(lambda: found.append("cancelled"))
     bench.queue.purge()
     bench.run()
@@ -84,10 +84,10 @@ def test_a_cancel_that_waits_for_a_read_goes_on_when_the_queue_is_purged():
 def test_a_get_that_waits_for_a_read_is_answered_when_the_queue_is_paged_out():
     bench = QueueBench(mode="cached", answers_later=True)
     bench.publish(*[message(b"%d" % at, persistent=True) for at in range(4)])
-    bench.queue.page_out()
+    bench.queue.paging.page_out()
     found: list[object] = []
-    bench.queue.get(lambda backlog, run: found.append(run))
-    bench.queue.page_out()
+    bench.queue.get(lambda origin, run: found.append(run))
+    bench.queue.paging.page_out()
     bench.run()
     assert len(found) == 1
     assert found[0] is not None
@@ -125,7 +125,7 @@ def test_what_is_acked_behind_an_unacked_message_is_let_go():
     unacked = Unacked()
     for tag in range(1, 5001):
         run = DeliveryRun((tag,), [message(b"x")], 1, TRANSIENT)
-        unacked.add(Delivery(tag, bench.queue, bench.queue.backlog, run, None))
+        unacked.add(Delivery(tag, bench.queue.origins[0], run, None))
     for tag in range(2, 5001):
         assert len(unacked.settle_range(tag, tag)) == 1
     assert unacked.count == 1

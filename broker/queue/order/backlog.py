@@ -38,8 +38,15 @@ class Backlog:
     """One level's ready messages. Created by its queue, used by nobody else."""
 
     def __init__(
-        self, open_log: Callable[[], QueueLog], on_loaded: Callable[[], None], *, is_durable: bool
+        self,
+        open_log: Callable[[], QueueLog],
+        on_loaded: Callable[[], None],
+        *,
+        is_durable: bool,
+        level: int = 0,
     ) -> None:
+        self.level = level
+        """Its number among the levels of its queue."""
         self._open_log = open_log
         self._persistent_flag = PERSISTENT if is_durable else 0
         self._read = PendingRead(on_loaded)
@@ -89,7 +96,9 @@ class Backlog:
     @property
     def fresh_seq(self) -> int:
         """The id below which everything was handed out once."""
-        return self.ram.first if self.ram.messages else self.disk.first
+        if self.ram.messages:
+            return self.ram.first
+        return self.disk.first if self.disk.count else self.next_seq
 
     @property
     def is_start_batch_left(self) -> bool:
@@ -100,13 +109,13 @@ class Backlog:
     @property
     def log(self) -> QueueLog:
         """This level's part of the store, opened at first need."""
+        return self._log or self.open()
+
+    def open(self) -> QueueLog:
+        """Open this level's part of the store, unless it is open."""
         if self._log is None:
             self._log = self._open_log()
         return self._log
-
-    def open(self) -> None:
-        """Open this level's part of the store before it is needed."""
-        self._log = self.log
 
     @property
     def has_log(self) -> bool:
@@ -115,14 +124,14 @@ class Backlog:
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
-    def take_seqs(self, count: int) -> int:
-        """Reserve `count` ids for messages that skip the backlog (handed to a consumer at once); returns the first."""
+    def bypass(
+        self, messages: list[Message], size: int, expiries: list[int] | None, *, is_durable: bool
+    ) -> int:
+        """Give ids to messages that go to a consumer at once, store them if they must last; returns the first id."""
         first = self.next_seq
-        self.next_seq += count
-        if not self.ram.messages:
-            self.ram.first = self.next_seq
-        if not self.disk.count:
-            self.disk.first = self.next_seq
+        self.next_seq = first + len(messages)
+        if is_durable:
+            (self._log or self.open()).append(first, messages, expiries, size)
         return first
 
     def append(
@@ -132,40 +141,28 @@ class Backlog:
 
         Whatever `room` says, nothing goes to RAM behind what is on disk.
         """
-        if room <= 0 or self.disk.count:
-            self._append_disk(messages, size, kind, expiries)
-        elif room >= len(messages):
-            self._append_ram(messages, size, kind, expiries)
-        else:
+        count = len(messages)
+        if self.disk.count:
+            room = 0
+        elif 0 < room < count:
             head = messages[:room]
             head_size = body_bytes(head)
             cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
-            self._append_ram(head, head_size, kind, cut[0])
-            self._append_disk(messages[room:], size - head_size, kind, cut[1])
-
-    def _append_ram(
-        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
-    ) -> None:
-        assert self.disk.count == 0
+            self.append(head, head_size, kind, cut[0], room)
+            messages, size, expiries, room = messages[room:], size - head_size, cut[1], 0
+            count = len(messages)
         first = self.next_seq
-        if kind & LOGGED:
+        if room <= 0 or kind & LOGGED:
             # First, because it may fail: then nothing has changed here.
-            self.log.append(first, messages, expiries, size)
-        self.ram.append(first, messages, kind, expiries)
-        self.ram_bytes += size
+            (self._log or self.open()).append(first, messages, expiries, size)
         if expiries is not None:
             self.has_expiries = True
-        self.next_seq = self.disk.first = first + len(messages)
-
-    def _append_disk(
-        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
-    ) -> None:
-        first = self.next_seq
-        self.log.append(first, messages, expiries, size)
-        if expiries is not None:
-            self.has_expiries = True
-        self.disk.append(first, messages, size, kind)
-        self.next_seq = first + len(messages)
+        self.next_seq = first + count
+        if room > 0:
+            self.ram.append(first, messages, kind, expiries)
+            self.ram_bytes += size
+        else:
+            self.disk.append(first, messages, size, kind)
 
     def give_back(self, entries: list[Returned]) -> None:
         """Put messages that were handed out back into their places."""
@@ -230,8 +227,7 @@ class Backlog:
         self._read.void()
         self.requeued.clear()
         self.ram.clear()
-        self.ram.first = self.next_seq
-        self.disk.clear(self.next_seq)
+        self.disk.clear()
         self.ram_bytes = 0
         self.has_expiries = False
 
@@ -247,7 +243,6 @@ class Backlog:
             return None
         seqs, size, kind = dropped
         self.log.ack(seqs.start, seqs.stop - 1, None)
-        self.ram.first = seqs.stop
         return len(seqs), size * len(seqs), kind
 
     def expired_count(self, now_ms: int) -> int:
@@ -306,9 +301,7 @@ class Backlog:
         if found is None:
             return
         self.next_seq = found.next_seq
-        self.ram.first = self.disk.first = found.first_seq if found.count else found.next_seq
-        self.disk.count = found.count
-        self.disk.bytes = found.bytes
+        self.disk.recover(found.first_seq, found.count, found.bytes)
         self.redelivered_below = found.next_deliver_seq
 
     def load(self, max_count: int, max_bytes: int, wanted: int = ALL) -> None:
@@ -388,8 +381,6 @@ class Backlog:
                 ]
             )
         self.disk.skip(count, size, next_seq, self.next_seq)
-        if not ram.messages:
-            ram.first = self.disk.first
 
     def _ram_to_requeued(self) -> None:
         size = self.ram_bytes - self.requeued.bytes

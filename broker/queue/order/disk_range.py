@@ -22,23 +22,32 @@ from burrowmq.protocol.codec import Message
 class DiskRange:
     """That of one backlog."""
 
-    __slots__ = ("_sizes", "bytes", "count", "first", "keeps_sizes", "start_batch_rest")
+    __slots__ = ("_keeps_sizes", "_sizes", "bytes", "count", "first", "start_batch_rest")
 
     def __init__(self) -> None:
         self.first = 0
-        """Its first id; where it is empty, the next one that a message gets."""
+        """Its first id, while there is one."""
         self.count = 0
         self.bytes = 0
-        self.keeps_sizes = False
-        """Whether a range that begins from now on remembers the sizes of its messages."""
+        self._keeps_sizes = False
         self._sizes: DiskSizes | None = None
         self.start_batch_rest = StartBatchRest()
+
+    def keep_sizes(self, *, is_on: bool) -> None:
+        """Whether a range that begins from now on remembers the sizes of its messages."""
+        self._keeps_sizes = is_on
+
+    def recover(self, first: int, count: int, size: int) -> None:
+        """This is what the store found at start."""
+        self.first = first
+        self.count = count
+        self.bytes = size
 
     def append(self, first: int, messages: Sequence[Message], size: int, kind: Kind) -> None:
         """A run went to the tail."""
         if not self.count:
             self.first = first
-            self._sizes = DiskSizes() if self.keeps_sizes else None
+            self._sizes = DiskSizes() if self._keeps_sizes else None
         if self._sizes is not None:
             self._sizes.append(messages, kind)
         self.count += len(messages)
@@ -79,9 +88,8 @@ class DiskRange:
         self.start_batch_rest.drop_below(self.first)
         return seqs, size, kind
 
-    def clear(self, next_seq: int) -> None:
-        """Forget all; the next message gets the id `next_seq`."""
-        self.first = next_seq
+    def clear(self) -> None:
+        """Forget all."""
         self.count = self.bytes = 0
         self._sizes = None
         self.start_batch_rest.clear()

@@ -87,6 +87,10 @@ class Parked:
             flags.append(taken[0].redelivered if is_here else None)
         return flags
 
+    def shrink(self, size: int) -> None:
+        """What was taken out were so many body bytes; what the store has lost took its bytes along."""
+        self.bytes = self.bytes - size if self.count else 0
+
     def clear(self) -> None:
         """Forget all."""
         self._ranges.clear()

@@ -36,7 +36,7 @@ class RamRuns:
     def __init__(self) -> None:
         self.messages: deque[Message] = deque()
         self.first = 0
-        """Id of the first message; where there is none, of the one that would be."""
+        """Id of the first message, while there is one."""
         self._kinds: deque[_KindCount] = deque()
         self._expiries: deque[int] | None = None
 

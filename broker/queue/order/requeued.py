@@ -64,8 +64,7 @@ class Requeued:
             if redelivered is not None
         ]
         size = sum([entry[1].size for entry in entries])
-        # What the store has lost took its bytes along.
-        self.parked.bytes = self.parked.bytes - size if self.parked.count else 0
+        self.parked.shrink(size)
         return entries
 
     def clear(self) -> None:

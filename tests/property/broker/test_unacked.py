@@ -35,7 +35,7 @@ class UnackedModel(RuleBasedStateMachine):
         messages = [message(b"%d" % seq) for seq in seqs]
         expiries = [seq + 5 for seq in seqs] if timed else None
         run = DeliveryRun(seqs, messages, 0, kind, False, expiries)
-        self.unacked.add(Delivery(first, self.queue, self.queue.backlog, run, None))
+        self.unacked.add(Delivery(first, self.queue.origins[0], run, None))
         for place, seq in enumerate(seqs):
             due = expiries[place] if expiries else 0
             self.model[first + place] = (seq, messages[place].raw, due, kind)

@@ -15,7 +15,7 @@ QUEUE = QueueBench().queue
 def deliver(unacked: Unacked, first_tag: int, count: int) -> None:
     messages = [message(b"%d" % n) for n in range(count)]
     run = DeliveryRun(range(first_tag * 10, first_tag * 10 + count), messages, 0, TRANSIENT)
-    unacked.add(Delivery(first_tag, QUEUE, QUEUE.backlog, run, None))
+    unacked.add(Delivery(first_tag, QUEUE.origins[0], run, None))
 
 
 def test_a_run_of_acks_over_two_deliveries():

@@ -253,7 +253,7 @@ def test_delete_cancels_consumers_and_answers_getters():
     bench.publish(*numbered(3))
     found = []
     inbox = bench.consume(Inbox(limit=0))
-    bench.queue.get(lambda backlog, run: found.append(run))
+    bench.queue.get(lambda origin, run: found.append(run))
     assert found == []  # the head is being read
     bench.queue.delete()
     assert inbox.cancelled == ["c"]
@@ -267,6 +267,6 @@ def test_paging_out_moves_ram_to_disk_in_order():
     bench.publish(*numbered(10))
     bench.publish(*numbered(10, persistent=True, start=10))
     assert bench.queue.ram_ready_count == 20
-    assert bench.queue.page_out() == 20
+    assert bench.queue.paging.page_out() == 20
     assert bench.queue.ram_ready_count == 0
     assert bench.drain() == bodies(0, 20)

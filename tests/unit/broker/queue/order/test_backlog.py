@@ -235,7 +235,7 @@ def test_recovered_transient_copies_are_logged_but_not_durable():
 
 def test_dropping_from_disk_unread():
     world = World()
-    world.backlog.disk.keeps_sizes = True
+    world.backlog.disk.keep_sizes(is_on=True)
     world.append(b"aa", b"bb", b"c", room=0)
     assert world.backlog.drop_disk(10, 3) == (2, 4, TRANSIENT)
     assert sorted(world.log.entries) == [2]
@@ -246,7 +246,7 @@ def test_dropping_from_disk_unread():
 
 def test_the_head_in_ram_is_not_passed_over_by_a_drop_on_disk():
     world = World()
-    world.backlog.disk.keeps_sizes = True
+    world.backlog.disk.keep_sizes(is_on=True)
     world.append(b"a", b"b", room=1)
     assert world.backlog.drop_disk(1, ALL) is None
 

@@ -10,7 +10,7 @@ from tests.support.messages import message
 def filled(*sizes: int, keeps_sizes: bool = True) -> DiskRange:
     """One message of each size, ids from 5 on."""
     disk = DiskRange()
-    disk.keeps_sizes = keeps_sizes
+    disk.keep_sizes(is_on=keeps_sizes)
     messages = [message(b"x" * size) for size in sizes]
     disk.append(5, messages, sum(sizes), TRANSIENT)
     return disk
@@ -33,7 +33,7 @@ def test_dropping_by_equal_sizes():
 
 def test_sizes_are_known_of_a_range_that_began_with_them_only():
     disk = filled(3, keeps_sizes=False)
-    disk.keeps_sizes = True
+    disk.keep_sizes(is_on=True)
     disk.append(6, [message(b"x")], 1, TRANSIENT)
     assert disk.drop(1, 99) is None
     disk = filled(3)
@@ -58,6 +58,6 @@ def test_what_the_store_has_lost_is_gone_at_the_end_of_the_range():
 def test_forgotten():
     disk = filled(3, 3)
     disk.start_batch_rest.fill([(6, message(b"yyy"), 0)])
-    disk.clear(9)
-    assert (disk.first, disk.count, disk.bytes, len(disk.start_batch_rest)) == (9, 0, 0, 0)
+    disk.clear()
+    assert (disk.count, disk.bytes, len(disk.start_batch_rest)) == (0, 0, 0)
     assert disk.drop(1, 1) is None

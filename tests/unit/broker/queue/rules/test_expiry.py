@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from burrowmq.broker.queue.run import returned
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 
@@ -36,19 +37,19 @@ def test_the_queues_ttl(mode, queue_mode, answers_later):
     bench.scheduler.advance(1)
     bench.run()
     assert bench.queue.ready_count == 0
-    assert bench.queue.expiry_timer is None
+    assert bench.queue.expiry.timer is None
 
 
 def test_the_timer_runs_for_the_head_and_is_moved_for_an_earlier_one():
     bench = QueueBench(mode="cached", max_priority=2)
     bench.publish(message(b"late", expiration="1000"))
-    first = bench.queue.expiry_due_ms
+    first = bench.queue.expiry.due_ms
     bench.publish(message(b"never"))
-    assert bench.queue.expiry_due_ms == first
+    assert bench.queue.expiry.due_ms == first
     bench.publish(message(b"early", expiration="10", priority=2))
-    assert bench.queue.expiry_due_ms == first - 990
+    assert bench.queue.expiry.due_ms == first - 990
     bench.scheduler.advance(11)
-    assert bench.queue.expiry_due_ms == first
+    assert bench.queue.expiry.due_ms == first
     assert bench.queue.ready_count == 2
 
 
@@ -105,12 +106,11 @@ def test_a_requeued_message_keeps_its_deadline():
     bench = QueueBench(mode="cached", message_ttl_ms=100, dead_letter_exchange="")
     bench.publish(message(b"x", persistent=True))
     found = []
-    bench.queue.get(lambda backlog, run: found.append((backlog, run)))
-    backlog, run = found[0]
-    bench.queue.delivered(False, backlog, run)
+    bench.queue.get(lambda origin, run: found.append((origin, run)))
+    origin, run = found[0]
+    origin.hand_out(run, no_ack=False)
     bench.scheduler.advance(200)
-    entries = [(run.seqs[0], run.messages[0], run.expiries[0], run.kind, True)]
-    bench.queue.requeue(backlog, entries)
+    origin.requeue(returned(run.seqs, run.messages, run.expiries, run.kind, redelivered=True))
     assert bench.dead == [("expired", b"x")]
     assert bench.queue.persistent_count == 0
     assert not bench.engine.logs["q"].entries
@@ -142,7 +142,7 @@ def test_a_queue_of_ttl_zero_without_dead_letters_keeps_nothing_behind_a_live_he
     bench = QueueBench(message_ttl_ms=1000)
     bench.publish(message(b"live"))
     bench.run()
-    bench.queue.apply_settings(replace(bench.queue.settings, message_ttl_ms=0))
+    bench.queue.change_settings(replace(bench.queue.settings, message_ttl_ms=0))
     bench.publish(message(b"due"))
     bench.run()
     assert bench.queue.ready_count == 1

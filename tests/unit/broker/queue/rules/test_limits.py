@@ -150,6 +150,6 @@ def test_priorities_are_served_highest_first_and_dropped_highest_first():
 def test_a_new_limit_drops_what_is_there():
     bench = QueueBench(mode="cached")
     bench.publish(*numbered(10))
-    bench.queue.apply_settings(Settings(max_length=4))
+    bench.queue.change_settings(Settings(max_length=4))
     assert bench.drain() == [b"6", b"7", b"8", b"9"]
     assert bench.publish(*numbered(1)) == ACCEPTED

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
-from tests.support.queue_bench import Inbox, QueueBench
-
-QUEUE = QueueBench().queue
+from tests.support.queue_bench import Inbox
 
 
 def consumer(tag: str, *, limit: int = UNLIMITED, **options) -> Consumer:
-    return Consumer(tag, QUEUE, Inbox(limit), **options)
+    return Consumer(tag, Inbox(limit), **options)
 
 
 def tags(found: list[Consumer]) -> list[str]:
@@ -110,7 +108,7 @@ def test_a_successor_waits_for_what_the_active_one_holds_on_another_channel():
 
 def test_a_successor_on_the_same_channel_does_not_wait():
     inbox = Inbox()
-    a, b = Consumer("a", QUEUE, inbox), Consumer("b", QUEUE, inbox)
+    a, b = Consumer("a", inbox), Consumer("b", inbox)
     consumers = ring(a, b, is_single_active=True)
     a.unacked_count = 1
     consumers.remove(a)

@@ -38,6 +38,6 @@ def test_the_count_left_by_a_get_is_without_what_has_expired_behind_it(mode):
     bench.run()
     bench.scheduler.advance(100)
     left = []
-    bench.queue.get(lambda backlog, run: left.append(bench.queue.ready_count))
+    bench.queue.get(lambda origin, run: left.append(bench.queue.ready_count))
     bench.run()
     assert left == [0]

@@ -1,4 +1,4 @@
-"""Queue: what is in RAM, by mode, by consumption, at start, and of what was given back.
+"""Paging: what is in RAM, by mode, by consumption, at start, and of what was given back.
 
 The figures are those of list_queues: `ram_ready_count` is messages_ready_ram, `ram_ready_bytes` its bytes.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.queue.queue import RAM_BYTES, START_BATCH
-from burrowmq.broker.queue.rate import RAM_LIMIT
+from burrowmq.broker.queue.memory.paging import RAM_BYTES, START_BATCH
 from burrowmq.broker.queue.rules.settings import Settings
-from burrowmq.broker.queue.rules.transition import put_in_force
+from burrowmq.broker.queue.serve.rate import RAM_LIMIT
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.memory_log import MemoryLog
@@ -100,7 +99,7 @@ def test_positions_are_counted_not_bodies() -> None:
 
 def test_a_page_out_and_a_purge_take_the_batch_along() -> None:
     bench = restarted(LARGE, *[SMALL] * 10)
-    assert bench.queue.page_out() == 10
+    assert bench.queue.paging.page_out() == 10
     assert (bench.queue.ram_ready_count, bench.queue.ready_count) == (0, 11)
     bench = restarted(SMALL, LARGE, *[SMALL] * 10)
     assert bench.queue.purge() == 12
@@ -122,7 +121,7 @@ def test_a_head_that_expires_is_learnt_of_without_keeping_others_in_ram() -> Non
     bench = restarted(*[LARGE] * 3)
     bench.queue.look_for_expiry()
     bench.run()
-    assert (bench.queue.ram_ready_count, bench.queue.has_expiries) == (0, False)
+    assert (bench.queue.ram_ready_count, bench.queue.levels.has_expiries) == (0, False)
     log = bench.engine.logs["q"]
     log.entries[0] = (log.entries[0][0], bench.scheduler.now_ms + 500)
     bench.queue.look_for_expiry()
@@ -197,10 +196,7 @@ def give_back(bench: QueueBench, inbox: Inbox, places: range) -> None:
     """The consumer's channel ends: these deliveries come back together, then it is gone."""
     entries = [inbox.got[place] for place in places]
     consumer = entries[0][0]
-    bench.queue.requeue(
-        entries[0][1],
-        [(seq, each, 0, kind, True) for _, _, seq, each, kind, _ in entries],  # type: ignore[misc]
-    )
+    entries[0][1].requeue([(seq, each, 0, kind, True) for _, _, seq, each, kind, _ in entries])
     bench.queue.remove_consumer(consumer)
     bench.run()
 
@@ -224,7 +220,7 @@ def test_cached_mode_keeps_them_until_memory_is_short() -> None:
     give_back(bench, inbox, range(10_000))
     bench.scheduler.advance(2_000)
     assert bench.queue.ram_ready_count == 10_000
-    assert bench.queue.page_out() == 10_000
+    assert bench.queue.paging.page_out() == 10_000
     assert bench.queue.ram_ready_count == 0
     assert numbers(bench.drain()) == list(range(10_000))
 
@@ -244,7 +240,7 @@ def test_their_deadlines_hold() -> None:
     inbox = bench.consume()
     due = bench.scheduler.now_ms + 60_000
     entries = [(seq, each, due, kind, True) for _, _, seq, each, kind, _ in inbox.got]
-    bench.queue.requeue(inbox.got[0][1], entries)  # type: ignore[arg-type]
+    inbox.got[0][1].requeue(entries)
     bench.queue.remove_consumer(inbox.got[0][0])
     bench.scheduler.advance(2_000)
     assert bench.queue.ready_count == 9_000
@@ -260,6 +256,6 @@ def test_lazy_to_default_is_as_a_start() -> None:
     bench = QueueBench(queue_mode="lazy")
     bench.engine.large_from = 4096
     fill(bench, *[SMALL] * 100, LARGE, *[SMALL] * 100)
-    put_in_force(bench.queue, Settings(mode="default"))
+    bench.queue.change_settings(Settings(mode="default"))
     assert bench.queue.ram_ready_count == 200
     assert numbers(bench.drain()) == list(range(201))
