@@ -105,64 +105,45 @@ class Queue:
 
     def _connect_parts(self, context: QueueContext) -> None:
         """Build the parts that move messages from one to another."""
-        scheduler, changed = context.scheduler, self._changed
-        self.origins = [
+        levels, consumers, counts, rate = self.levels, self.consumers, self.counts, self.rate
+        paging, expiry, dead_letters = self.paging, self.expiry, self.dead_letters
+        changed, head, load = self._changed, expiry.live_head, paging.load
+        self.origins = origins = [
             Origin(
                 self.name,
                 level,
-                self.counts,
-                self.consumers.leavers,
-                dead_letter=self.dead_letters.send,
+                counts,
+                consumers.leavers,
+                dead_letter=dead_letters.send,
                 on_return=self._on_return,
                 changed=changed,
             )
-            for level in self.levels
+            for level in levels
         ]
-        head, load = self.expiry.live_head, self.paging.load
-        self.serving = Serving(
-            self.origins,
-            self.consumers,
-            self.counts,
-            self.rate,
-            scheduler,
+        self.serving = serving = Serving(
+            origins,
+            consumers,
+            counts,
+            rate,
+            context.scheduler,
             head=head,
             load=load,
             changed=changed,
         )
         self.getters = Getters(
-            self.levels,
-            self.origins,
-            self.rate,
-            head=head,
-            load=load,
-            drop_expired=self.expiry.drop_expired,
+            levels, origins, rate, head=head, load=load, drop_expired=expiry.drop_expired
         )
-        self.arrivals = Arrivals(
-            self.levels,
-            self.consumers,
-            self.counts,
-            self.serving,
-            self.paging,
-            self.expiry,
-            is_durable=self.durable,
-            changed=changed,
+        durable = self.durable
+        self.arrivals = arrivals = Arrivals(
+            levels, consumers, counts, serving, paging, expiry, is_durable=durable, changed=changed
         )
-        self._enqueue = self.arrivals.enqueue
-        self.limits = Limits(
-            self.levels,
-            self.counts,
-            self.expiry,
-            self.dead_letters,
-            accept=self.arrivals.accept,
-            taken_next=self.serving.taken_next,
+        self._enqueue = arrivals.enqueue
+        accept, taken_next = arrivals.accept, serving.taken_next
+        self.limits = limits = Limits(
+            levels, counts, expiry, dead_letters, accept=accept, taken_next=taken_next
         )
         self.transition = Transition(
-            self.levels,
-            self.limits,
-            self.paging,
-            apply=self._apply,
-            after_pump=self.after_pump,
-            changed=changed,
+            levels, limits, paging, apply=self._apply, after_pump=self.after_pump, changed=changed
         )
 
     def _open_log(self, level: int) -> QueueLog:

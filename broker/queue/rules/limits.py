@@ -18,7 +18,7 @@ from burrowmq.broker.queue.order.levels import Levels
 from burrowmq.broker.queue.outcome import PENDING, Rejected
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.rules.expiry import Expiry
-from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.queue.rules.settings import Overflow, Settings
 from burrowmq.protocol.codec import Message, body_bytes
 
 NO_LIMIT = 1 << 62
@@ -62,7 +62,7 @@ class Limits:
         self._accept = accept
         self._taken_next = taken_next
         self._most = self._most_bytes = NO_LIMIT
-        self.overflow = "drop-head"
+        self.overflow: Overflow = "drop-head"
 
     def apply(self, settings: Settings) -> None:
         """What is in force from now on; `enforce` drops what is too much."""
