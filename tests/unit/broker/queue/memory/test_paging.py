@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.queue.memory.paging import RAM_BYTES, START_BATCH
-from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.queue.memory.paging import NO_LIMIT, RAM_BYTES, START_BATCH
+from burrowmq.broker.queue.rules.settings import QueueMode, Settings
 from burrowmq.broker.queue.serve.rate import RAM_LIMIT
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue
@@ -259,3 +259,65 @@ def test_lazy_to_default_is_as_a_start() -> None:
     bench.queue.change_settings(Settings(mode="default"))
     assert bench.queue.ram_ready_count == 200
     assert numbers(bench.drain()) == list(range(201))
+
+
+# -- while the node is short of memory --------------------------------------------------------------------------------
+
+
+def test_everything_goes_to_disk_and_what_arrives_does_too_until_memory_is_there_again() -> None:
+    bench = QueueBench(mode="cached")
+    paging = bench.queue.paging
+    fill(bench, *[SMALL] * 10, persistent=False)
+    assert paging.keeps_all
+    paging.memory_is_short(is_short=True)
+    assert (bench.queue.ram_ready_count, paging.keeps_all, paging.fixed_room) == (0, False, 0)
+    fill(bench, SMALL)
+    assert bench.queue.ram_ready_count == 0
+    paging.memory_is_short(is_short=False)
+    assert (bench.queue.ram_ready_count, paging.keeps_all) == (0, True)
+    assert len(bench.drain()) == 11
+    fill(bench, SMALL)
+    assert bench.queue.ram_ready_count == 1
+
+
+def test_while_it_lasts_only_more_than_the_limit_is_paged_out_again() -> None:
+    bench = restarted(*[SMALL] * (RAM_LIMIT + 1), queue_mode="default")
+    paging = bench.queue.paging
+    paging.memory_is_short(is_short=True)
+    paging.load(bench.queue.levels[0], RAM_LIMIT)
+    bench.run()
+    assert bench.queue.ram_ready_count == RAM_LIMIT
+    paging.memory_is_short(is_short=True)
+    assert bench.queue.ram_ready_count == RAM_LIMIT, "as many as that may be about to be served"
+    paging.load_start_batch(64 << 20)
+    paging.page_out()
+    paging.load_start_batch(64 << 20)
+    bench.run()
+    assert bench.queue.ram_ready_count == RAM_LIMIT + 1
+    paging.memory_is_short(is_short=True)
+    assert bench.queue.ram_ready_count == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "queue_mode", "expected"),
+    [("bounded", "default", None), ("cached", "default", NO_LIMIT), ("cached", "lazy", 0)],
+)
+def test_how_much_of_what_arrives_may_stay(
+    mode: str, queue_mode: QueueMode, expected: int | None
+) -> None:
+    bench = QueueBench(mode=mode, queue_mode=queue_mode)
+    assert bench.queue.paging.fixed_room == expected
+
+
+def test_a_bounded_queue_has_room_for_one_message_until_it_is_consumed_and_none_behind_the_disk() -> (
+    None
+):
+    bench = QueueBench()
+    paging, level = bench.queue.paging, bench.queue.levels[0]
+    assert paging.room(level) == 1
+    fill(bench, SMALL)
+    assert paging.room(level) == 0
+    bench.queue.rate.per_s, bench.queue.rate._at = 1e6, bench.scheduler.monotonic()
+    assert paging.room(level) == RAM_LIMIT - 1
+    paging.page_out()
+    assert paging.room(level) == 0

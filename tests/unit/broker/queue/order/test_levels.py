@@ -71,9 +71,10 @@ def test_only_what_was_ever_in_the_store_is_converted_and_noted():
     world.levels.convert(1)
     world.levels.note_delivered()
     assert list(world.engine.logs) == ["q-1"]
-    assert (world.log(1).version, world.log(1).next_deliver_seq) == (1, 1)
+    log = world.log(1)
+    assert (log.version, log.next_deliver_seq) == (1, 1)
     world.levels.delete()
-    assert world.log(1).is_deleted
+    assert log.is_deleted
     assert world.levels.ready_count == 0
 
 
