@@ -19,16 +19,15 @@ from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.segment import KIND_SHARED, Segment
-from burrowmq.storage.queue.v2.store import Reading, read_records
-from burrowmq.storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
+from burrowmq.storage.queue.entries import KIND_SHARED
+from burrowmq.storage.queue.record_reader import RecordReader
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
 from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
 
 # Index entries looked at with one read.
 _STEP = 2048
-# Entries in a page of the disk.
-_PAGE = 4096 // ENTRY_SIZE
 Stored = tuple[bytes, bytes, int, int] | None
 
 
@@ -38,7 +37,7 @@ class StorePart:
 
     file: File | None
     segment: int
-    how: Reading
+    reader: RecordReader
     positions: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     offsets: array[int] = field(default_factory=lambda: array("Q"))
@@ -98,12 +97,12 @@ def _plan_slots(
     base = slots[0]
     first_seq = segment.number * queue.index.entry_count
     try:
-        columns = queue.load(segment.number, base, slots[-1])
+        columns = segment.load(base, slots[-1])
     except ReadFailed:
-        if segment.version == 1 or len(slots) <= _PAGE:
+        if len(slots) <= segment.files.page_entries:
             plan.corrupt += [first_seq + slot for slot in slots]
             return len(slots), left
-        half = len(slots) // 2  # what cannot be read is as little as a page of the disk
+        half = len(slots) // 2  # the rest of them may be readable
         taken, left = _plan_slots(queue, plan, segment, slots[:half], left)
         if taken < half:
             return taken, left
@@ -142,8 +141,8 @@ def _plan_slots(
         kind = columns.kinds[at]
         part = parts.get(kind)
         if part is None:
-            file = _bodies_file(queue, segment, kind)
-            part = parts[kind] = StorePart(file, segment.number, queue.store.reading)
+            file = _bodies_file(segment, kind)
+            part = parts[kind] = StorePart(file, segment.number, queue.place.reader)
             plan.parts.append(part)
         part.positions.append(position)
         part.slots.append(slot)
@@ -173,9 +172,9 @@ def _plan_plain(
     plan.expiries += columns.expiries[:taken]
     plan.parts.append(
         StorePart(
-            _bodies_file(queue, segment, columns.kinds[0]),
+            _bodies_file(segment, columns.kinds[0]),
             segment.number,
-            queue.store.reading,
+            queue.place.reader,
             list(range(position, position + taken)),
             slots[:taken],
             columns.locations[:taken],
@@ -185,9 +184,9 @@ def _plan_plain(
     return taken, left - sizes[taken - 1]
 
 
-def _bodies_file(queue: QueueDisk, segment: Segment, kind: int) -> File | None:
+def _bodies_file(segment: Segment, kind: int) -> File | None:
     try:
-        return queue.open_bodies(segment, kind)
+        return segment.files.open_bodies(segment, kind)
     except OSError:
         return None
 
@@ -200,9 +199,7 @@ def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list
     for part in plan.parts:
         if part.file is None:
             continue
-        records = read_records(
-            part.file, part.segment, part.how, part.slots, part.offsets, part.sizes
-        )
+        records = part.reader.read(part.file, part.segment, part.slots, part.offsets, part.sizes)
         if len(records) == count:
             return records, handles
         for position, entry in zip(part.positions, records, strict=True):

@@ -35,7 +35,7 @@ and then hold blocks, each of them about one segment:
 An entry of kind 2 has its record in the same file, at the offset that it names. Of several entries for one place the
 last counts; a place that was acked once stays so.
 
-State: none. Called by `storage.queue.v1.index` and `storage.queue.scan_v1`. Invariants: a damaged block costs what it
+State: none. Called by the other modules of the room. Invariants: a damaged block costs what it
 says and nothing behind it; bytes of another queue or store are never taken for ours.
 """
 
@@ -51,7 +51,7 @@ from burrowmq.storage import record
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.header import HEADER_SIZE
-from burrowmq.storage.queue.segment import slots_of
+from burrowmq.storage.queue.places import slots_of
 from burrowmq.storage.record import (
     ENTRY_CORRUPT,
     ENTRY_NONE,

@@ -1,6 +1,6 @@
 """Runs of messages that are in a journal only, and their way into a segment file.
 
-State: none but the `Run`s, which belong to `storage.queue.v1.index`. Called by it and by recovery on the disk thread.
+State: none but the `JournalRun`s, which belong to the journal. Called by `storage.queue.v1.segment_files` and by recovery on the disk thread.
 Invariants: what is moved is copied as it is, so that its checks stay right; a run is never changed.
 """
 
@@ -13,7 +13,8 @@ from itertools import accumulate
 from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.files.cache import FileCache
 from burrowmq.storage.files.filesystem import File
-from burrowmq.storage.queue.segment import KIND_STORE, bits_of, selectors_of
+from burrowmq.storage.queue.entries import KIND_STORE
+from burrowmq.storage.queue.places import bits_of, selectors_of
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1.blocks import BLOCK_SIZE
 from burrowmq.storage.record import ENTRY_NONE, ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
@@ -27,12 +28,12 @@ _RUN_BYTES = 560
 _ROW_BYTES = 32
 
 # (run, low, high): its rows low..high - 1
-Rows = tuple["Run", int, int]
+Rows = tuple["JournalRun", int, int]
 # (path, offset, size) of bodies side by side
 Piece = tuple[str, int, int]
 
 
-class Run:
+class JournalRun:
     """Messages of consecutive places that are in a journal only."""
 
     __slots__ = ("columns", "first", "path")
@@ -58,7 +59,7 @@ def number_of(path: str) -> int:
     return int(path.rpartition("/")[2].partition(".")[0])
 
 
-def live_groups(runs: Iterable[Run], live: int) -> list[list[Rows]]:
+def live_groups(runs: Iterable[JournalRun], live: int) -> list[list[Rows]]:
     """Give the rows low..high - 1 of each run without its dead ends, neighbours together."""
     groups: list[list[Rows]] = []
     end = -1
@@ -93,7 +94,7 @@ def _choose_bodies(group: list[Rows], rows: EntryColumns, at: int) -> tuple[list
     return pieces, at
 
 
-def _first(run: Run) -> int:
+def _first(run: JournalRun) -> int:
     return run.first
 
 

@@ -1,8 +1,8 @@
 """Writing an index segment and its store anew: without the dead bodies, or after a failed sync.
 
 A new pair is made beside the old one: `N.gG.qs` with the next generation, then `N.qi.tmp` that names it; both are made
-durable and the rename of the index publishes the pair; only then the old store goes. A reader that planned before keeps
-the old file open. State: none. Called by the writer on the disk thread, under its lock.
+durable, the rename of the index lets the pair count, and only then the old store goes. A reader that planned before
+keeps the old file open. State: none. Called by `storage.queue.v2.files` on the disk thread, under the writer's lock.
 
 Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a body that cannot be read
 and is not in memory costs that message only.
@@ -11,121 +11,124 @@ and is not in memory costs that message only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import compress
+from dataclasses import dataclass
 
 from burrowmq.storage.errors import DirectoryFailed, StorageError, SyncFailed, error_text
 from burrowmq.storage.files.cache import write_error
-from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.segment import Segment, bits_of, selectors_of, slots_of
-from burrowmq.storage.queue.v2.index import entries_at, pack_block, pack_header
-from burrowmq.storage.queue.v2.store import Reading, read_records
+from burrowmq.storage.queue.directory import QueueDirectory
+from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
+from burrowmq.storage.queue.record_reader import RecordReader
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.v2.index import QueueIndex, entries_at, pack_block, pack_header
+from burrowmq.storage.queue.v2.store import QueueStore
 from burrowmq.storage.record import ENTRY_NONE, EntryColumns, pack_index_entries
 from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
 
 _STEP = 256
 
 
-def live_store_bytes(queue: QueueDisk, segment: Segment) -> int:
-    """Give the bytes of a segment's live bodies in its store."""
-    columns = queue.columns_of(segment)
-    wanted = segment.live_mask() & ~bits_of(columns.kinds)
-    return sum(compress(columns.sizes, selectors_of(wanted)))
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The files of a queue: two for each segment."""
+
+    directory: QueueDirectory
+    index: QueueIndex
+    store: QueueStore
 
 
 def rewrite(
-    queue: QueueDisk,
+    pair: Pair,
     segment: Segment,
     in_memory: Mapping[int, StoredMessage] | None,
     observer: StoreObserver,
-) -> list[int]:
-    """Write a segment's pair anew; gives the places that were lost. Raises WriteFailed, ReadFailed or SyncFailed.
+) -> int:
+    """Write a segment's pair anew; gives how many messages were lost. Raises WriteFailed, ReadFailed or SyncFailed.
 
     `in_memory` are messages by place, taken instead of what the file says; with None the old pair is good, and stays
     when it cannot be read. Else what cannot be read is lost.
     """
-    columns = queue.columns_of(segment)
+    directory, index, store = pair.directory, pair.index, pair.store
+    columns = segment.columns()
     live = segment.live_mask()
     present = bits_of(columns.statuses)
     stored = live & present & ~bits_of(columns.kinds)
     generation = segment.generation + 1
-    copy = _Copy(queue, segment, columns, is_exact=in_memory is None)
-    path = queue.index.path(segment.number)
+    copy = _Copy(pair, segment, columns, is_exact=in_memory is None)
+    path = index.path(segment.number)
     aside = f"{path}.tmp"
-    filesystem = queue.cache.filesystem
+    filesystem = directory.cache.filesystem
     try:
         end = copy.write_store(generation, slots_of(stored), in_memory or {}) if stored else 0
         kept = live & present
         for slot in copy.lost:
             kept &= ~(1 << slot)
-        _write_index(queue, segment, aside, generation, copy.columns_with(kept))
-        if queue.durable:
+        _write_index(directory, segment, aside, generation, copy.columns_with(kept))
+        if directory.is_durable:
             # The store's name before the index that needs it: POSIX promises no order of names.
-            filesystem.fsync_dir(queue.directory)
+            filesystem.fsync_dir(directory.path)
         filesystem.rename(aside, path)
     except (StorageError, OSError) as error:
-        for leftover in (aside, queue.store.path(segment.number, generation)):
-            queue.cache.unlink(leftover)
+        for leftover in (aside, store.path(segment.number, generation)):
+            directory.cache.unlink(leftover)
         if isinstance(error, StorageError):
             raise
         raise write_error(path, error) from error
-    _publish(queue, segment, generation, kept, end)
+    _switch(pair, segment, kept, end)
     for slot in copy.lost:
-        seq = segment.number * queue.index.entry_count + slot
-        observer.record_lost(queue.directory, seq, "unreadable while it was written anew")
-    return copy.lost
+        seq = segment.number * directory.entry_count + slot
+        observer.record_lost(directory.path, seq, "unreadable while it was written anew")
+    return len(copy.lost)
 
 
 def _write_index(
-    queue: QueueDisk, segment: Segment, aside: str, generation: int, columns: EntryColumns
+    directory: QueueDirectory, segment: Segment, aside: str, generation: int, columns: EntryColumns
 ) -> None:
-    """Write the new index file aside, durably. Raises OSError."""
-    index = queue.index
-    filesystem = queue.cache.filesystem
+    """Write the new index file aside, durably. Raises OSError or SyncFailed."""
+    filesystem = directory.cache.filesystem
+    entry_count = directory.entry_count
     if filesystem.exists(aside):
         filesystem.unlink(aside)
     file = filesystem.create(aside)
-    block = pack_block(segment.epoch + 1, 0, 0, index.entry_count)
+    block = pack_block(segment.epoch + 1, 0, 0, entry_count)
     blocks = (
         block + bytes(len(block)) if (segment.epoch + 1) % 2 == 0 else bytes(len(block)) + block
     )
-    head = pack_header(segment.number, index.entry_count, generation, index.identity)
-    file.pwrite(head + blocks + pack_index_entries(columns, index.seed), 0)
-    if queue.durable:
+    head = pack_header(segment.number, entry_count, generation, directory.identity)
+    file.pwrite(head + blocks + pack_index_entries(columns, directory.seed), 0)
+    if directory.is_durable:
         try:
             file.fdatasync()
         except OSError as error:
             raise SyncFailed(error_text(error, aside)) from error
     file.close()
-    assert entries_at(index.entry_count) == len(head) + len(blocks)
+    assert entries_at(entry_count) == len(head) + len(blocks)
 
 
-def _publish(queue: QueueDisk, segment: Segment, generation: int, kept: int, end: int) -> None:
+def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
     """The new pair is in place: make that durable, then let go of the old store."""
+    directory, index, store = pair.directory, pair.index, pair.store
     old_end, old_generation = segment.store_end, segment.generation
-    queue.cache.forget(queue.index.path(segment.number))
-    queue.cache.forget(queue.store.path(segment.number, old_generation))
-    segment.generation = generation
-    segment.epoch += 1
-    segment.store_end = end
-    segment.synced_end = 0
-    segment.keep_only(kept)
-    if queue.durable:
+    directory.cache.forget(index.path(segment.number))
+    directory.cache.forget(store.path(segment.number, old_generation))
+    segment.begin_generation(segment.files, end, 0, segment.epoch + 1, kept)
+    if directory.is_durable:
         try:
-            queue.cache.filesystem.fsync_dir(queue.directory)
+            directory.cache.filesystem.fsync_dir(directory.path)
         except OSError as error:
-            raise DirectoryFailed(error_text(error, queue.directory)) from error
+            raise DirectoryFailed(error_text(error, directory.path)) from error
     if old_end:
-        queue.store.delete(segment.number, old_generation)
+        store.delete(segment.number, old_generation)
 
 
 class _Copy:
     """Bodies on their way into the new store."""
 
     def __init__(
-        self, queue: QueueDisk, segment: Segment, columns: EntryColumns, *, is_exact: bool
+        self, pair: Pair, segment: Segment, columns: EntryColumns, *, is_exact: bool
     ) -> None:
-        self._how = Reading(queue.store.seed, is_exact=is_exact)
-        self._queue = queue
+        self._reader = RecordReader(pair.directory.seed, is_exact=is_exact)
+        self._is_durable = pair.directory.is_durable
+        self._store = pair.store
         self._segment = segment
         self._columns = columns
         self._locations = columns.locations[:]
@@ -143,11 +146,11 @@ class _Copy:
         self, generation: int, slots: list[int], in_memory: Mapping[int, StoredMessage]
     ) -> int:
         """Write the new store file, durably; gives its end. Raises WriteFailed or SyncFailed."""
-        store, number = self._queue.store, self._segment.number
-        end = store.create(number, generation, self._queue.durable)
+        store, number = self._store, self._segment.number
+        end = store.create(number, generation)
         for at in range(0, len(slots), _STEP):
             end = self._append(generation, end, self._bodies(slots[at : at + _STEP], in_memory))
-        if self._queue.durable:
+        if self._is_durable:
             file = store.open(number, generation)
             try:
                 file.fdatasync()
@@ -166,9 +169,9 @@ class _Copy:
             slot: in_memory[slot] for slot in slots if slot in in_memory
         }
         if wanted:
-            store, segment = self._queue.store, self._segment
-            file = store.open(segment.number, segment.generation)
-            records = read_records(file, segment.number, self._how, wanted, offsets, sizes)
+            segment = self._segment
+            file = self._store.open(segment.number, segment.generation)
+            records = self._reader.read(file, segment.number, wanted, offsets, sizes)
             for slot, entry in zip(wanted, records, strict=True):
                 if entry is None:
                     self.lost.append(slot)
@@ -178,7 +181,7 @@ class _Copy:
 
     def _append(self, generation: int, end: int, bodies: list[tuple[int, StoredMessage]]) -> int:
         """Append bodies, those side by side with one write."""
-        store, number = self._queue.store, self._segment.number
+        store, number = self._store, self._segment.number
         at = 0
         while at < len(bodies):
             last = at + 1
