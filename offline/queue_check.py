@@ -156,7 +156,8 @@ class _Files:
         stored = segment.present & ~segment.shared & ~segment.in_journals
         if segment.bodies_path == segment.path:
             # Beside the entries (version 1), where the body of an acknowledged entry may be torn.
-            return self._check_records(segment, stored & segment.live, segment.data, report)
+            wanted = stored & segment.live
+            return self._check_records(segment, wanted, segment.data, report) if segment.data else 0
         if not self._filesystem.exists(segment.bodies_path):
             return self._without_store(segment, (stored & segment.live).bit_count(), report)
         store = self._report(segment.bodies_path)
@@ -193,8 +194,7 @@ class _Files:
                     lost += is_live
                 else:
                     behind += is_live
-        if is_own_file or segment.data:  # of a journal live and garbage are not told apart
-            report.live_bytes = live_bytes
+        report.live_bytes = live_bytes
         if behind:
             report.notes.append(f"{behind} entries without a body (torn end)")
         self._found.lost += lost

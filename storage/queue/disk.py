@@ -238,11 +238,11 @@ class QueueDisk:
     # -- when there is time ---------------------------------------------------------------------------------------
 
     def keep_up(self, *, is_idle: bool) -> tuple[bool, list[Segment]]:
-        """Remove segments without live entries, write acks that are due, flush journals. Raises WriteFailed, ReadFailed.
+        """Remove segments without live entries, write acks that are due, flush journals.
 
         An ack is written no later than at the next idle moment; the segment at the queue's end goes only when that is
         worth making it again. Gives whether acks are left to write, and the segments whose acks were written into
-        their index files: some bodies there are dead.
+        their index files: some bodies there are dead. Raises WriteFailed or ReadFailed.
         """
         is_left, flushed = False, list[Segment]()
         for files in self._files:
@@ -343,7 +343,8 @@ class QueueDisk:
     def finish_recovery(self, changed: set[int], journals: Sequence[str]) -> None:
         """Write the acks of the changed segments, remove the empty ones, move what only journals say.
 
-        `journals` are those that were found, the oldest first; each goes after a sync. Raises WriteFailed or ReadFailed.
+        `journals` are those that were found, the oldest first; each goes after a sync of its own. Raises WriteFailed or
+        ReadFailed.
         """
         for files in reversed(self._files):
             files.finish_recovery(changed, journals)

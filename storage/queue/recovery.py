@@ -89,7 +89,10 @@ class QueueRecovery:
         self._changed: set[int] = set()  # segments with entries that were acked here
 
     def take_in(self, tally: ReferenceTally) -> None:
-        """Take what lies there into the queue, its references into the tally. Raises StoreRefused, OSError, ReadFailed."""
+        """Take what lies there into the queue, and its references into the tally.
+
+        Raises StoreRefused, OSError or ReadFailed.
+        """
         filesystem = self.queue.place.cache.filesystem
         for finding in self._walk.findings():
             if isinstance(finding, Unreadable):

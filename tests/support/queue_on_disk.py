@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.storage.files.cache import FileCache
-from burrowmq.storage.loop.batch import ReadRequest
+from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.directory import QueueDirectory, directory_at
 from burrowmq.storage.queue.disk import QueueDisk

@@ -1,7 +1,8 @@
 """Runs of messages that are in a journal only, and their way into a segment file.
 
-State: none but the `JournalRun`s, which belong to the journal. Called by `storage.queue.v1.segment_files` and by recovery on the disk thread.
-Invariants: what is moved is copied as it is, so that its checks stay right; a run is never changed.
+State: none but the `JournalRun`s, which belong to the journal. Called by `storage.queue.v1.segment_files` when a flush
+moves them, on the disk thread. Invariants: what is moved is copied as it is, so that its checks stay right; a run is
+never changed.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _RUN_BYTES = 560
 _ROW_BYTES = 32
 
 # (run, low, high): its rows low..high - 1
-Rows = tuple["JournalRun", int, int]
+RunPart = tuple["JournalRun", int, int]
 # (path, offset, size) of bodies side by side
-Piece = tuple[str, int, int]
+Span = tuple[str, int, int]
 
 
 class JournalRun:
@@ -59,9 +60,9 @@ def number_of(path: str) -> int:
     return int(path.rpartition("/")[2].partition(".")[0])
 
 
-def live_groups(runs: Iterable[JournalRun], live: int) -> list[list[Rows]]:
+def live_groups(runs: Iterable[JournalRun], live: int) -> list[list[RunPart]]:
     """Give the rows low..high - 1 of each run without its dead ends, neighbours together."""
-    groups: list[list[Rows]] = []
+    groups: list[list[RunPart]] = []
     end = -1
     for run in sorted(runs, key=_first):
         alive = live >> run.first & bits_of(run.columns.statuses)
@@ -76,22 +77,22 @@ def live_groups(runs: Iterable[JournalRun], live: int) -> list[list[Rows]]:
     return groups
 
 
-def _choose_bodies(group: list[Rows], rows: EntryColumns, at: int) -> tuple[list[Piece], int]:
-    """Give the stretches of the present rows' bodies and where they end; rows.locations say where they go."""
-    pieces: list[Piece] = []
+def _choose_bodies(group: list[RunPart], rows: EntryColumns, at: int) -> tuple[list[Span], int]:
+    """Give where the bodies of the present rows are now, and where they end; rows.locations say where they go."""
+    spans: list[Span] = []
     row = 0
     for run, low, high in group:
         for source in run.columns.locations[low:high]:
             size = rows.sizes[row]
             if rows.statuses[row] == ENTRY_PRESENT and rows.kinds[row] == KIND_STORE:
-                if pieces and pieces[-1][0] == run.path and sum(pieces[-1][1:]) == source:
-                    pieces[-1] = (run.path, pieces[-1][1], pieces[-1][2] + size)
+                if spans and spans[-1][0] == run.path and sum(spans[-1][1:]) == source:
+                    spans[-1] = (run.path, spans[-1][1], spans[-1][2] + size)
                 else:
-                    pieces.append((run.path, source, size))
+                    spans.append((run.path, source, size))
                 rows.locations[row] = at
                 at += size
             row += 1
-    return pieces, at
+    return spans, at
 
 
 def _first(run: JournalRun) -> int:
@@ -99,8 +100,8 @@ def _first(run: JournalRun) -> int:
 
 
 def place_group(
-    group: list[Rows], live: int, end: int
-) -> tuple[EntryColumns, list[Piece], int, int]:
+    group: list[RunPart], live: int, end: int
+) -> tuple[EntryColumns, list[Span], int, int]:
     """Plan a block at `end`: its rows, where their bodies are now, where those begin and end in the block's file.
 
     Bit 0 of `live` is the first row's.
@@ -114,22 +115,22 @@ def place_group(
     if live.bit_count() == count and rows.kinds.count(KIND_STORE) == count:
         locations = array("Q", accumulate(rows.sizes, initial=body_at))
         file_end = locations.pop()
-        pieces = [
+        spans = [
             (run.path, run.columns.locations[low], sum(run.columns.sizes[low:high]))
             for run, low, high in group
         ]
-        return rows._replace(locations=locations), pieces, body_at, file_end
+        return rows._replace(locations=locations), spans, body_at, file_end
     rows = rows._replace(statuses=selectors_of(live).ljust(count, bytes((ENTRY_NONE,))))
-    pieces, file_end = _choose_bodies(group, rows, body_at)
-    return rows, pieces, body_at, file_end
+    spans, file_end = _choose_bodies(group, rows, body_at)
+    return rows, spans, body_at, file_end
 
 
-def copy_bodies(cache: FileCache, pieces: list[Piece], target: File, at: int) -> None:
-    """Copy stretches of journals to `at` on, one after the other. Raises OSError or ReadFailed."""
+def copy_bodies(cache: FileCache, spans: list[Span], target: File, at: int) -> None:
+    """Copy spans of journals to `at` and behind it, one after the other. Raises OSError or ReadFailed."""
     window_path, window_at, window = "", 0, memoryview(b"")
     out: list[memoryview] = []
     out_size = 0
-    for path, offset, size in pieces:
+    for path, offset, size in spans:
         done = 0
         while done < size:
             step = min(PIECE, size - done)

@@ -23,7 +23,7 @@ from burrowmq.storage.queue.v1.blocks import MESSAGES, SEGMENT_MAGIC, SegmentCol
 from burrowmq.storage.queue.v1.journal import append
 from burrowmq.storage.queue.v1.journal_runs import (
     JournalRun,
-    Rows,
+    RunPart,
     copy_bodies,
     live_groups,
     place_group,
@@ -143,16 +143,16 @@ class SegmentFiles:
         file: File,
         segment: Segment,
         end: int,
-        group: list[Rows],
+        group: list[RunPart],
         numbers: Numbers,
     ) -> int:
         """Write neighbouring rows of runs as one block; gives the file's new end."""
         first = group[0][0].first + group[0][1]
-        rows, pieces, body_at, file_end = place_group(group, segment.live_mask() >> first, end)
+        rows, spans, body_at, file_end = place_group(group, segment.live_mask() >> first, end)
         place = (segment.number, segment.generation, first)
         table = queue_blocks.pack_messages(place, rows, file_end - body_at, numbers, self._seed)
         file.pwrite(table, end)
-        copy_bodies(self._cache, pieces, file, body_at)
+        copy_bodies(self._cache, spans, file, body_at)
         return file_end
 
     # -- reading --------------------------------------------------------------------------------------------------
