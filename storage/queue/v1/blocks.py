@@ -226,6 +226,10 @@ class SegmentColumns:
         self.payloads = array("I", bytes(4 * entry_count))
         self.expiries = array("Q", bytes(8 * entry_count))
 
+    def ack(self, places: int) -> None:
+        """A block acks these places."""
+        self.acked |= places
+
     def put(self, first: int, columns: EntryColumns, start: int = 0) -> None:
         """Take entries in; columns[start:] belong to the places from `first` on, as far as there are such."""
         count = min(len(columns.statuses) - start, len(self.statuses) - first)

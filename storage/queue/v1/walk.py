@@ -36,6 +36,20 @@ class _Said:
     torn: int = 0  # messages whose body never became whole
     corrupt: int = 0  # entries that fail their check
 
+    def take_acks(self, acked: int) -> None:
+        """A block acks these places."""
+        self.acked |= acked
+
+    def take_run(self, run: FoundRun, data: bytes, segment: int, seed: int) -> None:
+        """A block has this run of a segment: check the bodies and keep what is whole."""
+        columns = run.columns
+        self.corrupt += columns.statuses.count(ENTRY_CORRUPT)
+        statuses, torn = _checked(data, segment, run.first, columns, seed)
+        self.torn += torn
+        statuses = statuses.replace(bytes((ENTRY_CORRUPT,)), bytes((ENTRY_NONE,)))
+        if any(statuses):
+            self.runs.append(run._replace(columns=columns._replace(statuses=statuses)))
+
 
 class FoundJournals:
     """What the journals of a queue say, by segment and generation, and what is said of journals."""
@@ -89,25 +103,15 @@ class FoundJournals:
             self._note(block.journal, block.durable)
             said = self._said.setdefault(block.segment, {}).setdefault(block.generation, _Said())
             if block.kind == ACKS:
-                said.acked |= queue_blocks.acked_by(data, block)
+                said.take_acks(queue_blocks.acked_by(data, block))
             elif block.kind == MESSAGES and block.first < directory.entry_count:
                 columns = queue_blocks.entries_in(data, block, directory.seed)
                 run = FoundRun(block.first, columns, path)
-                _take_run(said, data, block.segment, run, directory.seed)
+                said.take_run(run, data, block.segment, directory.seed)
 
     def _note(self, number: int, durable: int) -> None:
         self._highest = max(self._highest, number)
         self.durable = max(self.durable, durable)
-
-
-def _take_run(said: _Said, data: bytes, segment: int, run: FoundRun, seed: int) -> None:
-    """Check the bodies of a run and keep what is whole."""
-    said.corrupt += run.columns.statuses.count(ENTRY_CORRUPT)
-    statuses, torn = _checked(data, segment, run.first, run.columns, seed)
-    said.torn += torn
-    statuses = statuses.replace(bytes((ENTRY_CORRUPT,)), bytes((ENTRY_NONE,)))
-    if any(statuses):
-        said.runs.append(run._replace(columns=run.columns._replace(statuses=statuses)))
 
 
 def _checked(
@@ -207,7 +211,7 @@ def _read_blocks(
         if block.segment != number or block.generation != file.generation:
             continue
         if block.kind == ACKS:
-            places.acked |= queue_blocks.acked_by(data, block)
+            places.ack(queue_blocks.acked_by(data, block))
         elif block.kind == MESSAGES:
             columns = queue_blocks.entries_in(data, block, seed)
             if block.journal >= max(durable, 1):

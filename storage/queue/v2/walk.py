@@ -9,8 +9,9 @@ was synced), and only when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from burrowmq.storage import record
 from burrowmq.storage.errors import StoreRefused
@@ -22,7 +23,7 @@ from burrowmq.storage.queue.v2.files import IndexFilesV2
 from burrowmq.storage.queue.v2.index import entries_at, file_name, read_acks, read_header
 from burrowmq.storage.queue.v2.store import HEADER_SIZE
 from burrowmq.storage.queue.v2.store import file_name as store_name
-from burrowmq.storage.record import ENTRY_CORRUPT
+from burrowmq.storage.record import ENTRY_CORRUPT, EntryColumns
 
 _CHECK_STEP = 256
 
@@ -49,7 +50,15 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
     epoch, synced_end, acked = read_acks(data[:start], entry_count)
     columns = record.unpack_index_entries(memoryview(data)[start:], directory.seed)
     present = bits_of(columns.statuses)
-    found = FoundSegment(
+    bodies_path = f"{directory.path}/{store_name(number, generation)}"
+    store_end = 0
+    torn_bodies: Callable[[int], int] = _all_torn
+    if generation in generations:
+        size = filesystem.file_size(bodies_path)
+        store_end = max(size, HEADER_SIZE)  # never 0: the file is there and has to go one day
+        store = _Store(directory, number, bodies_path, size, synced_end)
+        torn_bodies = partial(_torn_bodies, store, columns)
+    return FoundSegment(
         number,
         IndexFilesV2.version,
         path,
@@ -61,17 +70,22 @@ def read_index(directory: QueueDirectory, number: int, generations: Sequence[int
         data=data,
         problem=problem,
         refused=refused,
-        bodies_path=f"{directory.path}/{store_name(number, generation)}",
+        bodies_path=bodies_path,
         durable_end=synced_end,
         epoch=epoch,
+        store_end=store_end,
+        torn_bodies=torn_bodies,
     )
-    if generation in generations:
-        size = filesystem.file_size(found.bodies_path)
-        found.store_end = max(size, HEADER_SIZE)  # never 0: the file is there and has to go one day
-        found.torn_bodies = partial(_torn_bodies, directory, found, size)
-    else:
-        found.torn_bodies = _all_torn
-    return found
+
+
+class _Store(NamedTuple):
+    """A store file that is there."""
+
+    directory: QueueDirectory
+    number: int
+    path: str
+    size: int
+    synced_end: int
 
 
 def _all_torn(wanted: int) -> int:
@@ -79,12 +93,12 @@ def _all_torn(wanted: int) -> int:
     return wanted
 
 
-def _torn_bodies(directory: QueueDirectory, found: FoundSegment, size: int, wanted: int) -> int:
+def _torn_bodies(store: _Store, columns: EntryColumns, wanted: int) -> int:
     """Give the places among the wanted ones whose body never became durable. Raises ReadFailed."""
     if not wanted:
         return 0
-    columns = found.columns
-    synced_end = max(found.durable_end, HEADER_SIZE)
+    size = store.size
+    synced_end = max(store.synced_end, HEADER_SIZE)
     if size >= synced_end and max(columns.locations) < synced_end:
         return 0
     torn = 0
@@ -93,13 +107,13 @@ def _torn_bodies(directory: QueueDirectory, found: FoundSegment, size: int, want
         for slot in slots_of(wanted)
         if columns.locations[slot] >= synced_end or size < synced_end
     ]
-    file = directory.cache.get(found.bodies_path)
-    reader = RecordReader(directory.seed, is_exact=True)
+    file = store.directory.cache.get(store.path)
+    reader = RecordReader(store.directory.seed, is_exact=True)
     for at in range(0, len(slots), _CHECK_STEP):
         step = slots[at : at + _CHECK_STEP]
         offsets = [columns.locations[slot] for slot in step]
         sizes = [columns.sizes[slot] for slot in step]
-        records = reader.read(file, found.number, step, offsets, sizes)
+        records = reader.read(file, store.number, step, offsets, sizes)
         for slot, entry in zip(step, records, strict=True):
             if entry is None:
                 torn |= 1 << slot
