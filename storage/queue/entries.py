@@ -23,9 +23,9 @@ FLAG_PERSISTENT = 1
 
 
 class NewEntries(NamedTuple):
-    """Messages that go to places side by side of one index segment, and what their entries say already.
+    """Messages for places side by side of one index segment, and what their entries say before the bodies are written.
 
-    A handle of 0 and more: the message is in the shared store. `is_persistent`: at least one of them is.
+    A handle of 0 or more says that the message is in the shared store. `is_persistent`: at least one of them is.
     """
 
     messages: Sequence[StoredMessage]

@@ -21,7 +21,7 @@ class Places:
         self.live = 0
         self.used = 0  # places below this may hold an entry
         self.pending_acks = 0  # that no file says yet
-        # Contiguous form: [start, low) acked, [low, high) live. Bit form when live_bits is not None.
+        # While live_bits is None: places from start to below low are acked, from low to below high live.
         self.start = 0
         self.low = 0
         self.high = 0
@@ -29,7 +29,7 @@ class Places:
         self.acked_bits = 0
 
     def add(self, first: int, count: int) -> None:
-        """Places first.. now hold live entries."""
+        """The places from `first` on hold so many live entries now."""
         if self.live_bits is None:
             if self.low == self.high and self.start == self.low:
                 self.start = self.low = self.high = first
@@ -43,7 +43,7 @@ class Places:
         self.used = max(self.used, first + count)
 
     def remove(self, first: int, last: int) -> int:
-        """Ack what is live in first..last; gives the bits of the places that were."""
+        """Ack the live places among first..last; gives their bits."""
         if self.live_bits is None:
             low, high = max(first, self.low), min(last + 1, self.high)
             if low >= high:
@@ -57,7 +57,7 @@ class Places:
         return self.remove_bits(_mask(first, last - first + 1))
 
     def remove_bits(self, wanted: int) -> int:
-        """Ack what is live of the wanted places; gives those that were."""
+        """Ack the live places among the wanted ones; gives their bits."""
         if self.live_bits is None:
             self._to_bits()
         live_bits = self.live_bits or 0
@@ -132,11 +132,11 @@ def slots_of(bits: int, base: int = 0) -> list[int]:
     return found
 
 
-def bits_of(statuses: bytes) -> int:
+def bits_of(column: bytes) -> int:
     """Give the bits of the places whose octet is 1: status present, kind shared, flag persistent."""
-    if not statuses:
+    if not column:
         return 0
-    return int(statuses[::-1].translate(_TO_DIGITS), 2)
+    return int(column[::-1].translate(_TO_DIGITS), 2)
 
 
 _TO_DIGITS = bytes(0x31 if value == ENTRY_PRESENT else 0x30 for value in range(256))

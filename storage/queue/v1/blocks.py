@@ -139,9 +139,10 @@ def blocks_of(data: bytes, seed: int) -> Iterator[Block]:
 
 
 def tables_of(file: File, size: int, seed: int) -> Iterator[tuple[Block, bytes]]:
-    """Walk a file's blocks without their bodies: each with bytes that its table_at and body_at are places in.
+    """Walk a file's blocks without reading their bodies. Raises OSError.
 
-    A file with a damaged block is read whole. Raises OSError.
+    Each block comes with a buffer: its table_at and body_at are offsets in that. A file with a damaged block is read
+    whole.
     """
     at = HEADER_SIZE
     start, window = 0, b""
@@ -203,7 +204,7 @@ def entries_in(data: bytes, block: Block, seed: int) -> EntryColumns:
 
 
 class SegmentColumns:
-    """The entries of a whole segment, filled block by block."""
+    """The entries of a segment's places, filled in block by block."""
 
     __slots__ = (
         "acked",
@@ -231,7 +232,7 @@ class SegmentColumns:
         self.acked |= places
 
     def put(self, first: int, columns: EntryColumns, start: int = 0) -> None:
-        """Take entries in; columns[start:] belong to the places from `first` on, as far as there are such."""
+        """Take in columns[start:], the entries of the places from `first` on, but none past the segment's end."""
         count = min(len(columns.statuses) - start, len(self.statuses) - first)
         end = start + count
         if count <= 0:

@@ -10,8 +10,8 @@ State: its two parts, and whether anything was written since the last idle momen
 conversion on the disk thread; `load` and `open_bodies` also on the reader thread under the writer's lock.
 
 Invariants: a flush begins only when no older journal is left, and everything it leaves out is acked in the journal
-first. A place is said by one file at a time, but for an entry that was written again (`relocate`): then the journal
-counts. A file is only appended to. Source: rabbit_queue_index; the direct way is ours.
+first. Only one file at a time speaks of a place, unless its entry was written again (`relocate`): then the journal
+counts. A file is only appended to. Source: rabbit_queue_index; writing large runs past the journal is ours.
 """
 
 from __future__ import annotations

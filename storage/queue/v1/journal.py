@@ -29,27 +29,23 @@ from burrowmq.storage.queue.v1.journal_runs import JournalRun, number_of
 
 # A journal of this size is flushed, whatever it holds.
 JOURNAL_BYTES = 8 * 1024 * 1024
-# What the runs of one queue's journal may weigh in memory, and those of all queues together.
+# What the runs of one queue's journal may weigh in memory; `JournalLimits` has a limit for all queues together.
 _RUNS_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True)
 class JournalLimits:
-    """What the journals of all queues share.
+    """What the journals of all queues share: their limits, and the memory that they take together."""
 
-    Entries that one may hold, bytes in memory of all of them and their sum; the size from which on a run goes to the
-    segment file at once, and after how many bytes that went there a journal has to go.
-    """
-
-    max_entries: int = 32_768
-    max_bytes: int = 32 * 1024 * 1024
-    run_bytes: int = 16 * 1024
-    direct_bytes: int = 64 * 1024 * 1024
-    bytes: int = 0
+    max_entries: int = 32_768  # in one journal
+    max_bytes: int = 32 * 1024 * 1024  # of memory for the runs of all journals
+    run_bytes: int = 16 * 1024  # a run of this size goes to the segment file at once
+    direct_bytes: int = 64 * 1024 * 1024  # after so many bytes that went there a journal has to go
+    used_bytes: int = 0  # of memory, now
 
     def weigh(self, change: int) -> None:
         """A queue's runs take so much more memory, or less."""
-        self.bytes += change
+        self.used_bytes += change
 
 
 def file_name(number: int) -> str:
@@ -106,23 +102,23 @@ class Journal:
             self.entries >= limits.max_entries
             or self.end >= JOURNAL_BYTES
             or self.weight >= _RUNS_BYTES
-            or limits.bytes >= limits.max_bytes
+            or limits.used_bytes >= limits.max_bytes
             or self.direct_bytes >= limits.direct_bytes
         )
 
     @property
     def is_overdue(self) -> bool:
-        """Whether so much went past the journal that one has to go, for the sake of `durable`."""
+        """Whether so much went past the journals that one has to go: only that lets `durable` rise."""
         return self.direct_bytes >= self._limits.direct_bytes
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """The journal that messages come from, and the one below which all is durable."""
+        """For a block of messages from the journal: its number, and the one below which all is durable."""
         return self.next_number - 1, self.durable
 
     @property
     def numbers_now(self) -> tuple[int, int]:
-        """The journal in whose time a segment file is written to, in use or still to come, and the same."""
+        """For a block that goes past the journal: the number of the one in use, else of the next; and as above."""
         return self.next_number - (self.path is not None), self.durable
 
     # -- writing --------------------------------------------------------------------------------------------------
@@ -228,9 +224,9 @@ class Journal:
     # -- giving up ------------------------------------------------------------------------------------------------
 
     def turn_over(self, is_durable: bool) -> None:
-        """So much went to the segment files at once that an empty journal is worth its while: its end is a mark.
+        """Open an empty journal once much has gone past the journals: when it goes, all of that counts as durable.
 
-        Without one the next unclean start would look at the bodies of everything.
+        Otherwise the next unclean start would have to look at every body in the segment files.
         """
         if self.is_overdue and self.path is None and not self.retired:
             with suppress(DiskFull):
@@ -245,7 +241,7 @@ class Journal:
         self.end = self.entries = self.direct_bytes = 0
         if is_durable:
             self.retired.append(path)
-            # It takes a sync to let go of it, whatever else there is to sync.
+            # The journal goes after a sync: have one although nothing else may wait for it.
             self._cache.dir_changed(self._directory.path)
         else:
             self._cache.unlink(path)
@@ -272,7 +268,7 @@ class Journal:
         self.flushed.clear()
 
     def abandon(self) -> None:
-        """Everything was written anew: no journal counts. Their names are gone when the directory is synced."""
+        """Everything was written anew, so no journal counts. They are durably gone once the directory is synced."""
         for path in [*self.retired, *([self.path] if self.path is not None else [])]:
             self._cache.unlink(path)
         self.forget()

@@ -13,8 +13,8 @@ Files `N.qs` (`N.gG.qs` after a rewrite), little endian; mirrored in docs/format
     60   4     CRC-32 of bytes 0-59
     64   ...   records (storage.record) whose segment is the index segment and whose slot is the place in it
 
-State: none but the directory; where a file ends is the index segment's knowledge, because both live and
-die together. Called by `storage.queue.v2.files` on the disk thread; `open` also on the reader thread.
+State: none but the directory. Where a file ends is known to the index segment that it belongs to: both are made and
+removed together. Called by `storage.queue.v2.files` on the disk thread; `open` also on the reader thread.
 
 Invariants: a file is only appended to, after a crash never again; a failed append leaves the file as it was.
 """

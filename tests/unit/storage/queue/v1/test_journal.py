@@ -94,7 +94,7 @@ def test_the_runs_of_all_queues_share_a_limit() -> None:
     assert one.is_full
     assert other.is_full  # though it holds nothing: that makes room
     one.forget()
-    assert limits.bytes == 0
+    assert limits.used_bytes == 0
     assert not other.is_full
 
 
