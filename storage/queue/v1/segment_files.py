@@ -1,8 +1,8 @@
 """The segment files of a version 1 queue index: entries, acks and embedded messages of an index segment in one file.
 
-Files `N.idx`, only appended to; the bytes are `blocks`' business. Reading loads the entries of the whole file,
-and those of the segment read last are kept, because the next read is of the same one; what is appended meanwhile is
-added to them. Where a file ends is the `Segment`'s knowledge. State: the entries read last. Called by
+Files `N.idx`, only appended to; `storage.queue.v1.blocks` has the bytes. A read loads the entries of the whole file.
+Those of the segment that was read last are kept, because the next read is most often of the same one; what is appended
+meanwhile is added to them. The `Segment` knows where its file ends. State: the entries read last. Called by
 `storage.queue.v1.files` on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
 
 Invariants: nothing is counted before it is written; a failed append leaves the file as it was.
@@ -32,7 +32,8 @@ from burrowmq.storage.record import EntryColumns
 
 _COLUMN_BYTES = 31
 
-Numbers = tuple[int, int]
+# The journal that messages come from, and the one below which all is durable.
+JournalNumbers = tuple[int, int]
 
 
 def file_name(segment: int) -> str:
@@ -107,7 +108,7 @@ class SegmentFiles:
         return size
 
     def flush(
-        self, segment: Segment, runs: list[JournalRun], numbers: Numbers, is_durable: bool
+        self, segment: Segment, runs: list[JournalRun], numbers: JournalNumbers, is_durable: bool
     ) -> None:
         """Write a segment's live runs, copied from the journals, and its acks. Raises WriteFailed or ReadFailed."""
         live = segment.live_mask()
@@ -144,7 +145,7 @@ class SegmentFiles:
         segment: Segment,
         end: int,
         group: list[RunPart],
-        numbers: Numbers,
+        numbers: JournalNumbers,
     ) -> int:
         """Write neighbouring rows of runs as one block; gives the file's new end."""
         first = group[0][0].first + group[0][1]
