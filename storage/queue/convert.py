@@ -14,7 +14,7 @@ or is given up after the new files are in place; places keep their numbers, hand
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from burrowmq.storage.errors import DirectoryFailed, ReadFailed, SyncFailed, error_text
@@ -29,7 +29,7 @@ from burrowmq.storage.types import StoredMessage, StoreObserver
 FIRST_EPOCH = 1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A segment's new files, written aside: `kept` and `lost` are bits of places that were live."""
 
@@ -37,8 +37,8 @@ class Prepared:
     target: IndexFiles
     kept: int
     lost: int
-    end: int = 0
-    files: list[File] = field(default_factory=list)
+    end: int
+    files: list[File]
 
     @property
     def path(self) -> str:
@@ -60,18 +60,15 @@ def prepare(
     source = partial(segment.files.body_files, segment, columns.kinds)
     seed = target.directory.seed
     bodies = KeptBodies(segment.number, seed, columns, kept, in_memory, source)
-    prepared = Prepared(segment, target, kept, live & ~kept)
     try:
-        prepared.files, prepared.end = target.write_anew(
-            segment.number, segment.generation + 1, kept, bodies
-        )
+        files, end = target.write_anew(segment.number, segment.generation + 1, kept, bodies)
     except ReadFailed:
-        abandon(prepared)
+        _discard_asides(segment, target)
         raise
     except OSError as error:
-        abandon(prepared)
-        raise write_error(aside_of(prepared.path), error) from error
-    return prepared
+        _discard_asides(segment, target)
+        raise write_error(aside_of(target.path(segment.number)), error) from error
+    return Prepared(segment, target, kept, live & ~kept, end, files)
 
 
 def aside_of(path: str) -> str:
@@ -81,7 +78,10 @@ def aside_of(path: str) -> str:
 
 def abandon(prepared: Prepared) -> None:
     """Give the new files up."""
-    segment, target = prepared.segment, prepared.target
+    _discard_asides(prepared.segment, prepared.target)
+
+
+def _discard_asides(segment: Segment, target: IndexFiles) -> None:
     for path in target.asides(segment.number, segment.generation + 1):
         target.directory.cache.unlink(path)
 
