@@ -4,8 +4,8 @@
 
 Exit status: 0 done, 1 damage was found, 64 bad arguments, 69 the directory cannot be used (a node runs on it, there is
 no store in it), 74 reading or writing failed. The report goes to standard output, progress and errors to standard
-error. A sub-command is a module with `add_arguments(parser)`, `run(directory, arguments, streams) -> int`, and
-`MUST_EXIST` unless the store has to be there; COMMANDS names it.
+error. COMMANDS names the sub-commands. Each is a module with `add_arguments(parser)` and
+`run(directory, arguments, streams) -> int`; one that makes the store itself has `MUST_EXIST = False`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`burrowmq-store check`: every byte of every file against its checksum, and every index entry against its body.
 
 Reads only: no file is repaired, sealed or cut, so that a damaged store can be looked at before anything touches it. A
-line for each file goes to the report, then the totals. Live is what a start would keep: index entries that are not
-acknowledged decide it, as in recovery. State owned: the tallies of one run, one vhost at a time.
+line for each file goes to the report, then the totals. A message counts as live if a start would keep it. State owned:
+the totals, and for one virtual host at a time the tally of references into its shared store.
 
 What is damage (exit status 1): a bad record between good ones or below what the index knows to be durable, a bad index
 entry, a header or a name that cannot be read, an entry without a body. What is not: a torn end of a file that a crash

@@ -1,8 +1,8 @@
 """A data directory in the hands of burrowmq-store: locked, and with the terms that its files were made under.
 
 State owned: the lock, between `open_directory` and `close`. Called by `offline.__main__` before a sub-command runs.
-Never makes a directory and never takes one that a node uses; a directory without a store is refused, because a
-mistyped path must not look like an empty store.
+A directory that a node uses is refused. So is one without a store, because a mistyped path must not look like an empty
+store; only a command that makes the store (`restore`) may begin without one.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _compare(filesystem: FileSystem, backup: str, file: BackupFile) -> None:
 
 
 class _Restoring:
-    """The copying."""
+    """One restore: the files on their way from the backup to the data directory."""
 
     def __init__(
         self, filesystem: FileSystem, backup: str, data_dir: str, on_bytes: OnBytes

@@ -1,8 +1,8 @@
 """The shared store of one vhost under `burrowmq-store check`: each segment file scanned with all its checksums.
 
-Called after the queues, whose references are in the tally. Which file of a segment counts, and which missing handle is
-lost and which was only removed, follows recovery's rules (storage.shared.scan, storage.shared.recovery); nothing is
-written. State owned: none.
+Called after the queues, so that the tally has their references. Recovery's rules (`storage.shared.scan`,
+`storage.shared.recovery`) decide which of several files counts for a segment, and whether the message of a missing
+handle was lost or only removed. Nothing is written. State owned: none.
 """
 
 from __future__ import annotations

@@ -35,10 +35,6 @@ from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.files.tree import FileTree, pieces, write_pieces
 from burrowmq.storage.names import NAME_FILE
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.header import HEADER_SIZE
-from burrowmq.storage.queue.segment import Segment
-from burrowmq.storage.queue.v2.index import entries_at, pack_block
-from burrowmq.storage.record import ENTRY_SIZE
 from burrowmq.storage.types import BackupJob, JsonValue
 
 FORMAT: Final = 1
@@ -59,23 +55,14 @@ class BackupRefused(StorageError):
     """The backup cannot be made there, or not now."""
 
 
-class _SegmentCut(NamedTuple):
-    """What an index file says of its segment at the cut."""
-
-    entry_count: int
-    epoch: int
-    store_end: int
-    used: int
-    live: int
-
-
 class _Item(NamedTuple):
     """One file: where it goes, how many of its bytes count, and how it gets there."""
 
     path: str  # relative to both directories
     size: int
     is_final: bool
-    segment: _SegmentCut | None = None
+    # Reads the file as it was, where that is not simply its first bytes.
+    pieces: Callable[[File], Iterator[bytes]] | None = None
 
 
 @dataclass(slots=True)
@@ -136,40 +123,11 @@ def _files(
     for queue in queues:
         if not queue.durable or not queue.index.numbers:
             continue
-        job.count_queue(sum(segment.live for segment in queue.index.segments.values()))
+        job.count_queue(sum(segment.live for segment in queue.index))
         if queue.is_made:
             yield whole(f"{queue.directory}/{NAME_FILE}")
-        for number in queue.index.numbers:
-            segment = queue.index.segments[number]
-            files = _segment_files if segment.version == 2 else _segment_files_v1
-            for path, item in files(queue, segment):
-                yield path, item._replace(path=path[prefix:])
-        if queue.v1 is not None:
-            path, size = queue.v1.cut(queue.segments_v1(), queue.durable)
-            if size:
-                yield path, _Item(path[prefix:], size, is_final=False)
-
-
-def _segment_files(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
-    entry_count = queue.index.entry_count
-    live = segment.live_mask()
-    path = queue.index.path(segment.number)
-    size = entries_at(entry_count) + segment.used * ENTRY_SIZE
-    state = _SegmentCut(entry_count, segment.epoch, segment.store_end, segment.used, live)
-    yield path, _Item(path, size, is_final=False, segment=state)
-    if segment.store_end:
-        # Only a place that was never written can bring another body: a message paged out late.
-        is_full = (live | segment.acked()) == (1 << entry_count) - 1
-        store = queue.store.path(segment.number, segment.generation)
-        is_final = is_full and segment.number != queue.index.numbers[-1]
-        yield store, _Item(store, segment.store_end, is_final)
-
-
-def _segment_files_v1(queue: QueueDisk, segment: Segment) -> Iterator[tuple[str, _Item]]:
-    """A version 1 segment's file only grows; what it does not say yet is in the journal."""
-    if segment.store_end:
-        path = queue.files_v1().files.path(segment.number)
-        yield path, _Item(path, segment.store_end, is_final=False)
+        for file in queue.cut():
+            yield file.path, _Item(file.path[prefix:], file.size, file.is_final, file.pieces)
 
 
 # -- the copying -------------------------------------------------------------------------------------------------
@@ -271,7 +229,7 @@ class _Copying:
                 self._take(self._filesystem.open(target), item.size, is_linked=True)
                 return None
         source, file = self._filesystem.open(staged), self._filesystem.create(target)
-        bodies = _index_pieces(source, item) if item.segment else pieces(source, item.size)
+        bodies = item.pieces(source) if item.pieces else pieces(source, item.size)
         size, check = write_pieces(file, bodies, self._rest)
         if size != item.size:
             raise StorageError(f"{item.path} has {size} bytes instead of {item.size}")
@@ -291,17 +249,3 @@ class _Copying:
             self._since_pause, wait_s = 0, _PAUSE_S
         if self._pause(wait_s):
             raise StorageError("the node is stopping")
-
-
-def _index_pieces(source: File, item: _Item) -> Iterator[bytes]:
-    """Give an index file with the acks of the cut: what was not live then is acked."""
-    cut = item.segment
-    assert cut is not None
-    acked = (1 << cut.entry_count) - 1 & ~cut.live
-    epoch = cut.epoch + 1
-    # The store's bytes are synced before the backup is finished: the first start need not look at them.
-    block = pack_block(epoch, cut.store_end, acked, cut.entry_count)
-    blocks = [bytes(len(block)), bytes(len(block))]
-    blocks[epoch & 1] = block
-    yield source.pread(HEADER_SIZE, 0) + b"".join(blocks)
-    yield source.pread(cut.used * ENTRY_SIZE, entries_at(cut.entry_count))

@@ -17,11 +17,9 @@ from burrowmq.storage.directory.terms import TERMS_FILE, dump_json, load_json, w
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.scan import QueueScan
-from burrowmq.storage.queue.segment import Segment
-from burrowmq.storage.queue.upkeep import settle
-from burrowmq.storage.queue.v2 import index as queue_index
-from burrowmq.storage.queue.v2 import store as queue_store
+from burrowmq.storage.queue.recovery import count_persistent
+from burrowmq.storage.queue.segment import Segment, SegmentState
+from burrowmq.storage.queue.versions import file_names
 from burrowmq.storage.types import JsonValue, RecoveredQueue, RecoveryReport
 
 # Of a segment's row in the terms; the bit sets follow where there are any.
@@ -72,46 +70,42 @@ def save(
 
 def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
     """Move what is only in journals to the segment files, until no journal is left."""
-    waiting = [queue for queue in queues if queue.durable and not queue.is_settled]
+    waiting = [queue for queue in queues if queue.durable and queue.has_journal]
     while waiting:
         for queue in waiting:
-            queue.settle_now()
+            queue.flush_journals()
         context.sync()
         for queue in waiting:
             queue.after_sync()
-        waiting = [queue for queue in waiting if not queue.is_settled]
+        waiting = [queue for queue in waiting if queue.has_journal]
 
 
 def _queue_row(
     context: StoreContext, queue: QueueDisk, next_seq: int, next_deliver_seq: int
 ) -> list[JsonValue]:
     """Look at a queue's index once more: transient messages end here, the rest is counted."""
-    found = RecoveredQueue(queue.names)
     dropped: list[int] = []
-    scan = QueueScan(queue, found)
-    for number in list(queue.index.numbers):
-        scan.count_live(queue.index.segments[number], dropped)
+    live = count_persistent(queue, dropped)
     if dropped:
         context.vhost(queue.vhost).drop_refs(dropped)
-    settle(queue, is_idle=True)
+    queue.keep_up(is_idle=True)
     numbers = queue.index.numbers
     if numbers:
         tail = queue.index.segments[numbers[-1]]
         next_seq = max(next_seq, numbers[-1] * queue.index.entry_count + tail.used)
-    segments: list[JsonValue] = [_segment_row(queue.index.segments[number]) for number in numbers]
+    segments: list[JsonValue] = [_segment_row(segment) for segment in queue.index]
     return [
         queue.names.vhost,
         queue.names.name,
-        found.first_seq,
+        live.first_seq,
         next_seq,
         next_deliver_seq,
-        found.count,
-        found.bytes,
-        found.persistent_count,
-        found.persistent_bytes,
+        live.count,
+        live.bytes,
+        live.count,  # the persistent ones: all of them
+        live.bytes,
         segments,
-        # After the one that would be next: what went past the journals is of its time, and durable by then.
-        queue.v1.journal.next_number + 1 if queue.v1 is not None else 0,
+        queue.journal_mark,
         queue.names.level,
     ]
 
@@ -142,12 +136,13 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
         counts = cast("tuple[int, int, int, int, int, int, int]", row[2:9])
         found = RecoveredQueue(names, *counts)
         queue = context.new_queue(names, durable=True)
-        queue.is_made = queue.directory not in unnamed
+        if queue.directory not in unnamed:
+            queue.mark_made()
         for fields in cast("list[list[int | str]]", row[9]):
-            queue.index.adopt(_segment_from(fields))
+            queue.adopt(_state_in(fields), version=int(fields[11]))
         if row[10]:
-            journal = queue.files_v1().journal
-            journal.next_number = journal.durable = cast("int", row[10])
+            mark = cast("int", row[10])
+            queue.resume_journals(mark, mark)
         context.keep_recovered(queue, found)
         report.add(names.directory, found)
     return True
@@ -185,41 +180,21 @@ def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str]
 def _file_names(fields: list[int]) -> list[str]:
     """Give the names of the files that a segment's row speaks of."""
     number, generation, store_end, version = fields[0], fields[1], fields[3], fields[11]
-    if version == 1:
-        return [f"{number}.idx"] if store_end else []
-    stores = [queue_store.file_name(number, generation)] if store_end else []
-    return [queue_index.file_name(number), *stores]
+    return file_names(version, number, generation, store_end)
 
 
 def _segment_row(segment: Segment) -> list[JsonValue]:
+    state = segment.state
     bits: list[JsonValue] = []
-    if segment.live_bits is not None:
-        bits = [f"{segment.live_bits:x}", f"{segment.acked_bits:x}"]
-    return [
-        segment.number,
-        segment.generation,
-        segment.epoch,
-        segment.store_end,
-        segment.synced_end,
-        segment.used,
-        segment.shared,
-        segment.live,
-        segment.start,
-        segment.low,
-        segment.high,
-        segment.version,
-        f"{segment.written:x}",
-        *bits,
-    ]
+    if state.live_bits is not None:
+        bits = [f"{state.live_bits:x}", f"{state.acked_bits:x}"]
+    return [*state[:11], segment.files.version, f"{state.acked_in_file:x}", *bits]
 
 
-def _segment_from(row: list[int | str]) -> Segment:
-    fields = [int(value) for value in row[:12]]
-    segment = Segment(fields[0], fields[11])
-    segment.generation, segment.epoch, segment.store_end, segment.synced_end = fields[1:5]
-    segment.used, segment.shared, segment.live = fields[5:8]
-    segment.start, segment.low, segment.high = fields[8:11]
-    segment.written = int(str(row[12]), 16)
-    if len(row) > _FIXED_FIELDS:
-        segment.live_bits, segment.acked_bits = int(str(row[13]), 16), int(str(row[14]), 16)
-    return segment
+def _state_in(row: list[int | str]) -> SegmentState:
+    """Give what a segment's row says, but for the version of its files."""
+    numbers = [int(value) for value in row[:11]]
+    bits: list[int | None] = [int(str(value), 16) for value in row[12:]]
+    if len(row) == _FIXED_FIELDS:
+        bits += [None, 0]
+    return SegmentState._make([*numbers, *bits])

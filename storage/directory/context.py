@@ -24,6 +24,7 @@ from burrowmq.storage.errors import SyncFailed, error_text
 from burrowmq.storage.files.cache import FileCache, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
+from burrowmq.storage.queue.directory import directory_at
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.v1.journal import JournalLimits
 from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
@@ -180,27 +181,19 @@ class StoreContext:
 
     def queue_at(self, names: QueueNames, directory: str, *, durable: bool = True) -> QueueDisk:
         """Give the disk side of a queue in a directory."""
-        return QueueDisk(
-            names,
-            directory,
-            self.cache,
-            self.recorded.identity,
-            self.options.segment_entry_count,
-            durable,
-            self.journals,
-        )
+        identity, entry_count = self.recorded.identity, self.options.segment_entry_count
+        place = directory_at(directory, identity, entry_count, self.cache, is_durable=durable)
+        return QueueDisk(names, place, self.journals)
 
     def keep_recovered(self, queue: QueueDisk, found: RecoveredQueue) -> None:
         """Keep a recovered queue until somebody opens it."""
-        numbers = queue.index.numbers
-        if numbers:
-            found.version = queue.index.segments[numbers[-1]].version
+        found.version = queue.newest_version
         self.recovered[queue.directory] = (queue, found)
 
     def take_recovered(self, names: QueueNames) -> QueueDisk:
         """Give a recovered queue to whoever opens it: that tells its name, if its own file does not."""
         queue, _ = self.recovered.pop(self.queue_dir(names, durable=True))
-        queue.names = names
+        queue.name_again(names)
         return queue
 
     def take_unclaimed(self) -> list[QueueDisk]:

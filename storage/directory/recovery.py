@@ -35,13 +35,13 @@ from burrowmq.storage.files.cache import FileCache, as_storage_errors
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.files.space import give_up_ballast
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
-from burrowmq.storage.queue.scan import QueueScan, drop_handles, scan_queue
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.recovery import QueueRecovery
 from burrowmq.storage.queue.v1.journal import JournalLimits
 from burrowmq.storage.shared.recovery import StoreRecovery
 from burrowmq.storage.shared.references import ReferenceTally
 from burrowmq.storage.types import (
     LoadMessage,
-    RecoveredQueue,
     RecoveryReport,
     StoreObserver,
     StoreOptions,
@@ -180,10 +180,10 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
             report.lost += 1
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
-        scans = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
+        queues = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
         context.sync()
-        for scan in scans:
-            scan.queue.after_sync()
+        for queue in queues:
+            queue.after_sync()
 
 
 def _vhost_name(context: StoreContext, directory: str) -> str | None:
@@ -225,32 +225,33 @@ def _queue_names(context: StoreContext, directory: str) -> QueueNames | None:
 
 def _rebuild_vhost(
     context: StoreContext, vhost: str, report: RecoveryReport, *, is_exact: bool
-) -> list[QueueScan]:
+) -> list[QueueDisk]:
     store = context.begin_vhost(vhost)
     tally = ReferenceTally()
-    scans: list[QueueScan] = []
+    queues: list[QueueRecovery] = []
     root = f"{context.vhost_dir(vhost)}/queues"
     entries = context.filesystem.listdir(root) if context.filesystem.exists(root) else []
     context.adopt_vhost(store)
     for entry in entries:
         _sync_when_crowded(context)
-        scan = _rebuild_queue(context, vhost, f"{root}/{entry}", tally)
-        if scan is not None:
-            scans.append(scan)
+        queue = _rebuild_queue(context, vhost, f"{root}/{entry}", tally)
+        if queue is not None:
+            queues.append(queue)
     recovery = store.persistent.recover(tally, context.recorded.first_segment)
     report.quarantined += recovery.quarantined
     if is_exact:
         recovery = recovery._replace(lost=recovery.gone | recovery.torn | recovery.lost)
-    _drop_missing(context, scans, recovery)
-    for scan in scans:
+    _drop_missing(queues, recovery)
+    for queue in queues:
         _sync_when_crowded(context)
-        scan.finish()
-        report.lost += scan.lost
-        report.dropped += scan.dropped
-        context.keep_recovered(scan.queue, scan.found)
-        directory = scan.queue.directory.rpartition("/")[2]
-        report.add(directory, scan.found, is_named=scan.is_named)
-    return scans
+        found = queue.finish()
+        report.lost += queue.lost
+        report.dropped += queue.dropped
+        context.keep_recovered(queue.queue, found)
+        # Not made: the file with its name is damaged.
+        directory, is_named = queue.queue.directory, queue.queue.is_made
+        report.add(directory.rpartition("/")[2], found, is_named=is_named)
+    return [queue.queue for queue in queues]
 
 
 def _sync_when_crowded(context: StoreContext) -> None:
@@ -261,26 +262,25 @@ def _sync_when_crowded(context: StoreContext) -> None:
 
 def _rebuild_queue(
     context: StoreContext, vhost: str, directory: str, tally: ReferenceTally
-) -> QueueScan | None:
-    """Walk one queue's index; a directory without one goes."""
+) -> QueueRecovery | None:
+    """Walk over one queue's index; a directory without one goes."""
     names = _queue_names(context, directory)
     files = context.filesystem.listdir(directory)
     if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
         context.filesystem.rmtree(directory)
         return None
     queue = context.queue_at(names or QueueNames(vhost, ""), directory)
-    queue.is_made = names is not None
-    found = RecoveredQueue(queue.names)
-    scan = QueueScan(queue, found)
-    scan.is_named = names is not None
-    scan_queue(context.filesystem, scan, files, tally, context.observer)
-    return scan
+    if names is not None:
+        queue.mark_made()
+    recovering = QueueRecovery(queue, files, context.observer)
+    recovering.take_in(tally)
+    return recovering
 
 
-def _drop_missing(context: StoreContext, scans: list[QueueScan], recovery: StoreRecovery) -> None:
+def _drop_missing(queues: list[QueueRecovery], recovery: StoreRecovery) -> None:
     """Take the entries out whose message the shared store has not."""
     missing = recovery.gone | recovery.torn | recovery.lost
     if not missing:
         return
-    for scan in scans:
-        drop_handles(scan, missing, recovery.lost, context.observer)
+    for queue in queues:
+        queue.drop_missing(missing, recovery.lost)

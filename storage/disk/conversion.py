@@ -20,7 +20,7 @@ from burrowmq.storage.errors import StorageError, SyncFailed, error_text
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.names import NAME_FILE, pack_names
-from burrowmq.storage.queue.convert import Prepared, abandon, prepare, publish
+from burrowmq.storage.queue.convert import Prepared, abandon, prepare, put_in_place
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.segment import Segment
 
@@ -50,7 +50,7 @@ class Conversion:
 
     def set_version(self, queue: QueueDisk, version: int) -> None:
         """A queue is to be of this version, now or in time."""
-        queue.version = version
+        queue.set_version(version)
         self._queues[queue] = None  # without such segments only its name file is left to say so
 
     def discard(self, queue: QueueDisk) -> None:
@@ -63,17 +63,17 @@ class Conversion:
         is_waiting = False
         size = 0
         for queue in list(self._queues):
-            if queue.version == 2 and not queue.is_settled:
-                queue.settle_now()
-                is_waiting = is_waiting or not queue.is_settled
+            if queue.is_conversion_held_up:
+                queue.flush_journals()
+                is_waiting = is_waiting or queue.is_conversion_held_up
             found = self._candidates(queue)
-            if not found and (queue.version == 1 or queue.is_settled):
+            if not found and not queue.is_conversion_held_up:
                 self._finish(queue)
             for segment in found:
                 if segment.live:
                     self._chosen.append((queue, segment))
                     size += segment.store_end
-                elif segment.version == 2 or queue.is_settled:
+                elif not queue.is_conversion_held_up:
                     queue.remove(segment)
                 if size >= _SLICE_BYTES or len(self._chosen) >= self._context.options.convert_slice:
                     return is_waiting
@@ -81,13 +81,8 @@ class Conversion:
 
     @staticmethod
     def _candidates(queue: QueueDisk) -> list[Segment]:
-        """Give the segments of another version than the queue's, the tail first."""
-        index = queue.index
-        found = [
-            segment
-            for segment in (index.segments[number] for number in index.numbers)
-            if segment.version != queue.version
-        ]
+        """Give the segments that are not of the queue's version, the tail first."""
+        found = queue.segments_elsewhere()
         return [*found[-1:], *found[:-1]]
 
     def prepare(self) -> list[Prepared]:
@@ -96,7 +91,7 @@ class Conversion:
         try:
             for queue, segment in self._chosen:
                 if segment.live:
-                    self._prepared.append(prepare(queue, segment, queue.version, None))
+                    self._prepared.append(prepare(segment, queue.files, None))
         except StorageError:
             self.abandon()
             raise
@@ -111,7 +106,7 @@ class Conversion:
     def put_in_place(self) -> None:
         """The prepared files are durable: they count from now on. Raises StorageError."""
         prepared, self._prepared = self._prepared, []
-        publish(self._context.filesystem, prepared, self._context.observer)
+        put_in_place(self._context.filesystem, prepared, self._context.observer)
         self._counters.converted_segments += len(prepared)
 
     def give_up_chosen(self) -> None:
@@ -124,11 +119,12 @@ class Conversion:
         path = f"{queue.directory}/{NAME_FILE}"
         aside = f"{path}.tmp"
         data = pack_names(queue.names, queue.version)
+        cache = queue.place.cache
         try:
-            if not queue.is_made or queue.cache.get(path).pread(len(data), 0) == data:
+            if not queue.is_made or cache.get(path).pread(len(data), 0) == data:
                 self.discard(queue)
                 return
-            file = queue.cache.create(aside, is_synced=False)
+            file = cache.create(aside, is_synced=False)
             file.pwrite(data, 0)
             self.discard(queue)  # whatever the disk says now, it is not tried again
             if queue.durable:
@@ -137,10 +133,10 @@ class Conversion:
         except OSError as error:
             raise write_error(path, error) from error
         finally:
-            queue.cache.forget(aside)
-        queue.cache.forget(path)
+            cache.forget(aside)
+        cache.forget(path)
         if queue.durable:
-            queue.cache.dir_changed(queue.directory)
+            cache.dir_changed(queue.directory)
 
 
 def _sync(file: File) -> None:

@@ -16,32 +16,28 @@ from dataclasses import dataclass
 from functools import partial
 
 from burrowmq.storage.directory.context import StoreContext
-from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
+from burrowmq.storage.errors import StorageError
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
-from burrowmq.storage.queue.convert import Prepared, abandon, prepare, publish, sync
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.rewrite import rewrite
-from burrowmq.storage.queue.segment import Segment, bits_of, slots_of
+from burrowmq.storage.queue.places import bits_of, slots_of
+from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.vhost_store import VhostStore, forget_handles
-from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
+from burrowmq.storage.types import CarriedMessage, StoredMessage
 
 
 @dataclass(slots=True)
 class _Place:
     """A live entry that names a given-up handle."""
 
-    queue: QueueDisk
     segment: Segment
     slot: int
 
 
-def messages_of(
-    queue: QueueDisk, segment: Segment, runs: Iterable[Append]
-) -> dict[int, StoredMessage]:
+def messages_of(runs: Iterable[Append], segment: Segment) -> dict[int, StoredMessage]:
     """Give the messages in memory that lie in a segment, by place."""
-    entry_count = queue.index.entry_count
+    entry_count = segment.files.directory.entry_count
     base = segment.number * entry_count
     return {
         slot: message
@@ -49,37 +45,6 @@ def messages_of(
         for slot, message in enumerate(run.messages, run.first_seq - base)
         if 0 <= slot < entry_count
     }
-
-
-def rewrite_v1(
-    queue: QueueDisk, failed: set[str], runs: Iterable[Append], observer: StoreObserver
-) -> None:
-    """Write the version 1 segments anew whose file or journal may not be what was written. Raises StorageError."""
-    files = queue.files_v1()
-    files.take_back()
-    segments = [
-        segment
-        for segment in queue.segments_v1()
-        if files.files.path(segment.number) in failed or files.is_in_journal(segment)
-    ]
-    filesystem = queue.cache.filesystem
-    prepared: list[Prepared] = []
-    try:
-        prepared.extend(
-            prepare(queue, segment, 1, messages_of(queue, segment, runs)) for segment in segments
-        )
-        sync(filesystem, prepared)
-    except StorageError:
-        for one in prepared:
-            abandon(one)
-        raise
-    publish(filesystem, prepared, observer)
-    files.abandon()
-    if queue.durable:
-        try:
-            filesystem.fsync_dir(queue.directory)
-        except OSError as error:
-            raise DirectoryFailed(error_text(error, queue.directory)) from error
 
 
 class _Moves:
@@ -110,10 +75,10 @@ class _Moves:
         self._append(places)
         for old, message in list(self._moved.items()):
             for place in places.get(old, ()):
-                queue, segment, slot = place.queue, place.segment, place.slot
-                columns = queue.load(segment.number, slot, slot)
+                segment, slot = place.segment, place.slot
+                columns = segment.load(slot, slot)
                 columns = columns._replace(locations=array("Q", [message.handle]))
-                queue.relocate(segment, slot, columns)
+                segment.files.relocate(segment, slot, columns)
                 store.add_refs([message])
                 store.drop_refs([old])
             rest = store.store_of(old).refs_of(old)
@@ -151,14 +116,14 @@ def _places(
     """Find the live entries that name a handle in one of the ranges."""
     places: dict[int, list[_Place]] = {}
     for queue in queues:
-        for segment in queue.index.segments.values():
+        for segment in queue.index:
             if not segment.shared:
                 continue
-            columns = queue.columns_of(segment)
+            columns = segment.columns()
             for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
                 handle = columns.locations[slot]
                 if _is_in(handle, ranges):
-                    places.setdefault(handle, []).append(_Place(queue, segment, slot))
+                    places.setdefault(handle, []).append(_Place(segment, slot))
     return places
 
 
@@ -201,19 +166,8 @@ class Rescue:
     def _plan(self, queue: QueueDisk, runs: list[Append]) -> None:
         if f"{queue.directory}/{NAME_FILE}" in self._failed:
             self._steps.append(queue.make)
-        if queue.v1 is not None:
-            self._steps.append(partial(rewrite_v1, queue, self._failed, runs, self._observer))
-        for number, segment in queue.index.segments.items():
-            if segment.version == 2:
-                self._steps.append(partial(self._rewrite, queue, number, runs))
-
-    def _rewrite(self, queue: QueueDisk, number: int, runs: list[Append]) -> None:
-        segment = queue.index.segments.get(number)
-        if segment is None or segment.version == 1:
-            return  # gone, or written anew, while there was no room for this
-        names = {queue.index.path(number), queue.store.path(number, segment.generation)}
-        if names & self._failed:
-            rewrite(queue, segment, messages_of(queue, segment, runs), self._observer)
+        in_memory = partial(messages_of, runs)
+        self._steps += queue.rescue_steps(self._failed, in_memory, self._observer)
 
     def advance(self) -> None:
         """Go on. Raises DiskFull (call it again later) or another StorageError."""

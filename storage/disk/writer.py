@@ -46,9 +46,7 @@ from burrowmq.storage.loop.staged_commit import (
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, plan_read
-from burrowmq.storage.queue.rewrite import live_store_bytes, rewrite
 from burrowmq.storage.queue.segment import Segment
-from burrowmq.storage.queue.upkeep import settle
 from burrowmq.storage.shared.vhost_store import VhostStore
 
 
@@ -122,8 +120,8 @@ class Writer:
             if queue is None:
                 queue = self.context.new_queue(command.names, command.durable)
                 self._queues[command.queue_id] = queue
-                queue.version = command.version
-            elif queue.version != command.version or queue.has_other_version(command.version):
+                queue.set_version(command.version)
+            elif not queue.is_all_of(command.version):
                 self.conversion.set_version(queue, command.version)
         elif isinstance(command, SetVersion):
             queue = self._queues.get(command.queue_id)
@@ -164,7 +162,7 @@ class Writer:
             if queue is None:
                 continue
             self.counters.elided += changes.elided
-            if queue.uses_journal:
+            if queue.keeps_entries:
                 self._unsettled[queue_id] = None
             for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
@@ -226,21 +224,22 @@ class Writer:
         self.context.observer.index_unreadable(queue.directory, reason)
 
     def _settle(self, queue_id: int, queue: QueueDisk) -> None:
-        is_left, flushed = settle(queue, is_idle=False)
+        is_left, flushed = queue.keep_up(is_idle=False)
         self._note_journal(queue)
         if is_left or flushed:
             self._unsettled[queue_id] = None
-        self._rewrite_sparse(queue, flushed)
+        self._rewrite_sparse(flushed)
 
-    def _rewrite_sparse(self, queue: QueueDisk, flushed: list[Segment]) -> None:
+    def _rewrite_sparse(self, flushed: list[Segment]) -> None:
         """Write the stores anew that a few waiting messages keep large: at most 4 x live + 4 MB stay."""
         for segment in flushed:
             if segment.store_end <= self.context.options.rewrite_above:
                 continue
             # Without room the old files stay as large as they are.
             with suppress(ReadFailed, DiskFull):
-                if live_store_bytes(queue, segment) * 4 < segment.store_end:
-                    self.counters.lost += len(rewrite(queue, segment, None, self.context.observer))
+                lost_count = segment.files.shrink(segment, self.context.observer)
+                if lost_count is not None:
+                    self.counters.lost += lost_count
                     self.counters.rewritten += 1
 
     # -- durability -----------------------------------------------------------------------------------------------
@@ -317,9 +316,9 @@ class Writer:
             queue = self._queues.get(queue_id)
             is_left = False
             if queue is not None:
-                is_left, flushed = settle(queue, is_idle=True)
+                is_left, flushed = queue.keep_up(is_idle=True)
                 self._note_journal(queue)
-                self._rewrite_sparse(queue, flushed)
+                self._rewrite_sparse(flushed)
             if not is_left:
                 del self._unsettled[queue_id]
 
@@ -348,7 +347,7 @@ class Writer:
         queue = self._queues.get(request.queue_id)
         if queue is None:
             return None
-        if queue.uses_journal:
+        if queue.keeps_entries:
             self._unsettled[request.queue_id] = (
                 None  # what the read leaves in memory goes at the next idle moment
             )

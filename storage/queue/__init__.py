@@ -1,1 +1,1 @@
-"""One queue on disk: its segments, their entries, reading, keeping up, and conversion between the versions."""
+"""One queue on disk: index segments in files of either version, reading, conversion, and the way back after a crash."""

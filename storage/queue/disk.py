@@ -1,110 +1,107 @@
-"""One queue's storage on the disk side: the index segments, each in files of one of the two versions.
+"""One queue's storage on the disk side: its index segments, each in files of one of the two versions.
 
 A new segment is of the queue's version; an older one stays what it is until `storage.queue.convert` has written it
-anew. So a queue may be of both versions at a time, and nothing above this module asks which.
+anew. So a queue may be of both versions at a time. Neither this module nor anything above it acts by a version: a
+segment names the files that it lies in (`storage.queue.segment.IndexFiles`).
 
 State: the queue's directory, made at its first message, the table of its segments, and the objects that own the files.
 Called by the writer on the disk thread; `storage.queue.read` looks at it on the reader thread, under the writer's lock.
 
-Invariants: an entry is counted only after its body and itself were written; the two files of a version 2 segment are
-made and removed together (the index first when removing, so that a store without index is all that a power cut can
-leave).
-
-Longer than most modules because it is where both versions meet: their files, runs, entries and scans have modules of
-their own, the table of segments and what changes with it stays in one.
+Invariant: an ack holds although an index cannot be read; only the reference to the shared store is not given back then.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
-from burrowmq.storage import record
-from burrowmq.storage.errors import ReadFailed, error_text
-from burrowmq.storage.files.cache import FileCache, write_error
-from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames, pack_names
-from burrowmq.storage.queue.entries import columns_v1, columns_v2, persistent_flags
-from burrowmq.storage.queue.segment import KIND_SHARED, KIND_STORE, Segment, slots_of
-from burrowmq.storage.queue.v1.index import QueueIndexV1
+from burrowmq.storage.queue import versions
+from burrowmq.storage.queue.directory import QueueDirectory
+from burrowmq.storage.queue.entries import KIND_SHARED, new_entries
+from burrowmq.storage.queue.found import FoundSegment
+from burrowmq.storage.queue.places import slots_of
+from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemory, Segment, SegmentState
+from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1.journal import JournalLimits
-from burrowmq.storage.queue.v2.index import QueueIndex
-from burrowmq.storage.queue.v2.store import QueueStore
-from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
-from burrowmq.storage.types import StoredMessage
+from burrowmq.storage.record import ENTRY_PRESENT
+from burrowmq.storage.types import StoredMessage, StoreObserver
 
 # Index entries read at a time.
 _STEP = 2048
+_IS_RETIRING = attrgetter("is_retiring")
 
 
 class QueueDisk:
     """The disk side of one queue."""
 
     __slots__ = (
-        "_journal_limits",
-        "cache",
+        "_files",
+        "_limits",
         "directory",
         "durable",
         "index",
         "is_made",
         "names",
-        "store",
+        "place",
         "unread",
-        "v1",
         "version",
         "vhost",
     )
 
-    def __init__(
-        self,
-        names: QueueNames,
-        directory: str,
-        cache: FileCache,
-        identity: bytes,
-        entry_count: int,
-        durable: bool,
-        journal_limits: JournalLimits,
-    ) -> None:
+    def __init__(self, names: QueueNames, place: QueueDirectory, limits: JournalLimits) -> None:
         self.names = names
         self.vhost = names.vhost
-        self.version = 2
-        self.directory = directory
-        self.cache = cache
-        self.durable = durable
-        self.is_made = False
+        self.place = place
+        self.directory = place.path
+        self.durable = place.is_durable
+        self.is_made = False  # its directory, with the file that names it
+        self.version = versions.DEFAULT  # of new segments
         # Why references of acked entries were not given back: an index could not be read. Asked for, then emptied.
         self.unread = ""
-        seed = record.seed_of(identity, directory)
-        self.index = QueueIndex(directory, seed, identity, cache, entry_count)
-        self.store = QueueStore(directory, seed, identity, cache)
-        self._journal_limits = journal_limits
-        self.v1: QueueIndexV1 | None = (
-            None  # its version 1 files; none while it has only had version 2
-        )
+        self.index = SegmentTable(place.entry_count)
+        self._limits = limits
+        self._files: tuple[
+            IndexFiles, ...
+        ] = ()  # of each version that was ever used, in their order
 
-    def files_v1(self) -> QueueIndexV1:
-        """Give what owns the version 1 files."""
-        if self.v1 is None:
-            index = self.index
-            self.v1 = QueueIndexV1(
-                self.directory,
-                index.seed,
-                index.identity,
-                self.cache,
-                index.entry_count,
-                self._journal_limits,
-            )
-        return self.v1
+    def set_version(self, version: int) -> None:
+        """New segments are of this version from now on."""
+        self.version = version
 
-    def segments_v1(self) -> list[Segment]:
-        """Give the segments of version 1, in order."""
-        segments = self.index.segments
-        return [segments[number] for number in self.index.numbers if segments[number].version == 1]
+    @property
+    def files(self) -> IndexFiles:
+        """Those that a new segment goes to."""
+        return self.files_in(self.version)
+
+    def files_in(self, version: int) -> IndexFiles:
+        """Give the files of a version that somebody names: of a segment that was found, or a conversion's target."""
+        for files in self._files:
+            if files.version == version:
+                return files
+        files = versions.files_of(version, self.place, self.index, self._limits)
+        self._files = tuple(sorted((*self._files, files), key=_version))
+        return files
+
+    def is_all_of(self, version: int) -> bool:
+        """Tell whether the queue, and each of its segments, is of this version."""
+        return self.version == version and not self.segments_elsewhere()
+
+    def segments_elsewhere(self) -> list[Segment]:
+        """Give the segments that are not of the queue's version, in order."""
+        return [segment for segment in self.index if segment.files.version != self.version]
+
+    @property
+    def newest_version(self) -> int:
+        """The version of the last segment; the default when there is none."""
+        numbers = self.index.numbers
+        return self.index.segments[numbers[-1]].files.version if numbers else versions.DEFAULT
 
     def make(self) -> None:
         """Make the directory and the file that names the queue. Raises WriteFailed."""
-        filesystem = self.cache.filesystem
+        filesystem = self.place.cache.filesystem
         path = f"{self.directory}/{NAME_FILE}"
         try:
             filesystem.mkdir(self.directory)
@@ -115,114 +112,43 @@ class QueueDisk:
         except OSError as error:
             raise write_error(path, error) from error
         if self.durable:
-            self.cache.store_written(file.path, file)
-            self.cache.dir_changed(self.directory)
-            self.cache.dir_changed(self.directory.rpartition("/")[0])
+            cache = self.place.cache
+            cache.store_written(file.path, file)
+            cache.dir_changed(self.directory)
+            cache.dir_changed(self.directory.rpartition("/")[0])
         self.is_made = True
+
+    def mark_made(self) -> None:
+        """The directory and the file that names the queue were found."""
+        self.is_made = True
+
+    def name_again(self, names: QueueNames) -> None:
+        """Somebody opened the queue by this name; what the file with its name said may be damaged."""
+        self.names = names
 
     # -- changes --------------------------------------------------------------------------------------------------
 
     def put(
         self, first_seq: int, messages: Sequence[StoredMessage], expiries: Sequence[int] | None
     ) -> Segment | None:
-        """Write messages that lie in one index segment; gives the segment when that filled it.
+        """Write messages that lie in one index segment; those with a handle are in the shared store already.
 
-        Those with a handle are in the shared store already.
+        Gives the segment when that filled it and `mark_synced` is wanted.
         """
         number, first = divmod(first_seq, self.index.entry_count)
-        count = len(messages)
-        flags, payloads, handles = record.message_columns(messages, 0, count)
-        persistent, is_synced = persistent_flags(flags)
-        is_synced = is_synced and self.durable
-        if self.v1 is not None and self.v1.is_full and self.v1.can_flush:
-            self.flush_v1()  # first: it takes empty segments out of the table
+        entries = new_entries(messages, expiries)
+        for files in self._files:
+            files.make_room()  # first: it takes empty segments out of the table
         segment = self.index.segments.get(number)
         if segment is None:
-            segment = self._new_segment(number)
-        if segment.version == 1:
-            columns = columns_v1(persistent, handles, payloads, expiries)
-            self.files_v1().put(segment, first, messages, columns, self.durable)
-            return None
-        end = segment.store_end
-        if max(handles) < 0:
-            kinds = bytes((KIND_STORE,)) * count
-            locations, sizes, end = self._store(segment, end, first, messages, is_synced)
-        elif min(handles) >= 0:
-            kinds = bytes((KIND_SHARED,)) * count
-            locations, sizes = array("Q", handles), array("I", bytes(4 * count))
-        else:
-            kinds, locations, sizes, end = self._store_some(
-                segment, first, messages, handles, is_synced
-            )
-        columns = columns_v2(persistent, kinds, (locations, sizes, payloads), expiries)
-        self.index.write(segment, first, columns, is_synced)
-        segment.store_end = end
-        return segment if segment.used == self.index.entry_count else None
-
-    def _new_segment(self, number: int) -> Segment:
-        """Begin a segment of the queue's version."""
-        if self.version == 2:
-            return self.index.create(number, self.durable)
-        segment = Segment(number, version=1)
-        self.index.adopt(segment)
-        return segment
+            segment = self.files.begin(number)
+            self.index.adopt(segment)
+        return segment if segment.files.put(segment, first, entries) else None
 
     def mark_synced(self, segment: Segment) -> None:
-        """Note in a full segment's index how much of its store is durable: the next start need not look at it."""
-        if segment.version == 2 and self.index.segments.get(segment.number) is segment:
-            segment.synced_end = segment.store_end
-            self.index.flush_acks(segment, self.durable)
-
-    def _store(
-        self,
-        segment: Segment,
-        end: int,
-        first: int,
-        messages: Sequence[StoredMessage],
-        is_synced: bool,
-    ) -> tuple[array[int], array[int], int]:
-        """Append bodies to the segment's store file at `end`: (offsets, sizes, new end)."""
-        number, generation = segment.number, segment.generation
-        if not end:
-            end = segment.store_end = self.store.create(number, generation, self.durable)
-        sizes = self.store.append(segment.number, generation, end, first, messages)
-        if is_synced:
-            self.store.written(number, generation)
-        offsets = array("Q", accumulate(sizes, initial=end))
-        end = offsets.pop()
-        return offsets, sizes, end
-
-    def _store_some(
-        self,
-        segment: Segment,
-        first: int,
-        messages: Sequence[StoredMessage],
-        handles: array[int],
-        is_synced: bool,
-    ) -> tuple[bytes, array[int], array[int], int]:
-        """Append those of a mixed run that have no handle."""
-        kinds = bytearray()
-        locations, sizes = array("Q"), array("I")
-        end = segment.store_end
-        at, count = 0, len(messages)
-        while at < count:
-            last = at + 1
-            is_shared = handles[at] >= 0
-            while last < count and (handles[last] >= 0) == is_shared:
-                last += 1
-            if is_shared:
-                kinds += bytes((KIND_SHARED,)) * (last - at)
-                locations.extend(array("Q", handles[at:last]))
-                sizes.extend(array("I", bytes(4 * (last - at))))
-            else:
-                kinds += bytes((KIND_STORE,)) * (last - at)
-                offsets, packed, end = self._store(
-                    segment, end, first + at, messages[at:last], is_synced
-                )
-                locations.extend(offsets)
-                sizes.extend(packed)
-            at = last
-        return bytes(kinds), locations, sizes, end
+        """A segment that is full has become durable. Raises WriteFailed."""
+        if self.index.segments.get(segment.number) is segment:
+            segment.files.mark_synced(segment)
 
     def ack(
         self,
@@ -286,7 +212,7 @@ class QueueDisk:
             except ReadFailed as error:
                 self.unread = str(error)  # the acks hold all the same
                 return
-        segment.shared -= len(handles)
+        segment.drop_references(len(handles))
         dropped += handles
 
     def drop_bits(self, segment: Segment, bits: int, dropped: list[int]) -> None:
@@ -299,7 +225,7 @@ class QueueDisk:
         slots = slots_of(bits)
         for at in range(0, len(slots), _STEP):
             step = slots[at : at + _STEP]
-            columns = self.load(segment.number, step[0], step[-1])
+            columns = segment.load(step[0], step[-1])
             base = step[0]
             handles += [
                 columns.locations[slot - base]
@@ -309,104 +235,126 @@ class QueueDisk:
             ]
         return handles
 
-    def columns_of(self, segment: Segment) -> EntryColumns:
-        """Read all entries of a segment. Raises ReadFailed."""
-        return self.load(segment.number, 0, max(segment.used - 1, 0))
+    # -- when there is time ---------------------------------------------------------------------------------------
 
-    def load(self, number: int, first: int, last: int) -> EntryColumns:
-        """Read entries; a refused read is tried once more."""
-        try:
-            return self._load(number, first, last)
-        except OSError:
-            pass
-        try:
-            return self._load(number, first, last)
-        except OSError as error:
-            raise ReadFailed(error_text(error, f"{self.directory}, segment {number}")) from error
+    def keep_up(self, *, is_idle: bool) -> tuple[bool, list[Segment]]:
+        """Remove segments without live entries, write acks that are due, flush journals.
 
-    def _load(self, number: int, first: int, last: int) -> EntryColumns:
-        segment = self.index.segments.get(number)
-        if segment is not None and segment.version == 1:
-            return self.files_v1().load(segment, first, last)
-        return self.index.load(number, first, last)
+        An ack is written no later than at the next idle moment; the segment at the queue's end goes only when that is
+        worth making it again. Gives whether acks are left to write, and the segments whose acks were written into
+        their index files: some bodies there are dead. Raises WriteFailed or ReadFailed.
+        """
+        is_left, flushed = False, list[Segment]()
+        for files in self._files:
+            is_more, written = files.keep_up(is_idle=is_idle)
+            is_left = is_left or is_more
+            flushed += written
+        return is_left, flushed
 
-    def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
-        """Write the entry of a live shared message again. Raises WriteFailed."""
-        if segment.version == 1:
-            self.files_v1().relocate(segment, slot, columns, self.durable)
-        else:
-            self.index.relocate(segment, slot, columns)
-
-    def open_bodies(self, segment: Segment, kind: int) -> File:
-        """Open the file that holds the bodies of a segment's entries of this kind. Raises OSError."""
-        if segment.version == 1:
-            return self.files_v1().open(segment, kind)
-        return self.store.open(segment.number, segment.generation)
+    def flush_journals(self) -> None:
+        """Empty journals, but not while an older one is on its way out. Raises WriteFailed or ReadFailed."""
+        for files in self._files:
+            files.flush_journal()
 
     @property
-    def memory_bytes(self) -> int:
-        """Bytes of the segment objects and of what version 1 keeps in memory."""
-        return self.index.memory_bytes + (self.v1.memory_bytes if self.v1 is not None else 0)
-
-    # -- journals -------------------------------------------------------------------------------------------------
-
-    def flush_v1(self, spared: Segment | None = None) -> None:
-        """Empty the journal, and remove segments without live entries but this. Raises WriteFailed or ReadFailed."""
-        for segment in self.files_v1().flush(self.segments_v1(), self.durable, spared):
-            self.index.forget(segment)
-
-    def settle_now(self) -> None:
-        """Empty the journal unless an older one is on its way out. Raises WriteFailed or ReadFailed."""
-        if self.v1 is not None and self.v1.journal.path is not None and self.v1.can_flush:
-            self.flush_v1()
+    def has_journal(self) -> bool:
+        """Whether a journal is left, in use or not yet durably gone."""
+        return any(files.has_journal for files in self._files)
 
     @property
-    def is_settled(self) -> bool:
-        """Whether no journal is left, in use or not yet durably gone."""
-        files = self.v1
-        return files is None or (files.journal.path is None and files.can_flush)
+    def is_conversion_held_up(self) -> bool:
+        """Whether a journal of another version than the queue's is left: what it says belongs to old segments."""
+        return any(files.has_journal for files in self._files if files.version != self.version)
 
     @property
     def is_retiring(self) -> bool:
         """Whether a journal was given up that is not durably gone."""
-        return self.v1 is not None and not self.v1.can_flush
-
-    @property
-    def uses_journal(self) -> bool:
-        """Whether there may be version 1 files."""
-        return self.version == 1 or self.v1 is not None
-
-    def has_other_version(self, version: int) -> bool:
-        """Tell whether a segment is of another version than this."""
-        return any(segment.version != version for segment in self.index.segments.values())
-
-    def after_sync(self) -> None:
-        """Everything written is durable: old journals can go. Raises WriteFailed."""
-        if self.v1 is not None:
-            self.v1.after_sync()
+        return any(map(_IS_RETIRING, self._files))  # once for each run: without a generator
 
     @property
     def needs_sync(self) -> bool:
         """Whether a full journal waits for the one before it to go, which takes a sync."""
-        return self.v1 is not None and self.v1.is_full and not self.v1.can_flush
+        return any(files.needs_sync for files in self._files)
+
+    @property
+    def keeps_entries(self) -> bool:
+        """Whether what is written or read leaves entries in memory, until the next idle moment."""
+        if versions.keeps_entries(self.version):
+            return True
+        return any(files.keeps_entries for files in self._files)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the segment objects and of what else is kept in memory. Also called on the loop."""
+        return self.index.memory_bytes + sum(files.memory_bytes for files in self._files)
+
+    def after_sync(self) -> None:
+        """Everything written is durable: old journals can go. Raises WriteFailed."""
+        for files in self._files:
+            files.after_sync()
+
+    def rescue_steps(
+        self, failed: set[str], in_memory: InMemory, observer: StoreObserver
+    ) -> list[Callable[[], None]]:
+        """Give the steps that write elsewhere what the failed sync of these files may have lost.
+
+        Each is done whole or not at all. They raise StorageError.
+        """
+        return [
+            step
+            for files in self._files
+            for step in files.rescue_steps(failed, in_memory, observer)
+        ]
+
+    # -- the whole ------------------------------------------------------------------------------------------------
+
+    def remove(self, segment: Segment) -> None:
+        """Remove the files of a segment without live entries. Raises WriteFailed."""
+        segment.files.remove(segment)
 
     def forget(self) -> None:
         """The queue's files are gone."""
-        if self.v1 is not None:
-            self.v1.forget()
-        self.index.segments.clear()
-        self.index.numbers.clear()
+        for files in self._files:
+            files.forget()
+        self.index.clear()
 
-    def remove(self, segment: Segment) -> None:
-        """Remove a segment's files; of a version 1 segment, when no journal is left."""
-        if segment.version == 1:
-            self.index.forget(segment)
-            if segment.store_end:
-                self.cache.unlink(self.files_v1().files.path(segment.number))
-            return
-        self.index.drop(segment)
-        if segment.store_end:
-            self.store.delete(segment.number, segment.generation)
+    def adopt(self, state: SegmentState, version: int) -> None:
+        """Take a segment in that a clean stop wrote down."""
+        self.index.adopt(Segment.with_state(state, self.files_in(version)))
+
+    def resume_journals(self, next_number: int, durable: int) -> None:
+        """Go on with this number; what was written in the time of journals below `durable` is durable."""
+        self.files_in(versions.JOURNALED).resume(next_number, durable)
+
+    @property
+    def journal_mark(self) -> int:
+        """For the terms: after a start, journals from this number on are new, and all before it are durable."""
+        return max((files.journal_mark for files in self._files), default=0)
+
+    def take_found(self, found: FoundSegment, live: int) -> None:
+        """Take a segment in that was found; of its entries these are live, the others are acked."""
+        files = self.files_in(found.version)
+        segment = Segment(found.number, files, found.generation)
+        segment.take_found(found.present, live, (live & found.shared).bit_count())
+        segment.grow_to(found.store_end)
+        files.take_found(segment, found)
+        self.index.adopt(segment)
+
+    def finish_recovery(self, changed: set[int], journals: Sequence[str]) -> None:
+        """Write the acks of the changed segments, remove the empty ones, move what only journals say.
+
+        `journals` are those that were found, the oldest first; each goes after a sync of its own. Raises WriteFailed or
+        ReadFailed.
+        """
+        for files in reversed(self._files):
+            files.finish_recovery(changed, journals)
+
+    def cut(self) -> Iterator[FileCut]:
+        """Give the files of all segments, then the journals, as they are now. Raises WriteFailed."""
+        for segment in self.index:
+            yield from segment.files.cut(segment)
+        for files in self._files:
+            yield from files.cut_journal()
 
     def is_live(self, seq: int) -> bool:
         """Tell whether a message is here and not acked."""
@@ -421,3 +369,7 @@ class QueueDisk:
             if segment.shared:
                 handles += self.handles_at(segment, segment.live_mask())
         return handles
+
+
+def _version(files: IndexFiles) -> int:
+    return files.version

@@ -1,58 +1,72 @@
-"""The index entries of a run that is being written, as columns.
+"""What an index entry says of its message, and the entries of a run that is about to be written.
 
-State: none. Called by `storage.queue.disk` on the disk thread. Invariant: nothing here costs Python work for each
-message when the messages of the run are alike.
+State: none. Made by `storage.queue.disk` on the disk thread, written by the files of either version. Invariant: nothing
+here costs Python work for each message when the messages of the run are alike.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from burrowmq.storage.queue.segment import FLAG_PERSISTENT, KIND_SHARED, KIND_STORE
+from burrowmq.storage import record
 from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
-from burrowmq.storage.types import PERSISTENT
+from burrowmq.storage.types import PERSISTENT, StoredMessage
+
+# Where an entry's message lies: in the shared store; in the queue's own store file (version 2) or in the segment file
+# itself (version 1); or, in memory only, still in the journal (version 1).
+KIND_SHARED = 1
+KIND_STORE = 2
+KIND_JOURNAL = 3
+FLAG_PERSISTENT = 1
 
 
-def columns_v1(
-    flags: bytes, handles: array[int], payloads: array[int], expiries: Sequence[int] | None
-) -> EntryColumns:
-    """Give the entries of a run for version 1, the places and sizes of bodies not known yet."""
-    count = len(flags)
-    if max(handles) < 0:
-        kinds, locations = bytes((KIND_STORE,)) * count, array("Q", bytes(8 * count))
-    else:
-        kinds = bytes(KIND_SHARED if handle >= 0 else KIND_STORE for handle in handles)
-        locations = array("Q", [max(handle, 0) for handle in handles])
-    return EntryColumns(
-        bytes((ENTRY_PRESENT,)) * count,
-        flags,
-        kinds,
-        locations,
-        array("I", bytes(4 * count)),
-        payloads,
-        array("Q", bytes(8 * count) if expiries is None else expiries),
-    )
+class NewEntries(NamedTuple):
+    """Messages for places side by side of one index segment, and what their entries say before the bodies are written.
+
+    A handle of 0 or more says that the message is in the shared store. `is_persistent`: at least one of them is.
+    """
+
+    messages: Sequence[StoredMessage]
+    flags: bytes
+    is_persistent: bool
+    handles: array[int]
+    payload_sizes: array[int]
+    expiries: Sequence[int] | None
+
+    @property
+    def kinds(self) -> bytes:
+        """Where each message lies."""
+        count = len(self.flags)
+        if max(self.handles) < 0:
+            return bytes((KIND_STORE,)) * count
+        if min(self.handles) >= 0:
+            return bytes((KIND_SHARED,)) * count
+        return bytes(KIND_SHARED if handle >= 0 else KIND_STORE for handle in self.handles)
+
+    def columns(self, kinds: bytes, locations: array[int], sizes: array[int]) -> EntryColumns:
+        """Give the entries, now that it is known where the bodies lie."""
+        count = len(self.flags)
+        return EntryColumns(
+            bytes((ENTRY_PRESENT,)) * count,
+            self.flags,
+            kinds,
+            locations,
+            sizes,
+            self.payload_sizes,
+            array("Q", bytes(8 * count) if self.expiries is None else self.expiries),
+        )
 
 
-def columns_v2(
-    flags: bytes,
-    kinds: bytes,
-    places: tuple[array[int], array[int], array[int]],
-    expiries: Sequence[int] | None,
-) -> EntryColumns:
-    """Give the entries of a run whose bodies are written: `places` are locations, sizes and payload sizes."""
-    count = len(flags)
-    return EntryColumns(
-        bytes((ENTRY_PRESENT,)) * count,
-        flags,
-        kinds,
-        *places,
-        array("Q", bytes(8 * count) if expiries is None else expiries),
-    )
+def new_entries(messages: Sequence[StoredMessage], expiries: Sequence[int] | None) -> NewEntries:
+    """Look at the messages of a run."""
+    flags, payload_sizes, handles = record.message_columns(messages, 0, len(messages))
+    column, is_persistent = _persistent_flags(flags)
+    return NewEntries(messages, column, is_persistent, handles, payload_sizes, expiries)
 
 
-def persistent_flags(flags: array[int]) -> tuple[bytes, bool]:
+def _persistent_flags(flags: array[int]) -> tuple[bytes, bool]:
     """Give the entries' flag bytes, and whether any of them is persistent."""
     count = len(flags)
     if flags.count(flags[0]) == count:

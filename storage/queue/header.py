@@ -1,8 +1,8 @@
 """The 64 octets that every file of a queue's index begins with, whatever its version.
 
-The tables of both versions' modules (`storage.queue.v2.index`, `storage.queue.v1.blocks`) and docs/formats have them
-among their bytes: a magic that says which kind of file, the number of the segment or journal, what the file was made
-with, and a CRC.
+They are a magic that says which kind of file it is, the number of the segment or journal, what the file was made with,
+and a CRC. The tables in `storage.queue.v2.index` and `storage.queue.v1.blocks` show them among the other bytes, as the
+pages in docs/formats do.
 
 State: none. Called by the modules of both versions, each with magics of its own.
 """
@@ -30,9 +30,9 @@ def pack(magic: bytes, number: int, entry_count: int, generation: int, identity:
 def read(
     data: bytes, path: str, magics: Container[bytes], entry_count: int, identity: bytes
 ) -> int | None:
-    """Give the generation that a header names, None when it is not whole.
+    """Give the generation that a header names, None when the header is not whole.
 
-    Raises LimitChanged, UnknownFormat or ForeignStore when it is whole but made under other terms.
+    Raises LimitChanged, UnknownFormat or ForeignStore when it is whole, but not of this store with these limits.
     """
     if len(data) < HEADER_SIZE or zlib.crc32(data[:60]) != int.from_bytes(data[60:64], "little"):
         return None

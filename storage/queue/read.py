@@ -19,26 +19,25 @@ from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.queue.disk import QueueDisk
-from burrowmq.storage.queue.segment import KIND_SHARED, Segment
-from burrowmq.storage.queue.v2.store import Reading, read_records
-from burrowmq.storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
+from burrowmq.storage.queue.entries import KIND_SHARED
+from burrowmq.storage.queue.record_reader import RecordReader
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
 from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
 
 # Index entries looked at with one read.
 _STEP = 2048
-# Entries in a page of the disk.
-_PAGE = 4096 // ENTRY_SIZE
 Stored = tuple[bytes, bytes, int, int] | None
 
 
 @dataclass(slots=True)
-class StorePart:
-    """Records to read from one store file; `positions` say where they belong in the answer."""
+class FileReads:
+    """Records to read from one file; `positions` say where they belong in the answer."""
 
     file: File | None
     segment: int
-    how: Reading
+    reader: RecordReader
     positions: list[int] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
     offsets: array[int] = field(default_factory=lambda: array("Q"))
@@ -50,144 +49,151 @@ class ReadPlan:
     """What a read has to fetch: a snapshot that stays right while segments are compacted or removed."""
 
     next_seq: int
+    wanted: int = ALL
     seqs: list[int] = field(default_factory=list)
     expiries: list[int] = field(default_factory=list)
-    parts: list[StorePart] = field(default_factory=list)
+    parts: list[FileReads] = field(default_factory=list)
     shared_positions: list[int] = field(default_factory=list)
     handles: list[int] = field(default_factory=list)
     corrupt: list[int] = field(default_factory=list)
     left_out: int = 0
-    wanted: int = ALL
+
+    def choose(self, queue: QueueDisk, request: ReadRequest) -> None:
+        """Choose entries from the first on, until one of the request's limits is reached."""
+        entry_count, limit_seq = queue.index.entry_count, request.limit_seq
+        bytes_left = request.max_bytes
+        numbers = queue.index.numbers
+        for number in numbers[bisect_left(numbers, request.first_seq // entry_count) :]:
+            base = number * entry_count
+            if base >= limit_seq:
+                break
+            segment = queue.index.segments[number]
+            first = max(request.first_seq - base, 0)
+            while first < min(segment.used, limit_seq - base):
+                count_left = request.max_count - len(self.seqs) - self.left_out
+                slots = segment.live_slots(first, min(count_left, _STEP))
+                if limit_seq - base < entry_count:
+                    slots = [slot for slot in slots if base + slot < limit_seq]
+                if not slots:
+                    break
+                taken, bytes_left = self._take(segment, slots, bytes_left)
+                if taken:
+                    first = slots[taken - 1] + 1
+                    self.next_seq = base + first
+                if taken < len(slots) or len(self.seqs) + self.left_out >= request.max_count:
+                    return
+        self.next_seq = max(self.next_seq, limit_seq)
+
+    def _take(self, segment: Segment, slots: list[int], left: int) -> tuple[int, int]:
+        """Take entries of one segment in until the bytes are used up: (how many, bytes left)."""
+        base = slots[0]
+        try:
+            columns = segment.load(base, slots[-1])
+        except ReadFailed:
+            return self._take_readable(segment, slots, left)
+        count = slots[-1] - base + 1
+        if (
+            count == len(slots)
+            and columns.statuses.count(ENTRY_PRESENT) == count
+            and columns.kinds[0] != KIND_SHARED
+            and columns.kinds.count(columns.kinds[0]) == count
+        ):
+            return self._take_alike(segment, slots, left, columns)
+        return self._take_each(segment, slots, left, columns)
+
+    def _take_readable(self, segment: Segment, slots: list[int], left: int) -> tuple[int, int]:
+        """Part of the index cannot be read: take the readable half, down to what a read loses at least."""
+        if len(slots) <= segment.files.page_entries:
+            first_seq = segment.number * segment.files.directory.entry_count
+            self.corrupt += [first_seq + slot for slot in slots]
+            return len(slots), left
+        half = len(slots) // 2
+        taken, left = self._take(segment, slots[:half], left)
+        if taken < half:
+            return taken, left
+        taken, left = self._take(segment, slots[half:], left)
+        return half + taken, left
+
+    def _take_each(
+        self, segment: Segment, slots: list[int], left: int, columns: EntryColumns
+    ) -> tuple[int, int]:
+        """Look at each entry: some are bad, or the bodies are in several files."""
+        base = slots[0]
+        directory = segment.files.directory
+        first_seq = segment.number * directory.entry_count
+        parts: dict[int, FileReads] = {}
+        for taken, slot in enumerate(slots):
+            at = slot - base
+            kind = columns.kinds[at]
+            if columns.statuses[at] != ENTRY_PRESENT:
+                self.corrupt.append(first_seq + slot)
+                continue
+            if self.wanted != ALL and kind == KIND_SHARED:
+                if self.wanted == EMBEDDED_ONLY:
+                    self.left_out += 1
+                    continue
+                if len(self.seqs) >= self.wanted:
+                    return taken, left
+            left -= columns.payload_sizes[at]
+            if left < 0 and self.seqs:
+                return taken, left
+            position = len(self.seqs)
+            self.seqs.append(first_seq + slot)
+            self.expiries.append(columns.expiries[at])
+            if kind == KIND_SHARED:
+                self.shared_positions.append(position)
+                self.handles.append(columns.locations[at])
+                continue
+            part = parts.get(kind)
+            if part is None:
+                file = _bodies_file(segment, kind)
+                part = parts[kind] = FileReads(file, segment.number, directory.reader)
+                self.parts.append(part)
+            part.positions.append(position)
+            part.slots.append(slot)
+            part.offsets.append(columns.locations[at])
+            part.sizes.append(columns.sizes[at])
+        return len(slots), left
+
+    def _take_alike(
+        self, segment: Segment, slots: list[int], left: int, columns: EntryColumns
+    ) -> tuple[int, int]:
+        """The same for entries side by side that are all good, their bodies in the same file: without a loop."""
+        sizes = list(accumulate(columns.payload_sizes))
+        taken = bisect_right(sizes, left)
+        if not self.seqs:
+            taken = max(taken, 1)
+        if not taken:
+            return 0, -1
+        directory = segment.files.directory
+        position = len(self.seqs)
+        first_seq = segment.number * directory.entry_count + slots[0]
+        self.seqs += range(first_seq, first_seq + taken)
+        self.expiries += columns.expiries[:taken]
+        self.parts.append(
+            FileReads(
+                _bodies_file(segment, columns.kinds[0]),
+                segment.number,
+                directory.reader,
+                list(range(position, position + taken)),
+                slots[:taken],
+                columns.locations[:taken],
+                columns.sizes[:taken],
+            )
+        )
+        return taken, left - sizes[taken - 1]
 
 
 def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
     """Choose the entries of a read and where their bodies are."""
-    plan = ReadPlan(next_seq=request.first_seq, wanted=request.wanted)
-    entry_count = queue.index.entry_count
-    limit_seq = request.limit_seq
-    left = request.max_bytes
-    numbers = queue.index.numbers
-    for number in numbers[bisect_left(numbers, request.first_seq // entry_count) :]:
-        base = number * entry_count
-        if base >= limit_seq:
-            break
-        segment = queue.index.segments[number]
-        first = max(request.first_seq - base, 0)
-        while first < min(segment.used, limit_seq - base):
-            slots = segment.live_slots(
-                first, min(request.max_count - len(plan.seqs) - plan.left_out, _STEP)
-            )
-            if limit_seq - base < entry_count:
-                slots = [slot for slot in slots if base + slot < limit_seq]
-            if not slots:
-                break
-            taken, left = _plan_slots(queue, plan, segment, slots, left)
-            if taken:
-                first = slots[taken - 1] + 1
-                plan.next_seq = base + first
-            if taken < len(slots) or len(plan.seqs) + plan.left_out >= request.max_count:
-                return plan
-    plan.next_seq = max(plan.next_seq, limit_seq)
+    plan = ReadPlan(request.first_seq, request.wanted)
+    plan.choose(queue, request)
     return plan
 
 
-def _plan_slots(
-    queue: QueueDisk, plan: ReadPlan, segment: Segment, slots: list[int], left: int
-) -> tuple[int, int]:
-    """Put entries of one segment into the plan until the bytes are used up: (how many, bytes left)."""
-    base = slots[0]
-    first_seq = segment.number * queue.index.entry_count
+def _bodies_file(segment: Segment, kind: int) -> File | None:
     try:
-        columns = queue.load(segment.number, base, slots[-1])
-    except ReadFailed:
-        if segment.version == 1 or len(slots) <= _PAGE:
-            plan.corrupt += [first_seq + slot for slot in slots]
-            return len(slots), left
-        half = len(slots) // 2  # what cannot be read is as little as a page of the disk
-        taken, left = _plan_slots(queue, plan, segment, slots[:half], left)
-        if taken < half:
-            return taken, left
-        taken, left = _plan_slots(queue, plan, segment, slots[half:], left)
-        return half + taken, left
-    count = slots[-1] - base + 1
-    if (
-        count == len(slots)
-        and columns.statuses.count(ENTRY_PRESENT) == count
-        and columns.kinds[0] != KIND_SHARED
-        and columns.kinds.count(columns.kinds[0]) == count
-    ):
-        return _plan_plain(queue, plan, segment, slots, left, columns)
-    parts: dict[int, StorePart] = {}
-    for taken, slot in enumerate(slots):
-        at = slot - base
-        if columns.statuses[at] != ENTRY_PRESENT:
-            plan.corrupt.append(first_seq + slot)
-            continue
-        if plan.wanted != ALL and columns.kinds[at] == KIND_SHARED:
-            if plan.wanted == EMBEDDED_ONLY:
-                plan.left_out += 1
-                continue
-            if len(plan.seqs) >= plan.wanted:
-                return taken, left
-        left -= columns.payload_sizes[at]
-        if left < 0 and plan.seqs:
-            return taken, left
-        position = len(plan.seqs)
-        plan.seqs.append(first_seq + slot)
-        plan.expiries.append(columns.expiries[at])
-        if columns.kinds[at] == KIND_SHARED:
-            plan.shared_positions.append(position)
-            plan.handles.append(columns.locations[at])
-            continue
-        kind = columns.kinds[at]
-        part = parts.get(kind)
-        if part is None:
-            file = _bodies_file(queue, segment, kind)
-            part = parts[kind] = StorePart(file, segment.number, queue.store.reading)
-            plan.parts.append(part)
-        part.positions.append(position)
-        part.slots.append(slot)
-        part.offsets.append(columns.locations[at])
-        part.sizes.append(columns.sizes[at])
-    return len(slots), left
-
-
-def _plan_plain(
-    queue: QueueDisk,
-    plan: ReadPlan,
-    segment: Segment,
-    slots: list[int],
-    left: int,
-    columns: EntryColumns,
-) -> tuple[int, int]:
-    """The same for entries side by side that are all good and in the same file of the queue."""
-    sizes = list(accumulate(columns.payload_sizes))
-    taken = bisect_right(sizes, left)
-    if not plan.seqs:
-        taken = max(taken, 1)
-    if not taken:
-        return 0, -1
-    position = len(plan.seqs)
-    first_seq = segment.number * queue.index.entry_count + slots[0]
-    plan.seqs += range(first_seq, first_seq + taken)
-    plan.expiries += columns.expiries[:taken]
-    plan.parts.append(
-        StorePart(
-            _bodies_file(queue, segment, columns.kinds[0]),
-            segment.number,
-            queue.store.reading,
-            list(range(position, position + taken)),
-            slots[:taken],
-            columns.locations[:taken],
-            columns.sizes[:taken],
-        )
-    )
-    return taken, left - sizes[taken - 1]
-
-
-def _bodies_file(queue: QueueDisk, segment: Segment, kind: int) -> File | None:
-    try:
-        return queue.open_bodies(segment, kind)
+        return segment.files.open_bodies(segment, kind)
     except OSError:
         return None
 
@@ -200,9 +206,7 @@ def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list
     for part in plan.parts:
         if part.file is None:
             continue
-        records = read_records(
-            part.file, part.segment, part.how, part.slots, part.offsets, part.sizes
-        )
+        records = part.reader.read(part.file, part.segment, part.slots, part.offsets, part.sizes)
         if len(records) == count:
             return records, handles
         for position, entry in zip(part.positions, records, strict=True):

@@ -13,15 +13,13 @@ from dataclasses import replace
 
 import pytest
 
-from burrowmq.storage.directory import recovery
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.files.cache import NOTHING, FileCache
-from burrowmq.storage.files.filesystem import File, FileSystem
-from burrowmq.storage.queue.scan import QueueScan
-from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.queue.recovery import QueueRecovery
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.shared.unsynced import Unsynced
-from burrowmq.storage.types import StoreObserver
+from burrowmq.storage.types import RecoveredQueue
 from tests.simulation.store_world import OPTIONS, Violation, World, run_to_cut
 from tests.support.sim_filesystem import PowerCut, SimFile
 
@@ -107,23 +105,17 @@ def compact_without_directory_sync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def reuse_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Places of the last index segment used again after a crash."""
-    original = recovery.scan_queue
+    original = QueueRecovery.finish
 
-    def scan_queue(
-        filesystem: FileSystem,
-        scan: QueueScan,
-        files: list[str],
-        tally: ReferenceTally,
-        observer: StoreObserver,
-    ) -> None:
-        original(filesystem, scan, files, tally, observer)
-        index = scan.queue.index
+    def finish(self: QueueRecovery) -> RecoveredQueue:
+        index = self.queue.index
+        found = original(self)
         if index.numbers:
             tail = index.segments[index.numbers[-1]]
-            used = tail.live_mask().bit_length()
-            scan.found.next_seq = tail.number * index.entry_count + used
+            found.next_seq = tail.number * index.entry_count + tail.live_mask().bit_length()
+        return found
 
-    monkeypatch.setattr(recovery, "scan_queue", scan_queue)
+    monkeypatch.setattr(QueueRecovery, "finish", finish)
 
 
 @pytest.mark.parametrize(

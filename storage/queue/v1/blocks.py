@@ -35,7 +35,7 @@ and then hold blocks, each of them about one segment:
 An entry of kind 2 has its record in the same file, at the offset that it names. Of several entries for one place the
 last counts; a place that was acked once stays so.
 
-State: none. Called by `storage.queue.v1.index` and `storage.queue.scan_v1`. Invariants: a damaged block costs what it
+State: none. Called by the other modules of the room. Invariants: a damaged block costs what it
 says and nothing behind it; bytes of another queue or store are never taken for ours.
 """
 
@@ -51,7 +51,7 @@ from burrowmq.storage import record
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.header import HEADER_SIZE
-from burrowmq.storage.queue.segment import slots_of
+from burrowmq.storage.queue.places import slots_of
 from burrowmq.storage.record import (
     ENTRY_CORRUPT,
     ENTRY_NONE,
@@ -139,9 +139,10 @@ def blocks_of(data: bytes, seed: int) -> Iterator[Block]:
 
 
 def tables_of(file: File, size: int, seed: int) -> Iterator[tuple[Block, bytes]]:
-    """Walk a file's blocks without their bodies: each with bytes that its table_at and body_at are places in.
+    """Walk a file's blocks without reading their bodies. Raises OSError.
 
-    A file with a damaged block is read whole. Raises OSError.
+    Each block comes with a buffer: its table_at and body_at are offsets in that. A file with a damaged block is read
+    whole.
     """
     at = HEADER_SIZE
     start, window = 0, b""
@@ -203,7 +204,7 @@ def entries_in(data: bytes, block: Block, seed: int) -> EntryColumns:
 
 
 class SegmentColumns:
-    """The entries of a whole segment, filled block by block."""
+    """The entries of a segment's places, filled in block by block."""
 
     __slots__ = (
         "acked",
@@ -226,8 +227,12 @@ class SegmentColumns:
         self.payloads = array("I", bytes(4 * entry_count))
         self.expiries = array("Q", bytes(8 * entry_count))
 
+    def ack(self, places: int) -> None:
+        """A block acks these places."""
+        self.acked |= places
+
     def put(self, first: int, columns: EntryColumns, start: int = 0) -> None:
-        """Take entries in; columns[start:] belong to the places from `first` on, as far as there are such."""
+        """Take in columns[start:], the entries of the places from `first` on, but none past the segment's end."""
         count = min(len(columns.statuses) - start, len(self.statuses) - first)
         end = start + count
         if count <= 0:

@@ -1,8 +1,8 @@
 """The journal of a version 1 queue: what small commits and acks are written to, and how it is given up.
 
-One file `N.jif` at a time, only appended to. A flush (`storage.queue.v1.index`) moves what is live to the segment files
+One file `N.jif` at a time, only appended to. A flush (`storage.queue.v1.files`) moves what is live to the segment files
 and gives the journal up; the next one has the next number. State: the journal in use with the runs that are only in it
-and the acks that it says, and the journals that are given up but not durably gone. Called by `storage.queue.v1.index`
+and the acks that it says, and the journals that are given up but not durably gone. Called by `storage.queue.v1.files`
 on the disk thread.
 
 Invariants: a given-up journal is unlinked after the sync that made the flush durable, the oldest first, the next one
@@ -13,37 +13,44 @@ Source: rabbit_queue_index; the rotation instead of truncation is ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from burrowmq.storage.errors import DiskFull
-from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.header import HEADER_SIZE
-from burrowmq.storage.queue.v1.blocks import JOURNAL_MAGIC
-from burrowmq.storage.queue.v1.runs import Run, number_of
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.v1.blocks import JOURNAL_MAGIC, pack_acks
+from burrowmq.storage.queue.v1.journal_runs import JournalRun, number_of
 
 # A journal of this size is flushed, whatever it holds.
 JOURNAL_BYTES = 8 * 1024 * 1024
-# What the runs of one queue's journal may weigh in memory, and those of all queues together.
+# What the runs of one queue's journal may weigh in memory; `JournalLimits` has a limit for all queues together.
 _RUNS_BYTES = 1024 * 1024
 
 
 @dataclass(slots=True)
 class JournalLimits:
-    """What the journals of all queues share.
+    """What the journals of all queues share: their limits, and the memory that they take together."""
 
-    Entries that one may hold, bytes in memory of all of them and their sum; the size from which on a run goes to the
-    segment file at once, and after how many bytes that went there a journal has to go.
-    """
+    max_entries: int = 32_768  # in one journal
+    max_bytes: int = 32 * 1024 * 1024  # of memory for the runs of all journals
+    run_bytes: int = 16 * 1024  # a run of this size goes to the segment file at once
+    direct_bytes: int = 64 * 1024 * 1024  # after so many bytes that went there a journal has to go
+    used_bytes: int = 0  # of memory, now
 
-    max_entries: int = 32_768
-    max_bytes: int = 32 * 1024 * 1024
-    run_bytes: int = 16 * 1024
-    direct_bytes: int = 64 * 1024 * 1024
-    bytes: int = 0
+    def weigh(self, change: int) -> None:
+        """A queue's runs take so much more memory, or less."""
+        self.used_bytes += change
+
+
+def file_name(number: int) -> str:
+    """Give the name of a journal."""
+    return f"{number}.jif"
 
 
 class Journal:
@@ -52,8 +59,6 @@ class Journal:
     __slots__ = (
         "_cache",
         "_directory",
-        "_entry_count",
-        "_identity",
         "_is_unlinked",
         "_limits",
         "acked",
@@ -69,18 +74,9 @@ class Journal:
         "weight",
     )
 
-    def __init__(
-        self,
-        directory: str,
-        identity: bytes,
-        cache: FileCache,
-        entry_count: int,
-        limits: JournalLimits,
-    ) -> None:
+    def __init__(self, directory: QueueDirectory, limits: JournalLimits) -> None:
         self._directory = directory
-        self._identity = identity
-        self._cache = cache
-        self._entry_count = entry_count
+        self._cache = directory.cache
         self._limits = limits
         self.path: str | None = None  # of the one in use
         self.end = 0
@@ -89,9 +85,11 @@ class Journal:
         # What was written in the time of journals below this number is durable in the segment files.
         self.durable = 0
         self.direct_bytes = 0  # that went to the segment files at once since a journal was given up
-        self.runs: dict[int, list[Run]] = {}  # by segment
+        self.runs: dict[int, list[JournalRun]] = {}  # by segment
         self.acked: dict[int, int] = {}  # acked places, by segment, that the journal says
-        self.flushed: dict[int, list[Run]] = {}  # what the last flush moved, until that is durable
+        self.flushed: dict[
+            int, list[JournalRun]
+        ] = {}  # what the last flush moved, until that is durable
         self.retired: list[str] = []  # journals given up, oldest first
         self._is_unlinked = False  # the oldest of them, not durably yet
         self.weight = 0
@@ -104,23 +102,23 @@ class Journal:
             self.entries >= limits.max_entries
             or self.end >= JOURNAL_BYTES
             or self.weight >= _RUNS_BYTES
-            or limits.bytes >= limits.max_bytes
+            or limits.used_bytes >= limits.max_bytes
             or self.direct_bytes >= limits.direct_bytes
         )
 
     @property
     def is_overdue(self) -> bool:
-        """Whether so much went past the journal that one has to go, for the sake of `durable`."""
+        """Whether so much went past the journals that one has to go: only that lets `durable` rise."""
         return self.direct_bytes >= self._limits.direct_bytes
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """The journal that messages come from, and the one below which all is durable."""
+        """For a block of messages from the journal: its number, and the one below which all is durable."""
         return self.next_number - 1, self.durable
 
     @property
     def numbers_now(self) -> tuple[int, int]:
-        """The journal in whose time a segment file is written to, in use or still to come, and the same."""
+        """For a block that goes past the journal: the number of the one in use, else of the next; and as above."""
         return self.next_number - (self.path is not None), self.durable
 
     # -- writing --------------------------------------------------------------------------------------------------
@@ -129,10 +127,11 @@ class Journal:
         """Give the path of the journal in use, made if need be. Raises WriteFailed."""
         if self.path is not None:
             return self.path
-        path = f"{self._directory}/{self.next_number}.jif"
+        path = f"{self._directory.path}/{file_name(self.next_number)}"
         file = self._cache.create(path, is_durable)
+        directory = self._directory
         head = index_header.pack(
-            JOURNAL_MAGIC, self.next_number, self._entry_count, 0, self._identity
+            JOURNAL_MAGIC, self.next_number, directory.entry_count, 0, directory.identity
         )
         try:
             file.pwrite(head, 0)
@@ -156,7 +155,7 @@ class Journal:
         self.end += sum(map(len, parts))
         self.entries += entries
 
-    def keep(self, number: int, *runs: Run) -> None:
+    def keep(self, number: int, *runs: JournalRun) -> None:
         """Keep runs of a segment that are only in the journal."""
         self.runs.setdefault(number, []).extend(runs)
         self._weigh(runs, 1)
@@ -174,17 +173,60 @@ class Journal:
         self.flushed.pop(number, None)
         self.acked.pop(number, None)
 
-    def _weigh(self, runs: Sequence[Run], sign: int) -> None:
+    def _weigh(self, runs: Sequence[JournalRun], sign: int) -> None:
         weight = sign * sum(run.weight for run in runs)
         self.weight += weight
-        self._limits.bytes += weight
+        self._limits.weigh(weight)
+
+    def write_acks(self, segments: Iterable[Segment], is_durable: bool) -> None:
+        """Write the acks that no file says yet here. Raises WriteFailed."""
+        seed = self._directory.seed
+        parts: list[bytes] = []
+        news: list[tuple[Segment, int]] = []
+        for segment in segments:
+            known = segment.acked_in_file | self.acked.get(segment.number, 0)
+            fresh = segment.acked() & ~known
+            if fresh:
+                news.append((segment, known | fresh))
+                place = (segment.number, segment.generation)
+                parts.append(pack_acks(*place, fresh, self.durable, seed))
+        if parts:
+            self.open(is_durable)
+            self.write([b"".join(parts)], len(parts), is_synced=is_durable)
+        for segment, known in news:
+            self.note_acks(segment.number, known)
+        for segment in segments:
+            segment.note_acks_in_journal()
+
+    def note_acks(self, number: int, acked: int) -> None:
+        """These places of a segment are acked in the journal or in the segment's file."""
+        self.acked[number] = acked
+
+    def note_direct(self, size: int) -> None:
+        """So many bytes went past the journal, to a segment file."""
+        self.direct_bytes += size
+
+    def speaks_of(self, number: int) -> bool:
+        """Whether a journal says anything about a segment that its file does not."""
+        return number in self.runs or number in self.acked
+
+    # -- after a start --------------------------------------------------------------------------------------------
+
+    def resume(self, next_number: int, durable: int) -> None:
+        """Go on with this number; what was written in the time of journals below `durable` is durable."""
+        self.next_number = next_number
+        self.durable = durable
+
+    def retire(self, paths: Sequence[str]) -> None:
+        """These journals, the oldest first, were found, and what they say is in the segment files now."""
+        self.retired = list(paths)
 
     # -- giving up ------------------------------------------------------------------------------------------------
 
     def turn_over(self, is_durable: bool) -> None:
-        """So much went to the segment files at once that an empty journal is worth its while: its end is a mark.
+        """Open an empty journal once much has gone past the journals: when it goes, all of that counts as durable.
 
-        Without one the next unclean start would look at the bodies of everything.
+        Otherwise the next unclean start would have to look at every body in the segment files.
         """
         if self.is_overdue and self.path is None and not self.retired:
             with suppress(DiskFull):
@@ -199,8 +241,8 @@ class Journal:
         self.end = self.entries = self.direct_bytes = 0
         if is_durable:
             self.retired.append(path)
-            # It takes a sync to let go of it, whatever else there is to sync.
-            self._cache.dir_changed(self._directory)
+            # The journal goes after a sync: have one although nothing else may wait for it.
+            self._cache.dir_changed(self._directory.path)
         else:
             self._cache.unlink(path)
             self.flushed.clear()
@@ -226,14 +268,14 @@ class Journal:
         self.flushed.clear()
 
     def abandon(self) -> None:
-        """Everything was written anew: no journal counts. Their names are gone when the directory is synced."""
+        """Everything was written anew, so no journal counts. They are durably gone once the directory is synced."""
         for path in [*self.retired, *([self.path] if self.path is not None else [])]:
             self._cache.unlink(path)
         self.forget()
 
     def forget(self) -> None:
         """The files are gone."""
-        self._limits.bytes -= self.weight
+        self._limits.weigh(-self.weight)
         self.weight = 0
         self.runs.clear()
         self.flushed.clear()

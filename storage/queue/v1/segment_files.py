@@ -1,9 +1,9 @@
 """The segment files of a version 1 queue index: entries, acks and embedded messages of an index segment in one file.
 
-Files `N.idx`, only appended to; the bytes are `blocks`' business. Reading loads the entries of the whole file,
-and those of the segment read last are kept, because the next read is of the same one; what is appended meanwhile is
-added to them. Where a file ends is the `Segment`'s knowledge. State: the entries read last. Called by
-`storage.queue.v1.index` on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
+Files `N.idx`, only appended to; `storage.queue.v1.blocks` has the bytes. A read loads the entries of the whole file.
+Those of the segment that was read last are kept, because the next read is most often of the same one; what is appended
+meanwhile is added to them. The `Segment` knows where its file ends. State: the entries read last. Called by
+`storage.queue.v1.files` on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
 
 Invariants: nothing is counted before it is written; a failed append leaves the file as it was.
 """
@@ -12,49 +12,51 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1.blocks import MESSAGES, SEGMENT_MAGIC, SegmentColumns
 from burrowmq.storage.queue.v1.journal import append
-from burrowmq.storage.queue.v1.runs import Rows, Run, copy_bodies, live_groups, place_group
+from burrowmq.storage.queue.v1.journal_runs import (
+    JournalRun,
+    RunPart,
+    copy_bodies,
+    live_groups,
+    place_group,
+)
 from burrowmq.storage.record import EntryColumns
 
 _COLUMN_BYTES = 31
 
-Numbers = tuple[int, int]
+# The journal that messages come from, and the one below which all is durable.
+JournalNumbers = tuple[int, int]
+
+
+def file_name(segment: int) -> str:
+    """Give the name of a segment's file."""
+    return f"{segment}.idx"
 
 
 class SegmentFiles:
     """The segment files of one queue."""
 
-    __slots__ = (
-        "_cache",
-        "_directory",
-        "_entry_count",
-        "_identity",
-        "_kept",
-        "_kept_key",
-        "_seed",
-    )
+    __slots__ = ("_cache", "_directory", "_entry_count", "_kept", "_kept_key", "_seed")
 
-    def __init__(
-        self, directory: str, seed: int, identity: bytes, cache: FileCache, entry_count: int
-    ) -> None:
+    def __init__(self, directory: QueueDirectory) -> None:
         self._directory = directory
-        self._seed = seed
-        self._identity = identity
-        self._cache = cache
-        self._entry_count = entry_count
+        self._cache = directory.cache
+        self._seed = directory.seed
+        self._entry_count = directory.entry_count
         self._kept: SegmentColumns | None = None
         self._kept_key = (0, 0, 0)  # segment, generation, end
 
     def path(self, number: int) -> str:
         """Give the path of a segment's file."""
-        return f"{self._directory}/{number}.idx"
+        return f"{self._directory.path}/{file_name(number)}"
 
     @property
     def memory_bytes(self) -> int:
@@ -64,23 +66,23 @@ class SegmentFiles:
     def header(self, number: int, generation: int) -> bytes:
         """Give the 64 bytes that a segment's file begins with."""
         return index_header.pack(
-            SEGMENT_MAGIC, number, self._entry_count, generation, self._identity
+            SEGMENT_MAGIC, number, self._entry_count, generation, self._directory.identity
         )
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    def create(self, segment: Segment, is_durable: bool) -> None:
+    def create(self, segment: Segment) -> None:
         """Make a segment's file unless it is there. Raises WriteFailed."""
         if segment.store_end:
             return
         path = self.path(segment.number)
-        file = self._cache.create(path, is_durable)
+        file = self._cache.create(path, self._directory.is_durable)
         try:
             file.pwrite(self.header(segment.number, segment.generation), 0)
         except OSError as error:
             self._cache.unlink(path)
             raise write_error(path, error) from error
-        segment.store_end = HEADER_SIZE
+        segment.grow_to(HEADER_SIZE)
 
     def append(
         self,
@@ -99,21 +101,23 @@ class SegmentFiles:
         if is_synced:
             self._cache.index_written(path, file)
         size = sum(map(len, parts))
-        segment.store_end = end + size
+        segment.grow_to(end + size)
         if self._kept is not None and self._kept_key == (segment.number, segment.generation, end):
             self._kept.put(first, columns)
             self._kept_key = (segment.number, segment.generation, end + size)
         return size
 
-    def flush(self, segment: Segment, runs: list[Run], numbers: Numbers, is_durable: bool) -> None:
+    def flush(
+        self, segment: Segment, runs: list[JournalRun], numbers: JournalNumbers, is_durable: bool
+    ) -> None:
         """Write a segment's live runs, copied from the journals, and its acks. Raises WriteFailed or ReadFailed."""
         live = segment.live_mask()
         groups = live_groups(runs, live)
-        acked = (segment.acked() & ~segment.written) if segment.store_end else 0
+        acked = (segment.acked() & ~segment.acked_in_file) if segment.store_end else 0
         if not groups and not acked:
-            segment.pending_acks = 0
+            segment.note_acks_in_file(0)
             return
-        self.create(segment, is_durable)
+        self.create(segment)
         path = self.path(segment.number)
         file = self._cache.get(path)
         end = segment.store_end
@@ -132,25 +136,24 @@ class SegmentFiles:
             raise write_error(path, error) from error
         if is_durable:
             self._cache.index_written(path, file)
-        segment.store_end = end
-        segment.written |= acked
-        segment.pending_acks = 0
+        segment.grow_to(end)
+        segment.note_acks_in_file(acked)
 
     def _write_group(
         self,
         file: File,
         segment: Segment,
         end: int,
-        group: list[Rows],
-        numbers: Numbers,
+        group: list[RunPart],
+        numbers: JournalNumbers,
     ) -> int:
         """Write neighbouring rows of runs as one block; gives the file's new end."""
         first = group[0][0].first + group[0][1]
-        rows, pieces, body_at, file_end = place_group(group, segment.live_mask() >> first, end)
+        rows, spans, body_at, file_end = place_group(group, segment.live_mask() >> first, end)
         place = (segment.number, segment.generation, first)
         table = queue_blocks.pack_messages(place, rows, file_end - body_at, numbers, self._seed)
         file.pwrite(table, end)
-        copy_bodies(self._cache, pieces, file, body_at)
+        copy_bodies(self._cache, spans, file, body_at)
         return file_end
 
     # -- reading --------------------------------------------------------------------------------------------------

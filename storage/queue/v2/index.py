@@ -9,8 +9,8 @@ Files `N.qi`, N = seq // entry_count, little endian; mirrored in docs/formats/in
     96+n/8   32+n/8  acks, copy B: the copy with the higher epoch and a good CRC counts
     then     32 * n  entries (storage.record), place = seq % entry_count; zeros = none
 
-State: one `storage.queue.segment.Segment` for each index segment that has live entries. Called on the disk thread;
-`load` also on the reader thread under the writer's lock.
+State: none but the directory; what is live is the `Segment`s' knowledge. Called by `storage.queue.v2.files` on the disk
+thread; `load` also on the reader thread under the writer's lock.
 
 Invariants: a place is written once, and never again after a crash (a new start begins a new segment); an ack bit is set
 only for a place that holds an entry; an entry that fails its check costs that message only.
@@ -21,20 +21,18 @@ from __future__ import annotations
 
 import struct
 import zlib
-from bisect import insort
 
 from burrowmq.storage import record
-from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.header import HEADER_SIZE
-from burrowmq.storage.queue.segment import KIND_SHARED, Segment
+from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.record import ENTRY_SIZE, EntryColumns
 
 MAGIC = b"BQI2"
 BLOCK_HEADER = 32
 _BLOCK = struct.Struct("<QQ12x")
-# What a Segment object and its place in the tables weigh; a bit set weighs entry_count / 8 more.
-_SEGMENT_BYTES = 320
 
 
 def file_name(segment: int) -> str:
@@ -45,85 +43,27 @@ def file_name(segment: int) -> str:
 class QueueIndex:
     """The index files of one queue."""
 
-    __slots__ = (
-        "_cache",
-        "_directory",
-        "_entry_count",
-        "_identity",
-        "_seed",
-        "numbers",
-        "segments",
-    )
+    __slots__ = ("_cache", "_directory", "_entry_count", "_seed")
 
-    def __init__(
-        self,
-        directory: str,
-        seed: int,
-        identity: bytes,
-        cache: FileCache,
-        entry_count: int,
-    ) -> None:
+    def __init__(self, directory: QueueDirectory) -> None:
         self._directory = directory
-        self._seed = seed
-        self._identity = identity
-        self._cache = cache
-        self._entry_count = entry_count
-        self.segments: dict[int, Segment] = {}
-        self.numbers: list[int] = []  # of the segments, sorted
-
-    @property
-    def entry_count(self) -> int:
-        """Places in a segment."""
-        return self._entry_count
-
-    @property
-    def seed(self) -> int:
-        """The seed of the entries' checks."""
-        return self._seed
-
-    @property
-    def identity(self) -> bytes:
-        """The store's identity."""
-        return self._identity
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes of the segment objects."""
-        segments = list(self.segments.values())
-        bit_sets = sum(segment.live_bits is not None for segment in segments)
-        return _SEGMENT_BYTES * len(segments) + bit_sets * (self._entry_count // 4)
+        self._cache = directory.cache
+        self._seed = directory.seed
+        self._entry_count = directory.entry_count
 
     def path(self, number: int) -> str:
         """Give the path of a segment's index file."""
-        return f"{self._directory}/{file_name(number)}"
+        return f"{self._directory.path}/{file_name(number)}"
 
-    def adopt(self, segment: Segment) -> None:
-        """Take a segment into the tables."""
-        self.segments[segment.number] = segment
-        insort(self.numbers, segment.number)
-
-    def forget(self, segment: Segment) -> None:
-        """Take a segment out of the tables."""
-        del self.segments[segment.number]
-        self.numbers.remove(segment.number)
-
-    def drop(self, segment: Segment) -> None:
-        """Take a segment out of the tables and remove its file."""
-        self.forget(segment)
-        self._cache.unlink(self.path(segment.number))
-
-    def create(self, number: int, is_synced: bool) -> Segment:
-        """Create a segment's file; is_synced: its name has to become durable."""
+    def create(self, number: int) -> None:
+        """Create a segment's file. Raises WriteFailed."""
         path = self.path(number)
-        file = self._cache.create(path, is_synced)
+        file = self._cache.create(path, self._directory.is_durable)
         try:
-            file.pwrite(pack_header(number, self._entry_count, 0, self._identity), 0)
+            file.pwrite(pack_header(number, self._entry_count, 0, self._directory.identity), 0)
         except OSError as error:
             self._cache.unlink(path)
             raise write_error(path, error) from error
-        segment = Segment(number)
-        self.adopt(segment)
-        return segment
 
     def write(self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool) -> None:
         """Write entries at the places first.. and count them. Raises WriteFailed, then nothing is counted."""
@@ -136,8 +76,7 @@ class QueueIndex:
             raise write_error(path, error) from error
         if is_synced:
             self._cache.index_written(path, file)
-        segment.add(first, len(columns.statuses))
-        segment.shared += columns.kinds.count(KIND_SHARED)
+        segment.take_entries(first, columns)
 
     def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
         """Write the entry of a live place again. Raises WriteFailed."""
@@ -159,7 +98,7 @@ class QueueIndex:
             data = data[: len(data) // ENTRY_SIZE * ENTRY_SIZE].ljust(size, b"\0")
         return record.unpack_index_entries(data, self._seed)
 
-    def flush_acks(self, segment: Segment, is_synced: bool) -> None:
+    def flush_acks(self, segment: Segment) -> None:
         """Write the ack bits into the older of the two copies. Raises WriteFailed."""
         path = self.path(segment.number)
         file = self._cache.get(path)
@@ -169,10 +108,9 @@ class QueueIndex:
             file.pwrite(block, HEADER_SIZE + (epoch & 1) * len(block))
         except OSError as error:
             raise write_error(path, error) from error
-        if is_synced:
+        if self._directory.is_durable:
             self._cache.index_written(path, file)
-        segment.epoch = epoch
-        segment.pending_acks = 0
+        segment.note_acks_in_index(epoch)
 
 
 def entries_at(entry_count: int) -> int:

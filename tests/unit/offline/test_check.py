@@ -1,6 +1,6 @@
 """`burrowmq-store check`: what it reports of whole and of damaged files, and that it writes nothing.
 
-Covers: offline/check.py, offline/queue_check.py, offline/queue_check_v1.py, offline/segment_check.py,
+Covers: offline/check.py, offline/queue_check.py, offline/segment_check.py,
     offline/report.py, offline/directory.py, offline/__main__.py
 """
 

@@ -1,8 +1,7 @@
 """The loop side: batches, epochs, memory, reads; with everything applied in this thread.
 
-Covers: storage/loop/queue_log.py, storage/loop/staged_commit.py, storage/disk/elision.py, storage/disk/writer.py, storage/queue/disk.py,
- storage/shared/vhost_store.py, storage/directory/context.py, storage/queue/rewrite.py, storage/queue/read.py, storage/disk/reader.py,
- storage/disk/shared_work.py
+Covers: storage/loop/queue_log.py, storage/loop/staged_commit.py, storage/disk/elision.py, storage/disk/writer.py,
+ storage/shared/vhost_store.py, storage/directory/context.py, storage/disk/reader.py, storage/disk/shared_work.py
 """
 
 from __future__ import annotations

@@ -1,65 +1,68 @@
-"""The places of an index segment: what is live, what is acked."""
+"""An index segment in memory: what it counts, its generations, what a clean stop writes down of it."""
 
 from __future__ import annotations
 
-import random
+import pytest
 
-from burrowmq.storage.queue.segment import Segment, bits_of, selectors_of, slots_of
-
-COUNT = 64
-
-
-def test_a_segment_in_order_needs_no_bits() -> None:
-    segment = Segment(0)
-    segment.add(3, 10)
-    segment.remove(3, 6)
-    segment.add(13, 5)
-    assert (segment.live, segment.live_bits) == (11, None)
-    assert segment.live_slots(0, 4) == [7, 8, 9, 10]
-    assert slots_of(segment.acked()) == [3, 4, 5, 6]
+from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.segment import Segment
+from tests.support.queue_on_disk import messages, queue_on
+from tests.support.sim_filesystem import SimFileSystem
 
 
-def test_a_range_that_was_never_written_takes_nothing() -> None:
-    segment = Segment(0)
-    segment.add(10, 5)
-    assert segment.remove(0, 9) == 0
-    assert segment.remove(12, 40).bit_count() == 3
-    assert segment.remove(12, 40) == 0
-    assert segment.live == 2
+@pytest.fixture(params=[1, 2])
+def queue(request: pytest.FixtureRequest) -> QueueDisk:
+    """A queue of either version with ten messages, four of them in the shared store."""
+    queue = queue_on(SimFileSystem(), request.param)
+    queue.put(0, [*messages(0, 6), *messages(6, 4, handle=100)], None)
+    return queue
 
 
-def test_a_segment_agrees_with_a_set() -> None:
-    rng = random.Random(5)
-    for _ in range(300):
-        segment, live, acked, fresh = Segment(0), set[int](), set[int](), list(range(COUNT))
-        for _ in range(12):
-            if fresh and rng.random() < 0.6:
-                first = fresh[0] if rng.random() < 0.7 else rng.choice(fresh)
-                count = 1
-                while count < 9 and first + count in fresh:
-                    count += 1
-                segment.add(first, count)
-                live |= set(range(first, first + count))
-                fresh = [slot for slot in fresh if not first <= slot < first + count]
-            else:
-                first = rng.randrange(COUNT)
-                last = min(COUNT - 1, first + rng.randrange(12))
-                hit = slots_of(segment.remove(first, last))
-                assert hit == sorted(slot for slot in live if first <= slot <= last)
-                live -= set(hit)
-                acked |= set(hit)
-            assert segment.live == len(live)
-            assert segment.live_slots(0, COUNT) == sorted(live)
-            assert slots_of(segment.acked()) == sorted(acked)
-        again = Segment(0)
-        present = sum(1 << slot for slot in live | acked)
-        again.restore(present, segment.acked())
-        assert again.live_slots(0, COUNT) == sorted(live)
-        assert slots_of(again.acked()) == sorted(acked)
+def segment_of(queue: QueueDisk) -> Segment:
+    (segment,) = queue.index
+    return segment
 
 
-def test_bits_and_places_convert() -> None:
-    assert slots_of(0b1011, 10) == [10, 11, 13]
-    assert bits_of(b"\1\0\xff\1") == 0b1001
-    assert bits_of(b"") == 0
-    assert selectors_of(0b101) == b"\1\0\1"
+def test_what_is_written_is_counted(queue: QueueDisk) -> None:
+    segment = segment_of(queue)
+    assert (segment.live, segment.shared, segment.used) == (10, 4, 10)
+    segment.drop_references(3)
+    assert segment.shared == 1
+
+
+def test_a_refused_read_is_tried_once_more(queue: QueueDisk) -> None:
+    queue.keep_up(is_idle=True)  # version 1 has its entries in the file then
+    queue.keep_up(is_idle=True)
+    segment = segment_of(queue)
+    filesystem = queue.place.cache.filesystem
+    assert isinstance(filesystem, SimFileSystem)
+    filesystem.fail("pread", times=1)
+    assert list(segment.load(6, 9).locations) == [100, 101, 102, 103]
+    segment.files.forget()  # nothing is kept from that read
+    filesystem.fail("pread", times=2)
+    with pytest.raises(ReadFailed, match="pread failed"):
+        segment.columns()
+
+
+def test_a_new_generation_begins_with_what_is_kept(queue: QueueDisk) -> None:
+    segment = segment_of(queue)
+    segment.remove(0, 4)
+    segment.note_acks_in_file(0b11111)
+    files = queue.files_in(3 - queue.version)
+    segment.begin_generation(files, 700, 600, 5, segment.live_mask())
+    assert segment.files is files
+    assert (segment.generation, segment.store_end, segment.synced_end) == (1, 700, 600)
+    assert (segment.epoch, segment.acked_in_file, segment.acked()) == (5, 0, 0)
+    assert segment.live_slots(0, 64) == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("acked", [[], [0, 1, 2], [3, 8]])
+def test_what_a_clean_stop_writes_down_is_all(queue: QueueDisk, acked: list[int]) -> None:
+    segment = segment_of(queue)
+    for slot in acked:
+        segment.remove(slot, slot)
+    again = Segment.with_state(segment.state, segment.files)
+    assert again.state == segment.state
+    assert again.live_mask() == segment.live_mask()
+    assert again.acked() == segment.acked()

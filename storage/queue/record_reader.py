@@ -1,0 +1,80 @@
+"""Reading the bodies of a queue's messages, wherever they lie: the files of both versions hold the same records.
+
+State: none. Called by `storage.queue.read` on the reader thread, by recovery and by rewriting on the disk thread.
+
+Invariant: a record that does not pass its check is never returned (unless the operator turned the check of reads off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from burrowmq.storage import record
+from burrowmq.storage.errors import ReadFailed, error_text
+from burrowmq.storage.files.cache import BUFFER_BYTES
+from burrowmq.storage.files.filesystem import File
+
+# Neighbouring records are read with one call when the gap between them is smaller than this ...
+_GAP = 16 * 1024
+# ... and the call stays below this many times the buffer.
+_READ_BUFFERS = 2
+
+
+class RecordReader(NamedTuple):
+    """How records are read: what their checksums start from, in what pieces, whether those are verified.
+
+    `is_exact`: what cannot be read must not be taken for damaged.
+    """
+
+    seed: int
+    buffer_bytes: int = BUFFER_BYTES
+    is_checked: bool = True
+    is_exact: bool = False
+
+    def read(
+        self,
+        file: File,
+        segment: int,
+        slots: Sequence[int],
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+    ) -> list[tuple[bytes, bytes, int, int] | None]:
+        """Read records with few large reads; None for each that is bad. Any thread.
+
+        Raises ReadFailed when they are to be read exactly.
+        """
+        found: list[tuple[bytes, bytes, int, int] | None] = []
+        first, count = 0, len(offsets)
+        most = _READ_BUFFERS * self.buffer_bytes
+        while first < count:
+            start = offsets[first]
+            end = start + sizes[first]
+            last = first + 1
+            while last < count:
+                offset = offsets[last]
+                past = offset + sizes[last]
+                if not end <= offset <= end + _GAP or past - start > most:
+                    break
+                end = past
+                last += 1
+            data = self._bytes(file, end - start, start)
+            places = [offset - start for offset in offsets[first:last]]
+            found += record.unpack_many(
+                data, places, segment, slots[first:last], self.seed, self.is_checked
+            )
+            first = last
+        return found
+
+    def _bytes(self, file: File, size: int, offset: int) -> bytes:
+        """Read; a refused read is tried once more, then its records count as bad or it raises ReadFailed."""
+        try:
+            return file.pread(size, offset)
+        except OSError:
+            pass
+        try:
+            return file.pread(size, offset)
+        except OSError as error:
+            if self.is_exact:
+                raise ReadFailed(error_text(error, file.path)) from error
+            return b""

@@ -1,0 +1,159 @@
+"""What becomes of a queue's files after an unclean stop: the repairs behind the walk.
+
+State: a `QueueRecovery` for each queue while recovery runs. Called by `storage.directory.recovery`: `take_in`, then for
+what the shared store misses `drop_missing`, then `finish`.
+
+Invariants: an entry that is dropped is acked in memory and in the file before the queue is opened; what was found and
+is not known to be durable becomes so, because a killed process left it to the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress
+
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.found import FoundSegment
+from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.walk import Unreadable, Unused, Walk
+from burrowmq.storage.record import EntryColumns
+from burrowmq.storage.shared.references import ReferenceTally
+from burrowmq.storage.types import RecoveredQueue, StoreObserver
+
+
+class LiveCount:
+    """The live messages of a queue, counted segment by segment in order."""
+
+    def __init__(self, entry_count: int) -> None:
+        self._entry_count = entry_count
+        self.first_seq = 0
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, segment: Segment, columns: EntryColumns) -> None:
+        """Count a segment's live entries."""
+        live = segment.live_mask()
+        if not live:
+            return
+        if not self.count:
+            self.first_seq = segment.number * self._entry_count + (live & -live).bit_length() - 1
+        self.count += segment.live
+        self.bytes += sum(compress(columns.payload_sizes, selectors_of(live)))
+
+    def as_recovered(
+        self, names: QueueNames, next_seq: int, next_deliver_seq: int
+    ) -> RecoveredQueue:
+        """Give the queue as a start finds it; all its messages are persistent."""
+        first_seq = self.first_seq if self.count else next_seq
+        return RecoveredQueue(
+            names,
+            first_seq,
+            next_seq,
+            next_deliver_seq,
+            self.count,
+            self.bytes,
+            self.count,
+            self.bytes,
+        )
+
+
+def count_persistent(queue: QueueDisk, dropped: list[int]) -> LiveCount:
+    """Count what a stop leaves of a queue: transient messages end here, their handles go into `dropped`.
+
+    Raises ReadFailed.
+    """
+    counted = LiveCount(queue.index.entry_count)
+    for segment in queue.index:
+        if not segment.live:
+            continue
+        columns = segment.columns()
+        transient = segment.live_mask() & ~bits_of(columns.flags)
+        if transient:
+            queue.drop_bits(segment, transient, dropped)
+        counted.add(segment, columns)
+    return counted
+
+
+class QueueRecovery:
+    """One queue on its way back."""
+
+    def __init__(self, queue: QueueDisk, names: Sequence[str], observer: StoreObserver) -> None:
+        """Recover the queue from the files with these names in its directory."""
+        self.queue = queue
+        self.lost = 0
+        self.dropped = 0
+        self._walk = Walk(queue.place, names)
+        self._observer = observer
+        self._changed: set[int] = set()  # segments with entries that were acked here
+
+    def take_in(self, tally: ReferenceTally) -> None:
+        """Take what lies there into the queue, and its references into the tally.
+
+        Raises StoreRefused, OSError or ReadFailed.
+        """
+        filesystem = self.queue.place.cache.filesystem
+        for finding in self._walk.findings():
+            if isinstance(finding, Unreadable):
+                raise finding.error
+            if isinstance(finding, Unused):
+                filesystem.unlink(finding.path)
+            elif finding.refused is not None:
+                raise finding.refused
+            else:
+                self._take(finding, tally)
+        if self._walk.has_journals:
+            journals = self._walk.journals
+            self.queue.resume_journals(journals.next_number, journals.durable)
+
+    def _take(self, found: FoundSegment, tally: ReferenceTally) -> None:
+        live = found.live
+        torn = found.torn_bodies(live & ~found.shared)
+        live &= ~torn
+        self.dropped += found.torn + torn.bit_count()
+        if found.corrupt:
+            self.lost += found.corrupt
+            reason = f"{found.corrupt} bad index entries"
+            self._observer.record_lost(found.path, found.number, reason)
+        if found.transient or torn:
+            self._changed.add(found.number)
+        self.queue.take_found(found, live)
+        shared = live & found.shared
+        if shared:
+            tally.add(list(compress(found.columns.locations, selectors_of(shared))))
+
+    def drop_missing(self, missing: frozenset[int], lost: frozenset[int]) -> None:
+        """Take the entries out that refer to messages which the shared store has not; `lost` of them were damaged."""
+        for segment in self.queue.index:
+            if not segment.shared:
+                continue
+            columns = segment.columns()
+            gone = 0
+            for slot in slots_of(segment.live_mask() & bits_of(columns.kinds)):
+                handle = columns.locations[slot]
+                if handle not in missing:
+                    continue
+                gone |= 1 << slot
+                if handle in lost:
+                    self.lost += 1
+                    seq = segment.number * self.queue.index.entry_count + slot
+                    reason = "damaged in the shared store"
+                    self._observer.record_lost(self.queue.directory, seq, reason)
+                else:
+                    self.dropped += 1
+            if gone:
+                segment.remove_bits(gone)
+                segment.drop_references(gone.bit_count())
+                self._changed.add(segment.number)
+
+    def finish(self) -> RecoveredQueue:
+        """Write what changed, remove what is empty; gives what is live. Raises WriteFailed or ReadFailed."""
+        queue = self.queue
+        counted = LiveCount(queue.index.entry_count)
+        for segment in queue.index:
+            if segment.live:
+                counted.add(segment, segment.columns())
+        queue.finish_recovery(self._changed, self._walk.journals.paths)
+        next_seq = self._walk.next_seq
+        return counted.as_recovered(queue.names, next_seq, next_seq)

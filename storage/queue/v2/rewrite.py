@@ -1,0 +1,202 @@
+"""Writing an index segment and its store anew: without the dead bodies, or after a failed sync.
+
+A new pair is made beside the old one: `N.gG.qs` with the next generation, then `N.qi.tmp` that names it; both are made
+durable, the rename of the index lets the pair count, and only then the old store goes. A reader that planned before
+keeps the old file open. State: none. Called by `storage.queue.v2.files` on the disk thread, under the writer's lock.
+
+Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a body that cannot be read
+and is not in memory costs that message only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from burrowmq.storage.errors import DirectoryFailed, StorageError, SyncFailed, error_text
+from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.queue.directory import QueueDirectory
+from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
+from burrowmq.storage.queue.record_reader import RecordReader
+from burrowmq.storage.queue.segment import Segment
+from burrowmq.storage.queue.v2.index import QueueIndex, entries_at, pack_block, pack_header
+from burrowmq.storage.queue.v2.store import QueueStore
+from burrowmq.storage.record import ENTRY_NONE, EntryColumns, pack_index_entries
+from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
+
+_STEP = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The files of a queue: two for each segment."""
+
+    directory: QueueDirectory
+    index: QueueIndex
+    store: QueueStore
+
+
+def rewrite(
+    pair: Pair,
+    segment: Segment,
+    in_memory: Mapping[int, StoredMessage] | None,
+    observer: StoreObserver,
+) -> int:
+    """Write a segment's pair anew; gives how many messages were lost. Raises WriteFailed, ReadFailed or SyncFailed.
+
+    `in_memory` are messages by place, taken instead of what the file says; with None the old pair is good, and stays
+    when it cannot be read. Else what cannot be read is lost.
+    """
+    directory, index, store = pair.directory, pair.index, pair.store
+    columns = segment.columns()
+    live = segment.live_mask()
+    present = bits_of(columns.statuses)
+    stored = live & present & ~bits_of(columns.kinds)
+    generation = segment.generation + 1
+    copy = _Copy(pair, segment, columns, is_exact=in_memory is None)
+    path = index.path(segment.number)
+    aside = f"{path}.tmp"
+    filesystem = directory.cache.filesystem
+    try:
+        end = copy.write_store(generation, slots_of(stored), in_memory or {}) if stored else 0
+        kept = live & present
+        for slot in copy.lost:
+            kept &= ~(1 << slot)
+        _write_index(directory, segment, aside, generation, copy.columns_with(kept))
+        if directory.is_durable:
+            # The store's name before the index that needs it: POSIX promises no order of names.
+            filesystem.fsync_dir(directory.path)
+        filesystem.rename(aside, path)
+    except (StorageError, OSError) as error:
+        for leftover in (aside, store.path(segment.number, generation)):
+            directory.cache.unlink(leftover)
+        if isinstance(error, StorageError):
+            raise
+        raise write_error(path, error) from error
+    _switch(pair, segment, kept, end)
+    for slot in copy.lost:
+        seq = segment.number * directory.entry_count + slot
+        observer.record_lost(directory.path, seq, "unreadable while it was written anew")
+    return len(copy.lost)
+
+
+def _write_index(
+    directory: QueueDirectory, segment: Segment, aside: str, generation: int, columns: EntryColumns
+) -> None:
+    """Write the new index file aside, durably. Raises OSError or SyncFailed."""
+    filesystem = directory.cache.filesystem
+    entry_count = directory.entry_count
+    if filesystem.exists(aside):
+        filesystem.unlink(aside)
+    file = filesystem.create(aside)
+    block = pack_block(segment.epoch + 1, 0, 0, entry_count)
+    blocks = (
+        block + bytes(len(block)) if (segment.epoch + 1) % 2 == 0 else bytes(len(block)) + block
+    )
+    head = pack_header(segment.number, entry_count, generation, directory.identity)
+    file.pwrite(head + blocks + pack_index_entries(columns, directory.seed), 0)
+    if directory.is_durable:
+        try:
+            file.fdatasync()
+        except OSError as error:
+            raise SyncFailed(error_text(error, aside)) from error
+    file.close()
+    assert entries_at(entry_count) == len(head) + len(blocks)
+
+
+def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
+    """The new pair is in place: make that durable, then let go of the old store."""
+    directory, index, store = pair.directory, pair.index, pair.store
+    old_end, old_generation = segment.store_end, segment.generation
+    directory.cache.forget(index.path(segment.number))
+    directory.cache.forget(store.path(segment.number, old_generation))
+    segment.begin_generation(segment.files, end, 0, segment.epoch + 1, kept)
+    if directory.is_durable:
+        try:
+            directory.cache.filesystem.fsync_dir(directory.path)
+        except OSError as error:
+            raise DirectoryFailed(error_text(error, directory.path)) from error
+    if old_end:
+        store.delete(segment.number, old_generation)
+
+
+class _Copy:
+    """Bodies on their way into the new store."""
+
+    def __init__(
+        self, pair: Pair, segment: Segment, columns: EntryColumns, *, is_exact: bool
+    ) -> None:
+        self._reader = RecordReader(pair.directory.seed, is_exact=is_exact)
+        self._is_durable = pair.directory.is_durable
+        self._store = pair.store
+        self._segment = segment
+        self._columns = columns
+        self._locations = columns.locations[:]
+        self._sizes = columns.sizes[:]
+        self.lost: list[int] = []
+
+    def columns_with(self, kept: int) -> EntryColumns:
+        """Give the entries of the kept places, with their new locations."""
+        columns = self._columns
+        count = len(columns.statuses)
+        statuses = selectors_of(kept).ljust(count, bytes((ENTRY_NONE,)))
+        return columns._replace(statuses=statuses, locations=self._locations, sizes=self._sizes)
+
+    def write_store(
+        self, generation: int, slots: list[int], in_memory: Mapping[int, StoredMessage]
+    ) -> int:
+        """Write the new store file, durably; gives its end. Raises WriteFailed or SyncFailed."""
+        store, number = self._store, self._segment.number
+        end = store.create(number, generation)
+        for at in range(0, len(slots), _STEP):
+            end = self._append(generation, end, self._bodies(slots[at : at + _STEP], in_memory))
+        if self._is_durable:
+            file = store.open(number, generation)
+            try:
+                file.fdatasync()
+            except OSError as error:
+                raise SyncFailed(error_text(error, file.path)) from error
+        return end
+
+    def _bodies(
+        self, slots: list[int], in_memory: Mapping[int, StoredMessage]
+    ) -> list[tuple[int, StoredMessage]]:
+        """Give the messages of these places, from memory or from the old store."""
+        wanted = [slot for slot in slots if slot not in in_memory]
+        offsets = [self._columns.locations[slot] for slot in wanted]
+        sizes = [self._columns.sizes[slot] for slot in wanted]
+        found: dict[int, StoredMessage] = {
+            slot: in_memory[slot] for slot in slots if slot in in_memory
+        }
+        if wanted:
+            segment = self._segment
+            file = self._store.open(segment.number, segment.generation)
+            records = self._reader.read(file, segment.number, wanted, offsets, sizes)
+            for slot, entry in zip(wanted, records, strict=True):
+                if entry is None:
+                    self.lost.append(slot)
+                else:
+                    found[slot] = CarriedMessage(*entry)
+        return sorted(found.items(), key=_slot)
+
+    def _append(self, generation: int, end: int, bodies: list[tuple[int, StoredMessage]]) -> int:
+        """Append bodies, those side by side with one write."""
+        store, number = self._store, self._segment.number
+        at = 0
+        while at < len(bodies):
+            last = at + 1
+            first = bodies[at][0]
+            while last < len(bodies) and bodies[last][0] == first + last - at:
+                last += 1
+            messages = [body for _, body in bodies[at:last]]
+            sizes = store.append(number, generation, end, first, messages)
+            for slot, size in enumerate(sizes, first):
+                self._locations[slot] = end
+                self._sizes[slot] = size
+                end += size
+            at = last
+        return end
+
+
+def _slot(entry: tuple[int, StoredMessage]) -> int:
+    return entry[0]

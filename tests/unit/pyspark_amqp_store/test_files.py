@@ -1,0 +1,72 @@
+"""Spark's reader finds in a queue's files what the node's own walk finds: the golden directories."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_amqp_store import formats
+from pyspark_amqp_store.files import QueueFiles, Store
+from tests.support.golden_queues import GoldenQueue, golden_queues
+
+
+@pytest.fixture(params=golden_queues(), ids=lambda queue: queue.name)
+def golden(request: pytest.FixtureRequest) -> GoldenQueue:
+    """Give each golden directory."""
+    found: GoldenQueue = request.param
+    return found
+
+
+def indexes(store: Store, queue: QueueFiles) -> list[formats.IndexFile]:
+    found = [store.index(queue, number) for number in store.segment_numbers(queue)]
+    return [index for index in found if index is not None]
+
+
+def test_what_is_in_the_golden_directories_is_found(golden: GoldenQueue) -> None:
+    store = Store(str(golden.path))
+    (queue,) = store.queues()
+    assert (queue.vhost, queue.name, queue.level) == ("/", "q", 0)
+    found = indexes(store, queue)
+    entries = [
+        [
+            index.number * index.entry_count + place,
+            index.flags[place] & formats.PERSISTENT,
+            int(index.kinds[place] == formats.KIND_SHARED),
+            index.payload_sizes[place],
+            index.expiries[place],
+        ]
+        for index in found
+        for place in index.places(is_acked_too=False)
+    ]
+    expected = golden.expected
+    assert entries == expected["entries"]
+    assert sum(index.bad_count for index in found) == expected["bad"]
+
+
+def test_bodies_are_where_the_index_says(golden: GoldenQueue) -> None:
+    """But for those that the crash tore off, which a start would drop."""
+    store = Store(str(golden.path))
+    (queue,) = store.queues()
+    seed = store.queue_seed(queue)
+    whole: list[int] = []
+    for index in indexes(store, queue):
+        for place in index.places(is_acked_too=False):
+            seq = index.number * index.entry_count + place
+            if index.kinds[place] == formats.KIND_SHARED or not index.flags[place]:
+                continue
+            with open(store.body_path(queue, index, place), "rb") as file:
+                file.seek(index.locations[place])
+                data = memoryview(file.read(index.sizes[place]))
+            head = formats.record_at(data, 0, seed) if len(data) == index.sizes[place] else None
+            if (
+                head is not None
+                and head.is_good
+                and (head.segment, head.slot)
+                == (
+                    index.number,
+                    place,
+                )
+            ):
+                whole.append(seq)
+    expected = golden.expected
+    shared = {seq for seq, _, is_shared, _, _ in expected["entries"] if is_shared}
+    assert whole == [seq for seq in expected["live"] if seq not in shared]

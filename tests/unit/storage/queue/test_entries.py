@@ -1,0 +1,38 @@
+"""The entries of a run that is about to be written."""
+
+from __future__ import annotations
+
+from array import array
+
+from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, new_entries
+from tests.support.queue_on_disk import messages
+
+
+def test_messages_that_are_alike() -> None:
+    entries = new_entries(messages(0, 5, 40), None)
+    assert entries.is_persistent
+    assert entries.kinds == bytes((KIND_STORE,)) * 5
+    columns = entries.columns(entries.kinds, array("Q", range(5)), array("I", [9] * 5))
+    assert (columns.statuses, columns.flags) == (b"\1" * 5, b"\1" * 5)
+    assert list(columns.payload_sizes) == [40] * 5
+    assert list(columns.expiries) == [0] * 5
+
+
+def test_messages_of_every_kind() -> None:
+    made = [
+        *messages(0, 2),
+        *messages(2, 2, handle=70),
+        *messages(4, 1, persistent=False),
+        *messages(5, 1, handle=0),  # the first slot of the first segment is in the shared store too
+    ]
+    entries = new_entries(made, range(6))
+    shared, own = KIND_SHARED, KIND_STORE
+    assert entries.kinds == bytes((own, own, shared, shared, own, shared))
+    assert entries.flags == b"\1\1\1\1\0\1"
+    assert entries.is_persistent
+    assert list(entries.columns(entries.kinds, array("Q"), array("I")).expiries) == [*range(6)]
+
+
+def test_a_run_without_persistent_messages_need_not_be_durable() -> None:
+    assert not new_entries(messages(0, 3, persistent=False), None).is_persistent
+    assert new_entries(messages(0, 3, handle=5), None).kinds == bytes((KIND_SHARED,)) * 3

@@ -1,0 +1,115 @@
+"""Version 1 files after a crash, some of them damaged: what is found, also by the second start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from burrowmq.storage.queue import header as index_header
+from burrowmq.storage.queue.v1 import blocks as queue_blocks
+from burrowmq.storage.types import RecoveredQueue
+from tests.support.one_queue import DIRECT, LARGE, OneQueue
+
+
+@pytest.fixture(params=[1, 2])
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def test_a_torn_large_run_costs_what_is_torn_also_at_the_second_start() -> None:
+    store = OneQueue(options=DIRECT)
+    for _ in range(4):
+        store.publish(10)
+    file = store.file("0.idx")
+    file.truncate(file.size() - 10)
+    for _ in range(3):
+        store.crash()
+        assert store.seqs() == list(range(39))
+        assert store.log.recovered is not None
+        assert store.log.recovered.count == 39
+        store.settle()
+
+
+def test_a_torn_large_run_is_found_when_only_acks_name_the_last_journal() -> None:
+    """The segments with the messages of the later journals are gone; an ack that says how far they went is left."""
+    store = OneQueue(options=DIRECT)
+    store.publish(10)
+    file = store.file("0.idx")
+    file.pwrite(queue_blocks.pack_acks(0, 0, 0b1, 9, store.seed()), file.size())
+    store.crash()
+    store.publish(10)
+    file = store.file("1.idx")
+    file.truncate(file.size() - 10)
+    for _ in range(2):
+        store.crash()
+        assert store.log.recovered is not None
+        assert store.log.recovered.count == 18
+        assert store.seqs() == [*range(1, 10), *range(64, 73)]
+        store.settle()
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_an_unclean_start_finds_what_a_clean_one_does(version: int, is_mixed: bool) -> None:
+    store = OneQueue(version)
+    store.publish(100)
+    store.publish(40, LARGE)
+    store.publish(3, persistent=False)
+    store.log.ack_many([0, 1, 2, 64, 110])
+    if is_mixed:
+        store.log.set_version(3 - version)
+        store.publish(70)
+    store.engine.close()
+    found: list[tuple[RecoveredQueue, list[int]]] = []
+    for is_clean in (True, False):
+        if not is_clean:
+            store.filesystem = store.filesystem.process_killed()
+        store.open(version)
+        assert store.report.clean is is_clean
+        recovered = store.log.recovered
+        assert recovered is not None
+        seqs = store.seqs()
+        found.append(
+            (
+                replace(recovered, next_seq=0, next_deliver_seq=0),
+                seqs,
+            )  # an unclean start leaves a gap
+        )
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 135 + 70 * is_mixed
+
+
+def test_a_torn_journal_costs_what_is_torn() -> None:
+    store = OneQueue()
+    for _ in range(4):
+        store.publish(5)
+    directory = store.directory()
+    file = store.filesystem.open(f"{directory}/1.jif")
+    file.truncate(file.size() - 10)
+    store.crash()
+    assert store.seqs() == list(range(19))
+
+
+def test_a_damaged_block_costs_its_messages_and_nothing_behind_it() -> None:
+    store = OneQueue()
+    for _ in range(4):
+        store.publish(5)
+    block = (store.files()["1.jif"] - index_header.HEADER_SIZE) // 4
+    store.damage("1.jif", index_header.HEADER_SIZE + block + 9)  # its head
+    entry = index_header.HEADER_SIZE + 2 * block + queue_blocks.BLOCK_SIZE + 32
+    store.damage("1.jif", entry + 20)
+    store.crash()
+    assert store.seqs() == [seq for seq in range(20) if not 5 <= seq < 10 and seq != 11]
+    assert store.observer.events["record_lost"] == 1
+
+
+def test_a_damaged_body_costs_one_message() -> None:
+    store = OneQueue()
+    store.publish(60)
+    store.settle()
+    store.damage("0.idx", -1)
+    assert store.seqs() == list(range(59))
+    store.settle()
+    store.damage("0.idx", 3)  # the file's own head: its blocks check themselves
+    store.crash()
+    assert store.seqs() == list(range(59))
