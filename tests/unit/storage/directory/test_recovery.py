@@ -1,6 +1,6 @@
 """Starts: clean and not, refused, after damage.
 
-Covers: storage/queue/scan.py, storage/directory/terms.py, storage/disk/rescue.py, storage/directory/clean_stop.py
+Covers: storage/queue/scan.py
 """
 
 from __future__ import annotations
