@@ -72,8 +72,9 @@ class StoreContext:
     # By directory, because the file that names a queue may be damaged.
     recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
     journals: JournalLimits = field(default_factory=JournalLimits)
-    # References were not given back, because an index could not be read: the next start has to count them.
-    is_miscounted: bool = False
+    is_miscounted: bool = (
+        False  # an index could not be read, and references were not given back for that reason
+    )
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 
     # -- vhosts ---------------------------------------------------------------------------------------------------
@@ -230,6 +231,10 @@ class StoreContext:
             raise SyncFailed(error_text(error, parent)) from error
 
     # -- the whole ------------------------------------------------------------------------------------------------
+
+    def note_miscounted(self) -> None:
+        """References were not given back: a clean stop leaves no terms, so that the next start counts them."""
+        self.is_miscounted = True
 
     def shared_stats(self) -> dict[str, int]:
         """Counters and sizes of the shared stores, summed over vhosts. Also called on the loop."""

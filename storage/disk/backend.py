@@ -17,7 +17,7 @@ from burrowmq.storage.types import LoadedMessage
 _INLINE_RETRIES = 1000
 
 
-class Client(Protocol):
+class LoopSide(Protocol):
     """What the backends tell, always on the loop."""
 
     def commit_finished(self, commit: StagedCommit) -> None:
@@ -60,16 +60,16 @@ class Backend(Protocol):
 class InlineBackend:
     """Everything at once, in the caller's thread."""
 
-    def __init__(self, writer: Writer, client: Client) -> None:
-        self._jobs = DiskJobs(writer, client.space_changed)
-        self._client = client
+    def __init__(self, writer: Writer, loop_side: LoopSide) -> None:
+        self._jobs = DiskJobs(writer, loop_side.space_changed)
+        self._loop_side = loop_side
 
     def submit(self, commit: StagedCommit) -> None:
         """Apply a commit and report it, then go on with what is being converted."""
         self._apply(commit)
         if commit.backup is not None and (cut := self._jobs.backups.cut(commit.backup)) is not None:
             self._jobs.backups.build(cut, commit.backup, lambda _: False)
-        self._client.commit_finished(commit)
+        self._loop_side.commit_finished(commit)
         if self._jobs.is_converting:
             self._jobs.convert()
 

@@ -22,7 +22,7 @@ _BARE_HEADER: Final = 14
 
 
 @dataclass(slots=True)
-class _Work:
+class _VhostWork:
     """That of one vhost."""
 
     fresh: list[StoredMessage] = field(default_factory=list)
@@ -35,7 +35,7 @@ class SharedWork:
 
     def __init__(self, context: StoreContext) -> None:
         self._context = context
-        self._work: dict[str, _Work] = {}
+        self._work: dict[str, _VhostWork] = {}
 
     def vhosts(self) -> list[str]:
         """The vhosts that have some."""
@@ -55,10 +55,10 @@ class SharedWork:
         """The handles that lose a reference, to be added to."""
         return self._of(vhost).dropped
 
-    def _of(self, vhost: str) -> _Work:
+    def _of(self, vhost: str) -> _VhostWork:
         work = self._work.get(vhost)
         if work is None:
-            work = self._work[vhost] = _Work()
+            work = self._work[vhost] = _VhostWork()
         return work
 
     def append(self, vhost: str) -> None:

@@ -19,7 +19,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from burrowmq.storage.disk.backend import Client
+from burrowmq.storage.disk.backend import LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, with_way_out
@@ -59,9 +59,9 @@ class _Copied:
 class ThreadedBackend:
     """The disk thread, the reader thread and the copying thread."""
 
-    def __init__(self, writer: Writer, client: Client, post: Post, idle_s: float) -> None:
+    def __init__(self, writer: Writer, loop_side: LoopSide, post: Post, idle_s: float) -> None:
         self._jobs = DiskJobs(writer, self._tell_space)
-        self._client = client
+        self._loop_side = loop_side
         self._post_to_loop = post
         self._idle_s = idle_s
         # None: look at _copied.
@@ -107,7 +107,7 @@ class ThreadedBackend:
     def report_finished(self) -> None:
         """Report what is finished; the callback that comes later then finds nothing."""
         while self._finished:
-            self._client.commit_finished(self._finished.popleft())
+            self._loop_side.commit_finished(self._finished.popleft())
 
     def idle(self) -> None:
         """Nothing: the disk thread sees to it."""
@@ -146,7 +146,7 @@ class ThreadedBackend:
         else:
             reason = "".join(traceback.format_exception(error))
         self._failure = reason
-        self._post(lambda: self._client.store_failed(reason))
+        self._post(lambda: self._loop_side.store_failed(reason))
 
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
@@ -200,7 +200,7 @@ class ThreadedBackend:
         return is_done
 
     def _tell_space(self, is_exhausted: bool) -> None:
-        self._post(lambda: self._client.space_changed(is_exhausted))
+        self._post(lambda: self._loop_side.space_changed(is_exhausted))
 
     def _apply(self, commit: StagedCommit) -> None:
         waited_s = 0.0

@@ -58,7 +58,7 @@ class Writer:
         self.counters = Counters()
         self.unsynced_bytes = 0
         self._queues: dict[int, QueueDisk] = {}
-        self._unsettled: dict[int, None] = {}  # queues with acks or emptied segments to write
+        self._unflushed: dict[int, None] = {}  # queues with acks or emptied segments to write
         self._steps: deque[Callable[[], None]] = deque()
         self._shared = SharedWork(context)
         self._filled: list[tuple[QueueDisk, Segment]] = []
@@ -132,7 +132,7 @@ class Writer:
             if queue is not None:
                 self._delete_queue(queue)
                 del self._queues[command.queue_id]
-            self._unsettled.pop(command.queue_id, None)
+            self._unflushed.pop(command.queue_id, None)
         elif isinstance(command, DropUnclaimed):
             # Steps of their own, and next: one that fails is tried again alone, and the others are not forgotten.
             for queue in reversed(self.context.take_unclaimed()):
@@ -163,14 +163,14 @@ class Writer:
                 continue
             self.counters.elided += changes.elided
             if queue.keeps_entries:
-                self._unsettled[queue_id] = None
+                self._unflushed[queue_id] = None
             for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
                 puts += self._put_steps(queue, run)
             if changes.acks or changes.acked_seqs or changes.discard_below:
                 acks.append(partial(self._ack, queue, changes))
-                self._unsettled[queue_id] = None
-                acks.append(partial(self._settle, queue_id, queue))
+                self._unflushed[queue_id] = None
+                acks.append(partial(self._flush_acks, queue_id, queue))
         for vhost in self._shared.vhosts():
             self._steps.append(partial(self._shared.append, vhost))
             self._steps.append(partial(self._shared.add_refs, vhost))
@@ -220,14 +220,14 @@ class Writer:
             queue.unread = ""
 
     def _miscount(self, queue: QueueDisk, reason: str) -> None:
-        self.context.is_miscounted = True
+        self.context.note_miscounted()
         self.context.observer.index_unreadable(queue.directory, reason)
 
-    def _settle(self, queue_id: int, queue: QueueDisk) -> None:
+    def _flush_acks(self, queue_id: int, queue: QueueDisk) -> None:
         is_left, flushed = queue.keep_up(is_idle=False)
         self._note_journal(queue)
         if is_left or flushed:
-            self._unsettled[queue_id] = None
+            self._unflushed[queue_id] = None
         self._rewrite_sparse(flushed)
 
     def _rewrite_sparse(self, flushed: list[Segment]) -> None:
@@ -247,7 +247,7 @@ class Writer:
     def is_dirty(self) -> bool:
         """Tell whether anything waits for a sync or for idle work."""
         return bool(
-            self._unsettled
+            self._unflushed
             or self.context.is_dirty()
             or self.conversion.queue_count
             or self.is_rescuing
@@ -310,7 +310,7 @@ class Writer:
         """
         self._forget_lost()
         cache = self.context.cache
-        for queue_id in list(self._unsettled):
+        for queue_id in list(self._unflushed):
             if cache.is_crowded:
                 raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
             queue = self._queues.get(queue_id)
@@ -320,7 +320,7 @@ class Writer:
                 self._note_journal(queue)
                 self._rewrite_sparse(flushed)
             if not is_left:
-                del self._unsettled[queue_id]
+                del self._unflushed[queue_id]
 
     def _forget_lost(self) -> None:
         for queue_id, seq in self.reader.take_lost():
@@ -329,7 +329,7 @@ class Writer:
                 continue
             dropped: list[int] = []
             queue.ack_seqs([seq], dropped)
-            self._unsettled[queue_id] = None
+            self._unflushed[queue_id] = None
             if dropped:
                 self.context.vhost(queue.vhost).drop_refs(dropped)
 
@@ -340,7 +340,7 @@ class Writer:
         queue = self._queues[queue_id] = self.context.take_recovered(names)
         if queue.is_retiring:  # what recovery moved out of old journals
             self._retiring[queue] = None
-            self._unsettled[queue_id] = None
+            self._unflushed[queue_id] = None
 
     def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
         """Choose what a read fetches; None when the queue is gone."""
@@ -348,9 +348,8 @@ class Writer:
         if queue is None:
             return None
         if queue.keeps_entries:
-            self._unsettled[request.queue_id] = (
-                None  # what the read leaves in memory goes at the next idle moment
-            )
+            # What the read leaves in memory goes at the next idle moment.
+            self._unflushed[request.queue_id] = None
         return plan_read(queue, request), self.context.vhost(queue.vhost)
 
     # -- the whole ------------------------------------------------------------------------------------------------

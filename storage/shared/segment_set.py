@@ -137,7 +137,7 @@ class SegmentSet:
             except TableGone:
                 continue
             found: list[record.Record | None] = []
-            for start, end, batch, offsets in _batches(slots, starts, ends):
+            for start, end, read_slots, offsets in _reads_of(slots, starts, ends):
                 data = b""
                 for _ in range(2):  # one retry
                     try:
@@ -145,7 +145,7 @@ class SegmentSet:
                         break
                     except OSError:
                         self.read_errors += 1
-                found += record.unpack_many(data, offsets, segment_no, batch, self._seed)
+                found += record.unpack_many(data, offsets, segment_no, read_slots, self._seed)
             self.unreadable_records += found.count(None)
             return found
         self.unreadable_records += len(slots)
@@ -175,24 +175,24 @@ class SegmentSet:
                 file.release()
 
 
-def _batches(
+def _reads_of(
     slots: list[int], starts: Sequence[int], ends: Sequence[int]
 ) -> Iterator[tuple[int, int, list[int], list[int]]]:
     """Cut slots into reads: (start, end, slots, offsets within the read)."""
     start = end = 0
-    batch: list[int] = []
+    chosen: list[int] = []
     places: list[int] = []
     for slot, at, past in zip(slots, starts, ends, strict=True):
         if past <= at:
             # Its place holds nothing; an offset behind the read gives None.
             at = past = end  # noqa: PLW2901
-        if batch and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
-            yield start, end, batch, places
-            batch, places = [], []
-        if not batch:
+        if chosen and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
+            yield start, end, chosen, places
+            chosen, places = [], []
+        if not chosen:
             start = at
-        batch.append(slot)
+        chosen.append(slot)
         places.append(at - start if past > at else -1)
         end = past
-    if batch:
-        yield start, end, batch, places
+    if chosen:
+        yield start, end, chosen, places

@@ -121,7 +121,7 @@ def test_references_that_could_not_be_given_back_leave_no_terms() -> None:
     side = DiskSide(**OPTIONS)
     side.open()
     side.append(0, 3, LARGE)
-    side.context.is_miscounted = True
+    side.context.note_miscounted()
     side.jobs.close({1: (3, 0)})
     assert not side.filesystem.exists("/data/CLEAN")
     again = started(side)

@@ -41,7 +41,7 @@ def test_small_messages_stay_with_their_queue() -> None:
     assert (shared.vhosts(), [message.handle for message in made]) == ([], [-1] * 3)
 
 
-def test_encoded_properties_count_towards_the_threshold() -> None:
+def test_the_embed_rule_counts_body_and_properties() -> None:
     shared, _ = work()
     properties = b"\x40\x00" + b"x" * 4000
     head = b"\x02\x00\x01" + (12 + len(properties)).to_bytes(4, "big") + b"\x00\x3c\x00\x00"
