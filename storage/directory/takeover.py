@@ -47,7 +47,7 @@ def take_over(
     recorded: RecordedStore,
     highest: Mapping[tuple[str, str], int],
 ) -> None:
-    """Give each level its directory and its name file. Raises SyncFailed, WriteFailed, OSError."""
+    """Give each level the name of its directory and its name file. Raises SyncFailed, WriteFailed, OSError."""
     found = _directories(filesystem, data_dir, highest)
     if found:
         recorded.begin_takeover(filesystem)
@@ -67,9 +67,9 @@ def take_over(
 def renamed_terms(
     parts: list[bytes] | None, highest: Mapping[tuple[str, str], int]
 ) -> list[bytes] | None:
-    """Give the terms that a clean stop left with each queue's row naming its level.
+    """Give the terms that a clean stop left, with its level added to each queue's row.
 
-    None when two rows are about the same files: neither says what is in them.
+    None when two rows are about the same files, since then neither says what is in them.
     """
     if parts is None:
         return None
@@ -89,7 +89,7 @@ def renamed_terms(
 
 
 def presumed_level(names: QueueNames) -> QueueNames:
-    """Give what a name of format 1 says to somebody without the definitions: NUL and a priority at its end, a level."""
+    """Give whose files a name of format 1 is about, without the definitions: NUL and 1 to 255 at its end is a level."""
     name, nul, digits = names.name.rpartition("\0")
     if names.level or not nul or digits not in _LEVELS:
         return names

@@ -1,11 +1,10 @@
 """The segments that a shared store consists of: handle to place, reference counts, reading.
 
-State owned: the map segment number -> slot table and the map path -> file. Changed by the disk
-thread only (adding, dropping references, swapping a compacted file in); `read` is also called by
-one worker thread: it takes the table that a segment has at that moment, whose file and offsets
-belong together for ever, so that a compaction meanwhile is no concern of its. Invariants: every
-table in the map belongs to a file in the map; a file whose tables have no live slot is gone,
-unless it is being written or compacted.
+State owned: the map segment number -> table and the map path -> file. Changed by the disk thread
+only. `read` is also called by the reader thread: it takes the table that a segment has at that
+moment. A table's file and offsets belong together for ever, so that a compaction that ends
+meanwhile does not matter. Invariants: every table in the map belongs to a file in the map; a file
+whose tables have no live slot is removed, unless it is being written or compacted.
 """
 
 from __future__ import annotations
