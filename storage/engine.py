@@ -2,7 +2,7 @@
 
 During a turn of the loop the engine collects commands in a `StagedCommit`, one command for each run. At the end of the
 turn it hands the commit to the disk thread. One commit is on the disk thread at a time; meanwhile the next one
-collects, so that one sync serves everything that was staged in between (docs/adr/0021-staged-commits.md). State: the
+collects, so that one sync serves everything that was staged in between (docs/adr/0022-staged-commits.md). State: the
 commit that collects, the one in flight, the epoch of the former, the open `QueueLog`s, and what the start found and
 nobody opened yet. Everything that touches a file lies behind `storage.disk.writer`, the threads are in
 `storage.disk.threads`.

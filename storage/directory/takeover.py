@@ -9,8 +9,8 @@ name besides, both wrote to the same files; whatever they hold stays with the le
     STORE.json: format 2                        none has
 
 State: none. Called by recovery when it knows the definitions, before anything looks at a queue. Invariants: before the
-first directory is renamed, a version that would not find it refuses the store; a start that is cut off anywhere goes on
-where it was, because each step is left out where it is done already.
+first directory is renamed, STORE.json has a format that an older version refuses, because it would not find the
+directory; a start that was cut off anywhere is gone on with by the next, which leaves out the steps that are done.
 """
 
 from __future__ import annotations

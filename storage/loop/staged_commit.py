@@ -1,7 +1,7 @@
 """What the loop gives to the disk side: staged commits, made of commands, and read requests.
 
 A command is a plain tuple about one queue, one for each run and never one for each message. A `StagedCommit` holds the
-commands of one epoch, that is of one group commit: docs/adr/0021-staged-commits.md. It belongs to the loop until it is
+commands of one epoch, that is of one group commit: docs/adr/0022-staged-commits.md. It belongs to the loop until it is
 handed over, then to the disk thread until that reports it finished. Nobody changes a list of messages that was put
 into a command.
 """
