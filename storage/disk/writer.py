@@ -34,7 +34,7 @@ from burrowmq.storage.disk.elision import (
 from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.shared_work import SharedWork
-from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
+from burrowmq.storage.errors import DiskFull, ReadFailed, WriteFailed
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import (
     Delete,
@@ -59,18 +59,14 @@ class Writer:
         self.counters = Counters()
         self.unsynced_bytes = 0
         self._queues: dict[int, QueueDisk] = {}
-        self._unflushed: dict[int, None] = {}  # queues with acks to write, or segments to remove
         self._steps: deque[Callable[[], None]] = deque()
         self._shared = SharedWork(context)
-        self._filled: list[
-            tuple[QueueDisk, Segment]
-        ] = []  # that are marked as synced after the next sync
-        self._retiring: dict[
-            QueueDisk, None
-        ] = {}  # queues whose old journal is removed after the next syncs
-        self.is_sync_due = (
-            False  # a journal is full, and the one before cannot be removed without a sync
-        )
+        # Queues with acks to write or segments to remove; segments to mark as synced; queues whose old journal goes.
+        self._unflushed: dict[int, None] = {}
+        self._filled: list[tuple[QueueDisk, Segment]] = []
+        self._retiring: dict[QueueDisk, None] = {}
+        # A journal is full, and the one before cannot be removed without a sync.
+        self.is_sync_due = False
         self.conversion = Conversion(context, self.counters)
         self._rescue: Rescue | None = None
         self.reader = Reader(context, self._queues, self.counters)
@@ -114,10 +110,8 @@ class Writer:
     def advance(self) -> None:
         """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""
         steps = self._steps
-        cache = self.context.cache
         while steps:
-            if cache.is_crowded:
-                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
+            self.context.cache.refuse_when_crowded()
             with as_storage_errors():
                 steps[0]()
             steps.popleft()
@@ -319,10 +313,8 @@ class Writer:
         Raises StorageError; after DiskFull, what was not done is left to the next call.
         """
         self._forget_lost()
-        cache = self.context.cache
         for queue_id in list(self._unflushed):
-            if cache.is_crowded:
-                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
+            self.context.cache.refuse_when_crowded()
             queue = self._queues.get(queue_id)
             is_left = False
             if queue is not None:
@@ -384,19 +376,11 @@ class Writer:
 
     def stats(self) -> dict[str, int]:
         """Counters for metrics. Also called on the loop."""
-        counters = self.counters
         shared = self.context.shared_stats()
         return {
             **{f"shared_{name}": value for name, value in shared.items()},
-            "commits": counters.commits,
-            "syncs": counters.syncs,
-            "elided": counters.elided,
-            "lost": counters.lost + counters.lost_in_reads,
-            "written": counters.written,
-            "rewritten": counters.rewritten,
-            "rescues": counters.rescues,
+            **self.counters.stats(),
             "converting_queues": self.conversion.queue_count,
-            "converted_segments": counters.converted_segments,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count + shared["open_files"],
             "open_files_limit": self.context.options.open_files,

@@ -191,6 +191,11 @@ class FileCache:
         """Tell whether the files that have to stay open until they are synced are as many as may be open at all."""
         return len(self._dirty_stores) + len(self._dirty_indexes) >= self.limit
 
+    def refuse_when_crowded(self) -> None:
+        """Raise NoDescriptors when no more files may wait for a sync."""
+        if self.is_crowded:
+            raise NoDescriptors(f"more than {self.limit} files wait for a sync")
+
     def release_clean(self) -> int:
         """Close every file that need not stay open; gives how many."""
         dirty = self._dirty_stores.keys() | self._dirty_indexes.keys()

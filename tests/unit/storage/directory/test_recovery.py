@@ -1,7 +1,4 @@
-"""Starts: clean and not, refused, after damage.
-
-Covers: storage/queue/scan.py
-"""
+"""Starts: clean and not, refused, after damage."""
 
 from __future__ import annotations
 
