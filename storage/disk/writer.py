@@ -221,8 +221,7 @@ class Writer:
         if changes.discard_below:
             queue.discard_below(changes.discard_below, dropped)
         if queue.unread:
-            self._miscount(queue, queue.unread)
-            queue.unread = ""
+            self._miscount(queue, queue.take_unread())
 
     def _miscount(self, queue: QueueDisk, reason: str) -> None:
         self.context.note_miscounted()
