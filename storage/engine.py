@@ -64,7 +64,7 @@ def _nothing_bool(_: bool) -> None:
 
 
 class Definitions:
-    """Staging of definition rows. The disk thread writes them before anything else of their commit."""
+    """Staging of definition rows. The disk thread writes them before the messages of their commit."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -150,6 +150,7 @@ class Engine:
             if backend is not None:
                 backend.close(None if commit.is_empty() else commit, ends)
         finally:
+            self._recovered.discard()
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.release()
