@@ -1,13 +1,15 @@
 """The store as the broker's loop sees it: one `Engine` for each node.
 
-The loop side only collects commands, O(1) a run, and hands a commit over once per loop turn; one commit is on the
-disk thread at a time while the next one collects, which is what makes a group commit. State: the collecting commit, the
-epoch counter, the open `QueueLog`s, and how many bytes are staged or in flight. Everything that touches a file
-lives behind `storage.disk.writer`; the threads in `storage.disk.threads`.
+During a turn of the loop the engine collects commands in a `StagedCommit`, one command for each run. At the end of the
+turn it hands the commit to the disk thread. One commit is on the disk thread at a time; meanwhile the next one
+collects, so that one sync serves everything that was staged in between (docs/adr/0022-staged-commits.md). State: the
+commit that collects, the one in flight, the epoch of the former, the open `QueueLog`s, and what the start found and
+nobody opened yet. Everything that touches a file lies behind `storage.disk.writer`, the threads are in
+`storage.disk.threads`.
 
-Called by the broker on the loop. Invariants: `on_committed(n)` means that everything staged in epochs up to n is
-durable in the chosen sense; commits are applied in order; after `on_failed` nothing is accepted silently: no further
-commit is ever reported.
+Called by the broker on the loop. Invariants: `on_committed(n)` means that everything staged in epochs up to n is on
+disk: synced if somebody asked for that and `confirm = fsync`, else written. Commits are applied in order. After
+`on_failed` no further commit is ever reported.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ from burrowmq.storage.types import (
 )
 
 EARLY_BYTES = 256 * 1024
-"""Bytes of messages that are worth a commit of their own while the disk has nothing to do: from here on the time that
-the loop would go on collecting is longer than what a second sync costs."""
+"""If the disk is idle and somebody waits for a sync, a turn ends after so many bytes of messages: reading more of them
+would take longer than the additional sync costs."""
 
 
 def _nothing_int(_: int) -> None:
@@ -62,7 +64,7 @@ def _nothing_bool(_: bool) -> None:
 
 
 class Definitions:
-    """Staging of definition rows; they are committed first in the commit's group commit."""
+    """Staging of definition rows. The disk thread writes them before the messages of their commit."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -97,7 +99,7 @@ class Engine:
         self.on_failed: Callable[[str], None] = _nothing_str
         self.on_space: Callable[[bool], None] = _nothing_bool
         self.on_backlog: Callable[[bool], None] = _nothing_bool
-        # The disk is free and a commit waits for it: hand_over() now, or at the end of what the loop is at.
+        # Called when the disk thread becomes free and a commit waits for it: whoever sets this calls hand_over().
         self.on_due: Callable[[], None] = self.hand_over
         self.epoch = 1
         self.failure: str | None = None
@@ -136,11 +138,11 @@ class Engine:
     def close(self) -> None:
         """Stop cleanly: apply what is staged, sync, write the terms and the mark of a clean stop. Blocking.
 
-        Files and threads are let go of in any case, those of a store that failed or was not started too.
-        Raises StorageError when the stop was not clean.
+        Threads end and files are closed in any case, also after a failure and before a start. Raises StorageError when
+        the stop was not clean.
         """
         backend, self._backend = self._backend, None
-        # The loop may still be ending connections in its own thread: what that stages comes too late.
+        # The loop may still be ending connections in its own thread: what they stage from here on is not written.
         commit, self._collecting = self._collecting, StagedCommit(self.epoch + 1)
         logs = list(self._logs.values())
         ends = {log.queue_id: (log.next_seq, log.next_deliver_seq) for log in logs}
@@ -148,12 +150,13 @@ class Engine:
             if backend is not None:
                 backend.close(None if commit.is_empty() else commit, ends)
         finally:
+            self._recovered.discard()
             writer, self._writer = self._writer, None
             if writer is not None:
                 writer.release()
 
     def idle(self) -> None:
-        """Inline mode: do what the disk thread does when it is idle (acks, syncs, compactions)."""
+        """Inline mode: do what the disk thread does when it is idle. Nothing where there are threads."""
         if self._backend is not None:
             self._backend.idle()
 
@@ -165,18 +168,18 @@ class Engine:
     # -- commits --------------------------------------------------------------------------------------------------
 
     def require_sync(self) -> None:
-        """Somebody waits for the current epoch: it is synced (confirm = fsync) before it is reported."""
+        """Somebody waits for the current epoch: with `confirm = fsync` it is synced before it is reported."""
         self._collecting.sync = True
 
     def wants_commit(self) -> bool:
-        """Whether the disk is free and enough is staged, for somebody who waits, that it should begin now."""
+        """Whether the commit should be handed over now: somebody waits for it, it is large, and the disk is free."""
         commit = self._collecting
         if not commit.sync or commit.size < EARLY_BYTES or self._backend is None:
             return False
         return self._in_flight is None or self._backend.has_finished
 
     def hand_over(self) -> None:
-        """Give the commit to the disk thread, now or (`on_due`) when the one in flight is finished."""
+        """Give the commit to the disk thread if that is free; if it is not, `on_due` is called when it is."""
         backend = self._backend
         self._is_due = False
         if self._in_flight is not None and backend is not None:
@@ -204,7 +207,7 @@ class Engine:
         return self._in_flight is None and (self._backend is None or not self._backend.is_reading)
 
     def commit_finished(self, commit: StagedCommit) -> None:
-        """A commit is on disk in the sense asked for. Called on the loop, in order."""
+        """A commit is on disk, and synced if that was asked for. Called on the loop, in order."""
         for queue_id in commit.touched:
             log = self._logs.get(queue_id)
             if log is not None:
@@ -234,9 +237,9 @@ class Engine:
     def open_queue(
         self, vhost: str, name: str, *, durable: bool, version: int = 2, level: int = 0
     ) -> QueueLog:
-        """Open a queue's storage, of one of its levels when it has priorities: what was recovered, else an empty one.
+        """Open the storage of a queue, or of one of its levels: what the start found of it, else an empty one.
 
-        What was recovered in files of another version is converted while the queue is in use.
+        What was found in files of another version is converted while the queue is in use.
         """
         queue_id = self._next_queue_id
         self._next_queue_id += 1
@@ -252,12 +255,13 @@ class Engine:
     def is_deleting(self, vhost: str, name: str) -> bool:
         """Whether the commit being collected deletes a durable queue of this name.
 
-        Who declares it again opens the new one at once: the old messages then go before the new definition is there.
+        Whoever declares it again in the same turn has to open the new queue at once. The deletion is then written
+        before the new definition, so that a power cut never leaves the old messages to the new queue.
         """
         return (vhost, name) in self._collecting.deleted
 
     def discard_unclaimed(self) -> None:
-        """Delete recovered queues that nobody opened: their definition is gone. Once, after the start's open calls.
+        """Delete the recovered queues that nobody opened: they have no definition. Once, at the end of a start.
 
         A queue of the same name that is opened from here on is a new one.
         """
@@ -327,10 +331,7 @@ class Engine:
         return self._writer.index_bytes(queue_id) if self._writer is not None else 0
 
     def is_stored(self, vhost: str, name: str, level: int = 0) -> bool:
-        """Whether this level of a queue was recovered and nobody opened it yet.
-
-        Its directory tells, so that a damaged name file costs nothing.
-        """
+        """Whether this level of a queue was recovered and nobody opened it yet."""
         return QueueNames(vhost, name, level) in self._recovered
 
     def stats(self) -> dict[str, int]:

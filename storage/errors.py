@@ -13,9 +13,9 @@
       DirectoryFailed      a directory fsync, or the rename that puts files in place, failed: the store is done
       SyncFailed           fdatasync or a directory fsync failed: never retried on the same file
 
-State: none. Raised by every module of storage, policy is decided in disk. Invariant: after any
-of them the raising object is consistent and can be used or closed. Refusals have written nothing. Texts name the file,
-the operation and the system's error (`error_text`); `with_way_out` adds what somebody can do about it.
+State: none. Every module of storage raises them; `storage.disk` decides what follows. Invariants: after any of them the
+object that raised it is consistent, and can be used or closed; refusals have written nothing. Texts name the file, the
+operation and the system's error (`error_text`); `with_way_out` adds what somebody can do about it.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from typing import Protocol, TypeAlias
 
 from burrowmq.storage.names import QueueNames
 
-# The two message flags that the store reads or sets. They are part of the message contract, above the sixteen
-# property bits of the content header.
+# The two message flags that the store reads or sets. They lie above the sixteen property bits of the content header;
+# the codec and the broker use the same values.
 PERSISTENT = 1 << 16
 ON_DISK = 1 << 20
 
@@ -40,7 +40,7 @@ class StoredMessage(Protocol):
 
 @dataclass(slots=True)
 class CarriedMessage:
-    """A message that was read back, on its way to another place in a store."""
+    """A message that was read back in order to be written to another place."""
 
     address: bytes
     raw: bytes
@@ -60,15 +60,20 @@ Post: TypeAlias = Callable[[Callable[[], None]], None]
 class StoreOptions:
     """The store's settings.
 
-    `segment_size_limit` and `segment_entry_count` are recorded on disk and a change is refused. `embed_below`: a
-    message whose body, or body and properties, reach it goes to the shared store. `backlog_limit` bounds the bytes
-    that are staged or in flight. `unsynced_limit` bounds what a power cut can take when nobody waits for a confirm.
-    `ballast_bytes`: space that is reserved and given up when the disk is full.
-    `cache_size`: a queue's own store is written in pieces of at most this and read in pieces of twice that.
-    `is_checked`: what is read from it to be delivered has its checksum verified (at a start it always has).
-    `journal_entries` is how many a version 1 queue's journal holds before it is flushed; a run of `journal_run_bytes`
-    goes past it, and after `journal_direct_bytes` that did a journal is given up all the same. `convert_slice` is how
-    many index segments one slice of a conversion writes.
+    `segment_size_limit`, `segment_entry_count`: recorded on disk; a start with others is refused.
+    `embed_below`: a message whose body, or body and properties, have so many bytes goes to the shared store.
+    `cache_size`: a queue's own store is written in pieces of at most this, and read in pieces of twice that.
+    `is_checked`: a message that is read from there for a consumer has its checksum verified; at a start all have.
+    `store_index`: the shared stores' index, one of `storage.shared.index.NAMES`.
+    `backlog_limit`: above so many bytes that are staged or in flight, publishers are paused.
+    `unsynced_limit`: after so many bytes the disk thread syncs, though nobody waits for it.
+    `ballast_bytes`: space that is reserved, and given up when the disk is full.
+    `rewrite_above`: a queue's own store of this size is written anew when less than a quarter of it is live.
+    `journal_entries`: how many entries a version 1 journal holds before it is flushed.
+    `journal_run_bytes`: a run of this size goes past the journal to a segment file.
+    `journal_direct_bytes`: when so many bytes went past a journal, it is flushed however few entries it has.
+    `convert_slice`: how many index segments one slice of a conversion writes.
+    `idle_s`: after so long without a commit the disk thread does its idle work.
     """
 
     confirm: str = "fsync"
@@ -109,9 +114,9 @@ class RecoveredQueue:
 
 
 ALL = 1 << 62
-"""For a read: bodies of the shared store are read like the others."""
+"""`ReadRequest.wanted`: bodies in the shared store are read like all others."""
 EMBEDDED_ONLY = -1
-"""For a read: they are left out, yet count towards the read's length."""
+"""`ReadRequest.wanted`: bodies in the shared store are left out, yet count towards the read's length."""
 
 
 @dataclass(slots=True)
@@ -199,7 +204,7 @@ class BackupJob:
 
 
 class StoreObserver(Protocol):
-    """Store events worth a log line. Called from the disk thread, the worker or the loop: must be thread-safe."""
+    """Store events worth a log line. Any thread of the store, and the loop, may call: it has to be thread-safe."""
 
     def segment_rolled(self, store: str, segment: int) -> None:
         """A shared store segment was sealed and another one begun."""

@@ -2,8 +2,8 @@
 
 The cut is taken on the disk thread between two commits, under the writer's lock: every file gets a second name in a
 staging directory of the data directory, and what is in memory about files that change in place is noted (lengths, live
-entries). That takes microseconds a file and only the next commit waits for it. The copying happens on a thread of
-its own, from the staged names, which no compaction, rewrite or deletion touches:
+entries). That takes microseconds a file, and only the next commit waits for it. The copying happens on a thread of its
+own, from the staged names, which no compaction, rewrite or deletion touches:
 
 - files that never change again (sealed segments, full stores) get a name in the backup, a copy on another file system;
 - files that still grow are copied up to the length that they had at the cut;
@@ -12,7 +12,8 @@ its own, from the staged names, which no compaction, rewrite or deletion touches
 - definitions were copied by SQLite at the cut.
 
 The result is a data directory as a killed node leaves it, with `BACKUP.json` (docs/formats/backup.md) written last.
-Until then it holds `INCOMPLETE`. State: a `BackupJob`, changed by one thread at a time and read by the loop.
+Until then it holds `INCOMPLETE`. State: the `Cut` of one backup; its `BackupJob` is changed by one thread at a time and
+read by the loop.
 
 Invariants: nothing in the data directory changes but the staging directory, which a start removes; no file of a
 finished backup is ever written again by the node; a failure costs the backup only.
@@ -47,7 +48,7 @@ DEFINITIONS: Final = "definitions.db"
 _SLICE_BYTES: Final = 8 << 20
 _PAUSE_S: Final = 0.005
 
-# Waits that long; True: the store is being closed.
+# Waits so many seconds; gives True when the store is being closed.
 Pause = Callable[[float], bool]
 
 
@@ -76,7 +77,7 @@ class Cut:
 
 
 def take_cut(context: StoreContext, queues: Iterable[QueueDisk], job: BackupJob) -> Cut:
-    """Hold on to everything as it is now. Raises StorageError, and has left nothing then."""
+    """Give every file a second name, as it is now. Raises StorageError, and has then taken the names away again."""
     filesystem, data_dir = context.filesystem, context.data_dir
     staging = f"{data_dir}/{STAGING}"
     items: list[_Item] = []
@@ -242,7 +243,7 @@ class _Copying:
         self._tree.take(file)
 
     def _rest(self, size: int) -> None:
-        """Let others at the disk now and then; stop when the store is being closed."""
+        """Pause after each slice, so that others get at the disk. Raises StorageError while the store is closed."""
         self._since_pause += size
         wait_s = 0.0
         if self._since_pause >= _SLICE_BYTES:

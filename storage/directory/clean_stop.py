@@ -1,11 +1,11 @@
 """What a clean stop leaves for the next start: the terms, written here and taken here.
 
-They hold, of each durable queue, its counts and a row for every segment of its index, and of each vhost's persistent
-store a snapshot of its tables, so that a start looks at no message. A stop writes them last, when everything that they
-speak of is durable.
+The terms hold the counts of each durable queue, with a row for every segment of its index, and a snapshot of the tables
+of each vhost's persistent store. With them a start needs to look at no message. They are written last, when everything
+that they speak of is durable.
 
-State: none. `save` is called by the disk thread when it ends, `restore` by recovery. Invariant: without terms nothing
-is lost but time; terms that do not agree with the files count as none.
+State: none. `save` is called by the disk thread when it ends, `restore` by recovery. Invariants: a start without terms
+finds the same, only later; terms that do not agree with the files are not used.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ def save(
     context: StoreContext,
     queues: list[tuple[QueueDisk, int, int]],
 ) -> None:
-    """Stop cleanly: (queue, next_seq, next_deliver_seq) of every open one; all acks are in the files.
+    """Write the terms and the mark of a clean stop; `queues` has (queue, next_seq, next_deliver_seq) of the open ones.
 
-    Recovered queues that nobody opened are kept as they are. Raises StorageError; the stop is then not clean.
+    All acks are in the files by then. Recovered queues that nobody opened are kept as they are. Raises StorageError;
+    the stop is then not a clean one. May be called again, when there was no room.
     """
     rows: list[JsonValue] = []
     unclaimed = [
@@ -69,7 +70,7 @@ def save(
 
 
 def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
-    """Move what is only in journals to the segment files, until no journal is left."""
+    """Move what is only in journals to the segment files, and sync, until no journal is left."""
     waiting = [queue for queue in queues if queue.durable and queue.has_journal]
     while waiting:
         for queue in waiting:
@@ -83,7 +84,7 @@ def _empty_journals(context: StoreContext, queues: list[QueueDisk]) -> None:
 def _queue_row(
     context: StoreContext, queue: QueueDisk, next_seq: int, next_deliver_seq: int
 ) -> list[JsonValue]:
-    """Look at a queue's index once more: transient messages end here, the rest is counted."""
+    """Look at a queue's index once more: drop its transient messages, count the others, and give its row."""
     dropped: list[int] = []
     live = count_persistent(queue, dropped)
     if dropped:
@@ -111,7 +112,7 @@ def _queue_row(
 
 
 def _drop_all(context: StoreContext, queue: QueueDisk) -> None:
-    """A queue that is not durable ends with the node; so do its references, once: `save` may be called again."""
+    """A queue that is not durable ends with the node: drop its references, once, as `save` may be called again."""
     handles = queue.all_handles()
     queue.forget()
     if handles:
@@ -154,9 +155,9 @@ def _names_in(row: list[object]) -> QueueNames:
 
 
 def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str] | None:
-    """Give the queues' directories that lack only the file with the name; None when a segment's file is missing.
+    """Give the queues' directories that lack their name file; None when the file of a segment is missing.
 
-    Those are reported. They are looked for here because a write to one would end the store.
+    Missing files are reported. They are looked for here because a later write to one would end the store.
     """
     unnamed: set[str] = set()
     is_whole = True

@@ -9,9 +9,9 @@
       queues/<hash>[-<level>]/     durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
       transient/<hash>/            other queues; removed at every start, like the transient store
 
-State: the file cache, the vhosts' stores, recovered queues that nobody opened yet. Called by recovery, then by the
-writer on the disk thread. Invariant: a directory's name is durable before anything in it is reported durable; a deleted
-durable queue's directory is durably gone before one of the same name can be made.
+State: the open files, the vhosts' stores, the recovered queues that nobody opened yet. Called by recovery, then by the
+writer on the disk thread. Invariants: a directory's name is durable before anything in it is reported durable; a
+deleted queue's directory is durably gone before another of the same name is made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from burrowmq.storage.types import LoadMessage, RecoveredQueue, StoreObserver, S
 VHOST_NAME_FILE = ".vhost_name"
 
 
-# A shared store writes one file and reads from another.
+# Open files that each shared store may have at least: it writes one and reads from another.
 _FILES_MIN = 2
 # What is shown of the shared stores, summed over vhosts; docs/storage.md says what bounds them.
 _SHARED_COUNTERS = (
@@ -53,7 +53,7 @@ _SHARED_COUNTERS = (
 
 
 def queue_files(open_files: int) -> int:
-    """Give how many of the open files the queues' indexes and stores may have."""
+    """Give how many of `open_files` may be files of queues: two thirds; the shared stores have the rest."""
     return max(open_files - open_files // 3, 1)
 
 
@@ -72,8 +72,9 @@ class StoreContext:
     # By directory, because the file that names a queue may be damaged.
     recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
     journals: JournalLimits = field(default_factory=JournalLimits)
-    # References were not given back, because an index could not be read: the next start has to count them.
-    is_miscounted: bool = False
+    is_miscounted: bool = (
+        False  # an index could not be read, and references were not given back for that reason
+    )
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 
     # -- vhosts ---------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ class StoreContext:
         return VhostStore(vhost, directory, persistent, transient)
 
     def begin_vhost(self, vhost: str) -> VhostStore:
-        """Wipe what is transient of a vhost that was there before, and build its stores."""
+        """Wipe the transient queues of a vhost that was there before this start, and build its stores."""
         self.filesystem.rmtree(f"{self.vhost_dir(vhost)}/transient")
         return self.build_vhost(vhost)
 
@@ -119,7 +120,7 @@ class StoreContext:
         self._share_files()
 
     def _share_files(self) -> None:
-        """Let the shared stores have a third of the open files, the queues' files have the rest (`queue_files`)."""
+        """Divide a third of the open files among the shared stores; the rest is for queues (`queue_files`)."""
         share = self.options.open_files // 3 // max(2 * len(self._vhosts), 1)
         for store in self._vhosts.values():
             for one in (store.persistent, store.transient):
@@ -175,12 +176,12 @@ class StoreContext:
         return f"{self.vhost_dir(names.vhost)}/{kind}/{names.directory}"
 
     def new_queue(self, names: QueueNames, durable: bool) -> QueueDisk:
-        """Give the disk side of a queue that has nothing on disk yet."""
+        """Give the object of a queue that has nothing on disk yet."""
         self.vhost(names.vhost)
         return self.queue_at(names, self.queue_dir(names, durable), durable=durable)
 
     def queue_at(self, names: QueueNames, directory: str, *, durable: bool = True) -> QueueDisk:
-        """Give the disk side of a queue in a directory."""
+        """Give the object of the queue in a directory."""
         identity, entry_count = self.recorded.identity, self.options.segment_entry_count
         place = directory_at(directory, identity, entry_count, self.cache, is_durable=durable)
         return QueueDisk(names, place, self.journals)
@@ -203,7 +204,7 @@ class StoreContext:
         return unclaimed
 
     def reserve_segments(self) -> None:
-        """See to it that no shared store reaches a segment number that is not reserved. Raises WriteFailed."""
+        """Reserve more segment numbers when a shared store comes near the last reserved one. Raises WriteFailed."""
         highest = max((store.persistent.next_segment_no for store in self.vhosts()), default=0)
         if highest + SEGMENT_MARGIN >= self.recorded.ceiling:
             self.recorded.begin_above(highest)
@@ -231,6 +232,10 @@ class StoreContext:
 
     # -- the whole ------------------------------------------------------------------------------------------------
 
+    def note_miscounted(self) -> None:
+        """References were not given back: a clean stop leaves no terms, so that the next start counts them."""
+        self.is_miscounted = True
+
     def shared_stats(self) -> dict[str, int]:
         """Counters and sizes of the shared stores, summed over vhosts. Also called on the loop."""
         shared = dict.fromkeys(_SHARED_COUNTERS, 0)
@@ -242,7 +247,7 @@ class StoreContext:
         return shared
 
     def sync(self) -> None:
-        """Sync the queues' files, at a start or stop: nothing can be written elsewhere then. Raises SyncFailed."""
+        """Sync the queues' files at a start or stop, when nothing can be written elsewhere. Raises SyncFailed."""
         failed = self.cache.sync()
         if failed:
             raise SyncFailed(", ".join(failed.values()))
@@ -254,7 +259,7 @@ class StoreContext:
             vhost.release_files()
 
     def release(self) -> None:
-        """Close everything that is still open: after a stop, clean or not, nobody uses it any more."""
+        """Close all files, at the end: after a stop, clean or not, nobody uses them any more."""
         for vhost in self.vhosts():
             vhost.release_files()
             for store in (vhost.persistent, vhost.transient):

@@ -1,10 +1,10 @@
 """Durable definitions: vhosts, users, exchanges, durable queues, bindings, policies, parameters.
 
 One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON) rows: the broker owns
-the meaning of a row. State: the connection. Called by the disk thread only (and by recovery before it starts):
-`commit` is the first step of every group commit that carries definitions, so a reply that waits for its commit leaves
-after the row is durable. Tests and the power-cut simulation put a twin behind the same `DefinitionStore` seam, because
-SQLite does its own file work and cannot run on a simulated disk.
+the meaning of a row. State: the connection. Called by recovery, then by the disk thread only. The rows of a staged
+commit are written before its messages, so that a reply that waits for this commit leaves after the row is durable.
+SQLite does its own file work and cannot run on a simulated disk: tests and the power-cut simulation put a twin behind
+the `DefinitionStore` protocol.
 
 Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
 """
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS definition (
 
 
 class DefinitionStore(Protocol):
-    """Where definitions are kept: all changes of a commit become durable together."""
+    """Where definitions are kept: all changes of one call become durable together."""
 
     def load(self) -> list[DefinitionChange]:
         """All rows, by kind and key."""
@@ -56,13 +56,13 @@ class SqliteDefinitionStore:
     def __init__(self, path: str) -> None:
         """Open or make the database. Raises StoreRefused when it is damaged or of a newer format, StorageError."""
         self._path = path
-        # The disk thread takes over after recovery; it is still one thread at a time.
-        # It holds password hashes: SQLite gives its companions the same mode.
+        # It holds password hashes, so others may not read it. SQLite gives the files beside it the same mode.
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640))
         except OSError as error:
             error.add_note("open")
             raise WriteFailed(error_text(error, path)) from error
+        # Recovery opens it and the disk thread goes on with it: one thread at a time, but not the same one.
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         try:
             self._connection.execute("PRAGMA journal_mode=WAL")

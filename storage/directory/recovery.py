@@ -1,14 +1,14 @@
 """Opening a data directory, after a clean stop or any other.
 
-After a clean stop the terms say everything and no message is looked at (`clean_stop`). Otherwise the queue indexes are
-the truth: each is walked once, one segment in memory at a time; the references they hold are tallied and given to the
-shared stores; what has no body any more is taken out of the indexes again.
+After a clean stop the terms say everything and no message is looked at (`clean_stop`). Otherwise the queues' indexes
+are the truth. Each is walked once, with one segment in memory at a time. The references to the shared stores that they
+hold are counted and given to these stores; entries whose message a store does not have are removed from the indexes.
 
 State: none. Called by the engine before the disk thread starts.
 
 Invariants: the mark of a clean stop is durably gone before anything is written; transient messages never survive; after
-an unclean start no old file is appended to: queues go on in a new index segment, shared stores in a new segment whose
-number was never used. Source: storage of a queue in docs/formats; rabbit_classic_queue_index_v2 recover.
+an unclean stop no old file is appended to: queues go on in a new index segment, shared stores in a new segment whose
+number was never used. Source: docs/formats; RabbitMQ's rabbit_classic_queue_index_v2, recover.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class StoreSetup(NamedTuple):
 def open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     """Open what is in a data directory.
 
-    Raises StoreRefused, and has then written nothing; StorageError when a file cannot be read or written: what cannot
-    be read is never taken for damaged or missing, so the next start finds all that this one should have found.
+    Raises StoreRefused, and has then written nothing. Raises StorageError when a file cannot be read or written: a file
+    that cannot be read is never taken for a damaged or missing one, so that the next start may still find all in it.
     """
     began = time.monotonic()
     try:
@@ -164,8 +164,8 @@ def _new_context(
 def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -> None:
     """Walk all indexes, then open the shared stores with the references found.
 
-    `is_exact`: the stop was a clean one, so that no ack and no end of a file was left to a power cut: what an index
-    names and a shared store has not is lost.
+    `is_exact`: the stop was a clean one, so that the files are complete. What an index names and a shared store does
+    not have is then reported as lost; after another stop its ack, or its confirm, may just not have come that far.
     """
     root = f"{context.data_dir}/vhosts"
     for entry in context.filesystem.listdir(root):
@@ -187,7 +187,7 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
 
 
 def _vhost_name(context: StoreContext, directory: str) -> str | None:
-    """Give the name of a vhost's directory: its own note, or what its queues say."""
+    """Give the vhost whose directory it is, as its name file says, or else the name file of a queue in it."""
     filesystem = context.filesystem
     candidates: list[str] = []
     path = f"{directory}/{VHOST_NAME_FILE}"
@@ -255,7 +255,7 @@ def _rebuild_vhost(
 
 
 def _sync_when_crowded(context: StoreContext) -> None:
-    """Dirty files stay open until their sync: a store with many queues must not run out of descriptors at its start."""
+    """Sync when many files wait for it: they stay open until then, and a start must not run out of descriptors."""
     if context.cache.dirty_count > context.options.open_files:
         context.sync()
 
@@ -263,7 +263,7 @@ def _sync_when_crowded(context: StoreContext) -> None:
 def _rebuild_queue(
     context: StoreContext, vhost: str, directory: str, tally: ReferenceTally
 ) -> QueueRecovery | None:
-    """Walk over one queue's index; a directory without one goes."""
+    """Walk over one queue's index. A directory that holds neither a name nor an index is removed: None."""
     names = _queue_names(context, directory)
     files = context.filesystem.listdir(directory)
     if names is None and not any(name.endswith((".qi", ".qs", ".idx", ".jif")) for name in files):
@@ -278,7 +278,7 @@ def _rebuild_queue(
 
 
 def _drop_missing(queues: list[QueueRecovery], recovery: StoreRecovery) -> None:
-    """Take the entries out whose message the shared store has not."""
+    """Remove the entries whose message the shared store does not have."""
     missing = recovery.gone | recovery.torn | recovery.lost
     if not missing:
         return

@@ -1,8 +1,8 @@
 """Putting a whole store in the place of another: `vhosts`, the terms and STORE.json of a data directory, at once.
 
-The new store is made complete and durable in `store.new` beside them. Then one file, `SWAP`, says that it counts:
-before that file is durable the old store is in force, after it the new one, whatever is renamed so far. The renames
-are done by whoever made the new store, or by the next start; doing them twice changes nothing.
+The new store is made complete and durable in `store.new` beside them. Then the file `SWAP` is made. Until it is durable
+the old store counts, from then on the new one, however much of it has been renamed. Whoever made the new store renames
+its parts, or the next start does; what is renamed already is left alone.
 
     SWAP       there: `store.new` is complete, go on moving it into place
     store.new  the new store; without SWAP it is an unfinished one and is removed

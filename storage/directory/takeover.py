@@ -9,8 +9,8 @@ name besides, both wrote to the same files; whatever they hold stays with the le
     STORE.json: format 2                        none has
 
 State: none. Called by recovery when it knows the definitions, before anything looks at a queue. Invariants: before the
-first directory is renamed, a version that would not find it refuses the store; a start that is cut off anywhere goes on
-where it was, because each step is left out where it is done already.
+first directory is renamed, STORE.json has a format that an older version refuses, because it would not find the
+directory; a start that was cut off anywhere is gone on with by the next, which leaves out the steps that are done.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def take_over(
     recorded: RecordedStore,
     highest: Mapping[tuple[str, str], int],
 ) -> None:
-    """Give each level its directory and its name file. Raises SyncFailed, WriteFailed, OSError."""
+    """Give each level the name of its directory and its name file. Raises SyncFailed, WriteFailed, OSError."""
     found = _directories(filesystem, data_dir, highest)
     if found:
         recorded.begin_takeover(filesystem)
@@ -67,9 +67,9 @@ def take_over(
 def renamed_terms(
     parts: list[bytes] | None, highest: Mapping[tuple[str, str], int]
 ) -> list[bytes] | None:
-    """Give the terms that a clean stop left with each queue's row naming its level.
+    """Give the terms that a clean stop left, with its level added to each queue's row.
 
-    None when two rows are about the same files: neither says what is in them.
+    None when two rows are about the same files, since then neither says what is in them.
     """
     if parts is None:
         return None
@@ -89,7 +89,7 @@ def renamed_terms(
 
 
 def presumed_level(names: QueueNames) -> QueueNames:
-    """Give what a name of format 1 says to somebody without the definitions: NUL and a priority at its end, a level."""
+    """Give whose files a name of format 1 is about, without the definitions: NUL and 1 to 255 at its end is a level."""
     name, nul, digits = names.name.rpartition("\0")
     if names.level or not nul or digits not in _LEVELS:
         return names

@@ -5,7 +5,8 @@ little endian: magic "BQT1", u32 number of parts, for each part u32 length and t
 `CLEAN` holds the CRC of the terms and is written last, when nothing is written any more; a start removes it before it
 does anything else. `STORE.json` records the format, the identity and the limits that the files were made with.
 
-State: none. Called by recovery. Source: rabbit_recovery_terms for the idea.
+State: none but what a `RecordedStore` holds. Called by recovery, takeover and clean_stop. Source: RabbitMQ's
+rabbit_recovery_terms for the idea.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class RecordedStore:
 
 
 def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions) -> RecordedStore:
-    """Give what is recorded about a data directory, now if it is new. Raises StoreRefused, and has written nothing."""
+    """Give what is recorded about a data directory; a new one gets its record. Raises StoreRefused before it writes."""
     path = f"{data_dir}/{STORE_FILE}"
     limits = {
         FILE_SIZE_KEY: options.segment_size_limit,
@@ -128,9 +129,10 @@ def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -
 
 
 def reserve_segments(filesystem: FileSystem, recorded: RecordedStore) -> None:
-    """Reserve segment numbers from `first_segment` on, durably, so that none is used twice whatever a crash undoes.
+    """Reserve segment numbers from `first_segment` on, durably: the next start uses none of them. Raises WriteFailed.
 
-    A number whose file is gone may still stand in an index entry whose ack a power cut takes back. Raises WriteFailed.
+    A number must not be used twice even when its file is gone: a power cut may take back the ack of an index entry that
+    names it.
     """
     known, recorded.ceiling = recorded.ceiling, recorded.first_segment + _RESERVED
     try:

@@ -1,1 +1,1 @@
-"""The disk side: the threads, and what they do for a commit: write, sync, read, convert, rescue."""
+"""The disk side: the threads, and what they do: apply commits, sync, read, convert, compact, rescue."""

@@ -1,7 +1,7 @@
 """Where the engine's commits and reads go: what a backend is, whom it tells, and the one without threads.
 
-`InlineBackend` does in the caller's thread, at once, what `storage.disk.threads.ThreadedBackend` does in its threads;
-tests and the power-cut simulation run on it. State: none but the work's. Called by the engine on the loop.
+`InlineBackend` does at once, in the caller's thread, what `storage.disk.threads.ThreadedBackend` does in its threads;
+tests and the power-cut simulation run on it. State: none besides the jobs. Called by the engine on the loop.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from burrowmq.storage.types import LoadedMessage
 _INLINE_RETRIES = 1000
 
 
-class Client(Protocol):
-    """What the backends tell, always on the loop."""
+class LoopSide(Protocol):
+    """What a backend tells the engine, always on the loop."""
 
     def commit_finished(self, commit: StagedCommit) -> None:
-        """A commit is on disk in the sense asked for."""
+        """A commit is on disk, and synced if that was asked for."""
 
     def store_failed(self, reason: str) -> None:
         """The store gave up."""
@@ -48,28 +48,28 @@ class Backend(Protocol):
         """Whether a commit is finished that was not reported yet."""
 
     def report_finished(self) -> None:
-        """Report it now, without waiting until the loop comes to it by itself. On the loop."""
+        """Report it now instead of when the loop comes to the callback that was posted. On the loop."""
 
     def idle(self) -> None:
-        """Do what an idle moment is for, now if there is no thread that does."""
+        """Do the idle work now, unless a thread does it by itself."""
 
     def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
         """Apply a last commit and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
 
 
 class InlineBackend:
-    """Everything at once, in the caller's thread."""
+    """Does everything at once, in the caller's thread."""
 
-    def __init__(self, writer: Writer, client: Client) -> None:
-        self._jobs = DiskJobs(writer, client.space_changed)
-        self._client = client
+    def __init__(self, writer: Writer, loop_side: LoopSide) -> None:
+        self._jobs = DiskJobs(writer, loop_side.space_changed)
+        self._loop_side = loop_side
 
     def submit(self, commit: StagedCommit) -> None:
         """Apply a commit and report it, then go on with what is being converted."""
         self._apply(commit)
         if commit.backup is not None and (cut := self._jobs.backups.cut(commit.backup)) is not None:
             self._jobs.backups.build(cut, commit.backup, lambda _: False)
-        self._client.commit_finished(commit)
+        self._loop_side.commit_finished(commit)
         if self._jobs.is_converting:
             self._jobs.convert()
 
@@ -104,7 +104,7 @@ class InlineBackend:
         """There is nothing to report."""
 
     def idle(self) -> None:
-        """Idle work, all conversion, and every compaction that is worth it."""
+        """Do the idle work, all conversion that is left, and every compaction that is worth it."""
         self._jobs.idle()
         self._jobs.space.look()
         while self._jobs.is_converting and self._jobs.convert():

@@ -1,12 +1,13 @@
 """Queues on their way from one version of their files to the other, some segments at a time.
 
 A queue whose version changes keeps working: its new segments are of the new version at once, the others are written
-anew one after the other (`storage.queue.convert`) between the commits. The tail comes first, because it is still
-written to. A change back on the way only changes what the remaining segments are measured by; a deletion ends it; a
-start finds what is left by the files themselves.
+anew between the commits (`storage.queue.convert`). The newest comes first, because it is still written to. When the
+version changes back on the way, segments that were not written anew yet stay as they are. A deletion ends a
+conversion. A start goes on with what is left: the segments' files tell their version.
 
-State: the queues that have segments of another version than theirs. Called by the disk thread's turn: `begin`, then
-`sync` as often as it says so, then `prepare`, the files' sync, `put_in_place`.
+State: the queues that have segments of another version than theirs, and the slice under way. Called by
+`storage.disk.jobs` on the disk thread: `begin`, then a sync and `begin` again as long as it says so, then `prepare`, a
+sync of the new files, `put_in_place`.
 
 Invariants: a version 1 segment is written anew only when no journal says anything about its queue; a slice is bounded
 in segments and bytes, so that a commit never waits long.
@@ -51,14 +52,15 @@ class Conversion:
     def set_version(self, queue: QueueDisk, version: int) -> None:
         """A queue is to be of this version, now or in time."""
         queue.set_version(version)
-        self._queues[queue] = None  # without such segments only its name file is left to say so
+        # Also when it has no segment of another version: its name file has to say the new one.
+        self._queues[queue] = None
 
     def discard(self, queue: QueueDisk) -> None:
         """A queue is deleted, or cannot be converted any further."""
         self._queues.pop(queue, None)
 
     def begin(self) -> bool:
-        """Choose the segments of a slice; True when journals have to go first, by syncs. Raises StorageError."""
+        """Choose the segments of a slice; True when journals need a sync before. Raises StorageError."""
         self._chosen = []
         is_waiting = False
         size = 0
@@ -110,7 +112,7 @@ class Conversion:
         self._counters.converted_segments += len(prepared)
 
     def give_up_chosen(self) -> None:
-        """The queues of this slice stay as they are: of both versions."""
+        """The queues of this slice stay as they are, with segments of both versions, until the next start."""
         for queue, _ in self._chosen:
             self.discard(queue)
 
@@ -126,7 +128,7 @@ class Conversion:
                 return
             file = cache.create(aside, is_synced=False)
             file.pwrite(data, 0)
-            self.discard(queue)  # whatever the disk says now, it is not tried again
+            self.discard(queue)  # it is not tried again, whether what follows fails or not
             if queue.durable:
                 _sync(file)
             self._context.filesystem.rename(aside, path)
@@ -140,7 +142,7 @@ class Conversion:
 
 
 def _sync(file: File) -> None:
-    """Make a new file durable. Raises SyncFailed: nothing is lost, the old one goes on."""
+    """Make a new file durable. Raises SyncFailed: nothing is lost then, the old file stays in use."""
     try:
         file.fdatasync()
     except OSError as error:

@@ -22,3 +22,16 @@ class Counters:
     rewritten: int = 0  # stores of one queue written anew without their dead messages
     rescues: int = 0  # syncs that failed, and whose messages were written elsewhere
     converted_segments: int = 0
+
+    def stats(self) -> dict[str, int]:
+        """Give them by the names that metrics use; what is lost is lost, whoever found it."""
+        return {
+            "commits": self.commits,
+            "syncs": self.syncs,
+            "elided": self.elided,
+            "written": self.written,
+            "lost": self.lost + self.lost_in_reads,
+            "rewritten": self.rewritten,
+            "rescues": self.rescues,
+            "converted_segments": self.converted_segments,
+        }

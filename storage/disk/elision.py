@@ -1,9 +1,9 @@
-"""Turning a commit's commands into what is left to write: the elision and merging of one group commit.
+"""What is left to write of a commit: messages that were acked in the same commit are left out, runs are merged.
 
-State: a `LeftToWrite` for each commit, on the disk thread. Called by the writer.
-
-Messages whose ack is in the same commit are not written at all; runs of one queue that follow each other become one;
-what a queue lost by its deletion in the same commit is forgotten. Invariant: what remains of a queue keeps its order.
+A message whose ack is in the same commit is not written at all. Runs of one queue that follow each other become one.
+For a queue that the commit deletes nothing is written. State: none besides the `LeftToWrite` of one commit. Called by
+the writer on the disk thread. Invariants: what remains of a queue keeps its order; lists that the loop staged are not
+changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ControlCommand = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
 
 
 class RunToWrite:
-    """A run to write."""
+    """Messages with consecutive sequence numbers that have to be written."""
 
     __slots__ = ("expiries", "first_seq", "messages")
 
@@ -66,7 +66,7 @@ class QueueChanges:
     elided: int = 0
 
     def append(self, command: Append) -> None:
-        """Take a run in, merged with the one before where they touch."""
+        """Take a run in; if it follows the one before, it is merged with it."""
         if not command.messages:
             return
         if self.runs:
@@ -84,7 +84,7 @@ class QueueChanges:
         self.runs.append(RunToWrite(command.first_seq, command.messages, command.expiries))
 
     def ack(self, command: Ack) -> None:
-        """Elide what of the range is to be written, keep the rest as an ack."""
+        """Leave out what was to be written of the range; if some of it is on disk already, keep the ack for that."""
         if not self.runs or command.last_seq < self.runs[0].first_seq:
             self.acks.append(command)
             return
@@ -94,7 +94,7 @@ class QueueChanges:
             self.acks.append(command)
 
     def ack_seqs(self, seqs: Sequence[int]) -> None:
-        """The same for messages anywhere."""
+        """The same for single messages, in any order."""
         if not self.runs:
             self.acked_seqs.extend(seqs)
             return
@@ -105,7 +105,7 @@ class QueueChanges:
                 self.acked_seqs.append(seq)
 
     def discard(self, next_seq: int) -> None:
-        """Forget what is to be written below next_seq."""
+        """Leave out what was to be written below next_seq; what is on disk there goes too."""
         self._elide(0, next_seq)
         self.discard_below = max(self.discard_below, next_seq)
 
@@ -125,19 +125,19 @@ class QueueChanges:
 
 
 class _Joined(list[StoredMessage]):
-    """A list of messages that is ours to extend."""
+    """A list of messages that was made here, so that it may be extended."""
 
 
 @dataclass(slots=True)
 class LeftToWrite:
-    """A commit, sorted: control commands in order, and what is left for each queue."""
+    """What is left of a commit: the commands that open and delete, in order, and the changes of each queue."""
 
     control: list[ControlCommand] = field(default_factory=list)
     queues: dict[int, QueueChanges] = field(default_factory=dict)
 
 
 def left_to_write(commit: StagedCommit) -> LeftToWrite:
-    """Sort a commit's commands."""
+    """Work out what is left to write of a commit."""
     left = LeftToWrite()
     queues = left.queues
     for command in commit.commands:

@@ -1,9 +1,9 @@
-"""What both backends have done on the disk side: commits and their syncs, idle work, conversion, reads, the end.
+"""The jobs of the disk side: apply a commit and sync it, do the idle work, convert, read, stop.
 
-State: the lock between applying and planning, and the watch on the disk's room; `compactor` and `backups` are given
-the same lock. Called on the disk thread, `read` on the reader thread. Invariants: the lock is never held while waiting
-for a sync of a commit or for free space; a sync that failed is answered by writing elsewhere once, and ends the store
-the second time.
+State: the lock that keeps reads, compactions and backups from looking at a commit that is half applied, and the watch
+on the disk's room; `compactor` and `backups` are given the same lock. Called by the backends on the disk thread, `read`
+on the reader thread. Invariants: the lock is not held while a commit is synced or waits for free space; after a failed
+sync, what it may have lost is written elsewhere; if that cannot be synced either, the store ends.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class DiskJobs:
     def apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         """Write a commit and sync it if somebody waits. Raises StorageError."""
         writer = self._writer
-        if writer.is_rescuing:  # of an idle moment's sync, without room for it then
+        if (
+            writer.is_rescuing
+        ):  # a sync failed in an idle moment, and there was no room to write elsewhere
             self._rescue(wait_for_space)
             self._sync_after_rescue(wait_for_space)
         with self._lock:
@@ -94,7 +96,9 @@ class DiskJobs:
                 self._release_files(commit, error, wait_for_space)
             except DiskFull as error:
                 wait_for_space(error)
-            except SyncFailed as error:  # a shared segment that was full could not be made durable
+            except (
+                SyncFailed
+            ) as error:  # a shared segment is full, and cannot be synced before it is sealed
                 if rescued:
                     raise
                 rescued = True
@@ -108,7 +112,7 @@ class DiskJobs:
     def _release_files(
         self, commit: StagedCommit, error: NoDescriptors, wait_for_space: WaitForSpace
     ) -> None:
-        """Close what is open: files that were written have to be synced first. Waits when none was."""
+        """Close what is open, after a sync of what was written. Waits when nothing was open: others have it all."""
         before = self._cache.open_count
         if self._cache.dirty_count:
             self.sync(commit, wait_for_space)
@@ -118,9 +122,10 @@ class DiskJobs:
             wait_for_space(error)
 
     def sync(self, commit: StagedCommit | None, wait_for_space: WaitForSpace | None = None) -> None:
-        """Make everything durable; what a failed sync may have taken is written again once. Raises StorageError.
+        """Make everything durable; after a failure write elsewhere and sync once more. Raises StorageError.
 
-        DiskFull (NoDescriptors too) only when there is nobody to wait: what is left is done before the next commit.
+        Without `wait_for_space` it raises DiskFull where there is no room (or no descriptor) to write elsewhere; the
+        next commit begins with that then.
         """
         writer = self._writer
         if writer.is_rescuing:
@@ -134,7 +139,7 @@ class DiskJobs:
         self._sync_after_rescue(wait_for_space)
 
     def _rescue(self, wait_for_space: WaitForSpace | None) -> None:
-        """Write elsewhere what a failed sync may have taken, when there is room for it. Raises StorageError."""
+        """Write elsewhere what a failed sync may have lost; wait for room if need be. Raises StorageError."""
         writer = self._writer
         while writer.is_rescuing:
             try:
@@ -153,14 +158,14 @@ class DiskJobs:
             raise SyncFailed(f"after writing elsewhere again: {reason}")
 
     def _sync_once(self, wait_for_space: WaitForSpace | None) -> tuple[dict[str, str], str]:
-        """Sync: (the per-queue files that failed, what was said), nothing of both when all went well."""
+        """Sync once: (the queues' files that failed, the reasons). There is a reason whenever anything failed."""
         attempts = 0
         while True:
             try:
                 with as_storage_errors():
                     failed = self._writer.sync()
             except NoDescriptors as error:
-                # All files are synced by now and can be closed: only directories are left.
+                # Only directories are left to sync: all files are synced, and closing them frees descriptors.
                 attempts += 1
                 with self._lock:
                     self._cache.release_clean()
@@ -174,7 +179,7 @@ class DiskJobs:
                 return failed, ", ".join(failed.values())
 
     def idle(self) -> None:
-        """Acks into the files, empty segments away, everything durable."""
+        """Write acks, remove empty segments, make everything durable."""
         is_done = False
         while not is_done:
             is_done = self.upkeep()
@@ -185,9 +190,9 @@ class DiskJobs:
                     return
 
     def upkeep(self) -> bool:
-        """What of the idle work a busy store must do too; False when more can be done after a sync.
+        """Do the part of the idle work that a busy store needs too; False when there is more to do after a sync.
 
-        Without room for it, it stays to be done.
+        Where there is no room for it, it is left to the next time.
         """
         try:
             with self._lock, as_storage_errors():
@@ -207,7 +212,7 @@ class DiskJobs:
                 is_waiting = self._or_give_up(self._begin_slice)
                 if not is_waiting:
                     break
-                # Of what was written before: this one ends the store when it fails again after the rescue.
+                # This syncs what commits wrote, so that a failure is treated like any other: rescue, or the end.
                 self.sync(None)
             else:
                 return False
@@ -231,9 +236,9 @@ class DiskJobs:
         return prepared
 
     def _or_give_up(self, step: Callable[[], T]) -> T | None:
-        """Take a step of a conversion that writes new files only; None, and the slice is given up, when that failed.
+        """Take a step of a conversion; when it cannot read or sync, give the slice up: None.
 
-        Nothing is lost then: the old files go on. Raises StorageError otherwise.
+        Such a step only writes new files, so nothing is lost: the old files stay in use. Raises other StorageErrors.
         """
         try:
             return step()
@@ -245,7 +250,7 @@ class DiskJobs:
             return None
 
     def read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int]:
-        """Read; the lock is held for planning only."""
+        """Read. The lock is held while the read is planned, and not while files are read."""
         with self._lock, as_storage_errors():
             planned = self._writer.plan_read(request)
         if planned is None:

@@ -1,8 +1,8 @@
-"""What the reader thread does with a plan: bodies from the files become messages, and what cannot be read is reported.
+"""What the reader thread does with a planned read: it makes messages of the bodies, and reports what it cannot read.
 
-State owned: what turned out to be lost and is still in an index, by queue id and sequence id; the writer's next upkeep
-takes it out. Called by `storage.disk.jobs`: `fetch` on the reader thread, without the writer's lock; `take_lost` on
-the disk thread. Never changes a queue.
+State owned: which messages could not be read and still have an index entry; the writer's next upkeep removes those
+entries. Called by `storage.disk.jobs`: `fetch` on the reader thread, without the lock; `take_lost` on the disk thread.
+Never changes a queue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Reader:
         self._lost: deque[tuple[int, int]] = deque()
 
     def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
-        """Read what was planned; what cannot be read is reported, and forgotten by the next upkeep."""
+        """Read what was planned. What cannot be read is reported and left out."""
         found, handles = fetch_records(plan, store)
         load = self._context.load_message
         columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
@@ -54,12 +54,12 @@ class Reader:
     def _report_lost(self, queue_id: int, seq: int, reason: str) -> None:
         queue = self._queues.get(queue_id)
         if queue is None or not queue.is_live(seq):
-            return  # purged or deleted while it was read: nobody misses it
+            return  # it was acked, purged or deleted while it was read: nobody misses it
         self._counters.lost_in_reads += 1
         self._context.observer.record_lost(queue.directory, seq, reason)
         self._lost.append((queue_id, seq))
 
     def take_lost(self) -> Iterator[tuple[int, int]]:
-        """What was found lost since the last call: (queue id, sequence id)."""
+        """Give what was found lost since the last call: (queue id, sequence number)."""
         while self._lost:
             yield self._lost.popleft()

@@ -1,10 +1,13 @@
 """Messages whose sync failed, written again: from memory, or as they can still be read.
 
-State: a `Rescue`, from the failed sync until everything is written elsewhere; without room it waits like a commit does.
-Called by the writer on the disk thread, under its lock. Invariants: an entry is changed only while it is live; the old
-handle loses exactly the references that the new one gets; nothing is synced while a rescue is not finished. Source:
-fsync semantics of Linux: after a failed sync the pages count as clean, so that syncing again would report success for
-lost data.
+After a failed sync Linux takes the pages for clean, so that a second sync of the same file would report success for
+lost data. So the file is given up, and what was not synced in it is written to another: from memory where the commit
+under way still has it, else as it can still be read; nobody was told yet that it is safe.
+
+State: a `Rescue`, from the failed sync until everything is written elsewhere; where there is no room it waits, as a
+commit does. Called by the writer on the disk thread, under the lock. Invariants: an entry is changed only while it is
+live; the old handle loses exactly the references that the new one gets; nothing is synced while a rescue is not
+finished.
 """
 
 from __future__ import annotations
@@ -61,14 +64,14 @@ class _Moves:
         self._ranges = ranges
         self._queues = queues
         self._in_memory = in_memory
-        # By old handle; a new one has a reference of its own until all that named the old one name it.
+        # By old handle. The new one has a reference of its own until every entry that named the old one names it.
         self._moved: dict[int, StoredMessage] = {}
 
     def run(self) -> None:
-        """Append them once more and let the entries name the new handles; called again it goes on.
+        """Append the messages once more and have the entries name the new handles; called again it goes on.
 
-        A commit may be half applied: messages in memory whose entries are still to be written count too. A message that
-        is neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
+        A commit may be half applied: messages whose entries are still to be written move too. A message that is
+        neither in memory nor readable keeps its old handle. Raises WriteFailed or SyncFailed.
         """
         store = self._store
         places = _places(self._queues, self._ranges)
@@ -132,7 +135,7 @@ def _is_in(handle: int, ranges: Sequence[tuple[int, int]]) -> bool:
 
 
 class Rescue:
-    """What one failed sync may have taken, on its way to other files. Steps are done whole or not at all."""
+    """What one failed sync may have lost, on its way to other files. Each step is done whole or not at all."""
 
     def __init__(
         self,
@@ -141,11 +144,7 @@ class Rescue:
         commit: StagedCommit | None,
         failed: Collection[str],
     ) -> None:
-        """Give up the files of the shared stores that hold un-synced messages, and the per-queue files in `failed`.
-
-        Messages of the commit that somebody waits for are in memory; older ones are read back where that still works:
-        nobody was told that those are safe.
-        """
+        """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`."""
         self._failed = set(failed)
         self._observer = context.observer
         self._steps: deque[Callable[[], None]] = deque()

@@ -1,9 +1,9 @@
-"""What one commit still has to do in the vhosts' shared stores: messages to append, references to add and to drop.
+"""What is left to do of a commit in the vhosts' shared stores: messages to append, references to add and to drop.
 
-State owned: that work, by vhost; empty between commits. Called by the writer in three steps of a commit, each of which
-takes off what it has done, so that it may be tried again when the disk was full: `append` and `add_refs` before the
-queues' entries are written, `drop_refs` after the acks are in memory. A message that several queues of a commit get is
-appended once and referred to for each.
+State owned: that work, by vhost; there is none between two commits. Called by the writer in three steps: `append` and
+`add_refs` before the queues' entries are written, `drop_refs` after the acks are in memory. Each step removes what it
+has done from the work, so that it may be tried again when the disk was full. A message that goes to several queues in
+one commit is appended once, and has a reference for each of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _BARE_HEADER: Final = 14
 
 
 @dataclass(slots=True)
-class _Work:
-    """That of one vhost."""
+class _VhostWork:
+    """The work in one vhost's shared stores."""
 
     fresh: list[StoredMessage] = field(default_factory=list)
     repeated: list[StoredMessage] = field(default_factory=list)
@@ -31,18 +31,18 @@ class _Work:
 
 
 class SharedWork:
-    """That of all vhosts."""
+    """The work in all vhosts' shared stores."""
 
     def __init__(self, context: StoreContext) -> None:
         self._context = context
-        self._work: dict[str, _Work] = {}
+        self._work: dict[str, _VhostWork] = {}
 
     def vhosts(self) -> list[str]:
-        """The vhosts that have some."""
+        """The vhosts that have work."""
         return list(self._work)
 
     def share(self, vhost: str, messages: Sequence[StoredMessage]) -> None:
-        """Choose what of a run goes to the shared store: bodies, or bodies with properties, that are large."""
+        """Choose the messages of a run that go to the shared store: those with a large body, or large properties."""
         below = self._context.options.embed_below
         if max(map(len, map(_RAW, messages))) < below:
             return
@@ -52,13 +52,13 @@ class SharedWork:
             self._context.vhost(vhost).choose(shared, work.fresh, work.repeated)
 
     def dropped(self, vhost: str) -> list[int]:
-        """The handles that lose a reference, to be added to."""
+        """Give the list of handles that lose a reference; the caller adds to it."""
         return self._of(vhost).dropped
 
-    def _of(self, vhost: str) -> _Work:
+    def _of(self, vhost: str) -> _VhostWork:
         work = self._work.get(vhost)
         if work is None:
-            work = self._work[vhost] = _Work()
+            work = self._work[vhost] = _VhostWork()
         return work
 
     def append(self, vhost: str) -> None:
@@ -70,21 +70,21 @@ class SharedWork:
             work.fresh = []
 
     def add_refs(self, vhost: str) -> None:
-        """One more reference for those that are there."""
+        """Add a reference to the messages that are in the store already."""
         work = self._work[vhost]
         if work.repeated:
             self._context.vhost(vhost).add_refs(work.repeated)
             work.repeated = []
 
     def forget(self, vhost: str) -> None:
-        """A vhost's stores go away: what is to be done there must not reach the stores of one that is made again.
+        """A vhost is deleted: its work must not reach the stores of a vhost of the same name that is made next.
 
-        Before anything of the commit was shared: that is all references of queues that went with it.
+        This comes before anything of the commit is shared, so that the work is only the references of deleted queues.
         """
         self._work.pop(vhost, None)
 
     def drop_refs(self) -> None:
-        """One reference less for what was acked or deleted, in all vhosts. The commit has no more work then."""
+        """Drop a reference for each message that was acked or deleted, in all vhosts. No work is left then."""
         while self._work:
             vhost, work = self._work.popitem()
             if work.dropped and self._context.has_vhost(vhost):
@@ -92,7 +92,7 @@ class SharedWork:
 
 
 def _is_shared(message: StoredMessage, below: int) -> bool:
-    """The embed rule: the body, or the body and its encoded properties, reach the threshold."""
+    """Tell whether the body, or the body and its encoded properties, reach `queue_index_embed_msgs_below`."""
     if message.size >= below:
         return True
     properties = int.from_bytes(message.raw[3:7], "big") - _BARE_HEADER

@@ -4,9 +4,9 @@
 any size) and, while there is something to compact or a backup to make, a thread for each. State: the inboxes, and what
 is finished and was not reported yet.
 
-Called by the engine on the loop; answers through `post`. Invariants: commits are applied in order, one at a time; the
-lock is never held while waiting for a sync of a commit or for free space; a read sees a commit applied whole or not at
-all; whatever goes wrong in a thread reaches the loop as `store_failed`, once.
+Called by the engine on the loop; it is answered by callables that `post` runs there. Invariants: commits are applied in
+order, one at a time; whatever goes wrong in a thread reaches the loop as `store_failed`, once; after that the disk
+thread applies nothing any more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
-from burrowmq.storage.disk.backend import Client
+from burrowmq.storage.disk.backend import LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, with_way_out
@@ -31,10 +31,11 @@ from burrowmq.storage.types import BackupJob, LoadedMessage, Post
 _SPACE_RETRY_S = 0.1
 _SPACE_RETRY_MAX_S = 2.0
 _COMPACTION_CHECK_S = 0.25
-# Between two slices of copying, so that a compaction takes a share of the disk and never all of it.
+# A pause between two slices of copying, so that a compaction takes a share of the disk and never all of it.
 _COPY_PAUSE_S = 0.005
-# A busy store gives conversion a third of its time, and waits so long after one that came to nothing.
+# In a busy store the pause after a slice of conversion is twice as long as the slice: it gets a third of the time.
 _CONVERT_SHARE = 2.0
+# After a slice that came to nothing.
 _CONVERT_RETRY_S = 0.2
 
 
@@ -59,17 +60,19 @@ class _Copied:
 class ThreadedBackend:
     """The disk thread, the reader thread and the copying thread."""
 
-    def __init__(self, writer: Writer, client: Client, post: Post, idle_s: float) -> None:
+    def __init__(self, writer: Writer, loop_side: LoopSide, post: Post, idle_s: float) -> None:
         self._jobs = DiskJobs(writer, self._tell_space)
-        self._client = client
+        self._loop_side = loop_side
         self._post_to_loop = post
         self._idle_s = idle_s
-        # None: look at _copied.
+        # None means: look at _copied.
         self._inbox: queue.SimpleQueue[StagedCommit | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
         self._finished: deque[StagedCommit] = deque()
-        self._reading = 0  # asked for and not answered; the loop's alone
+        self._reading = (
+            0  # reads that were asked for and are not answered; only the loop touches it
+        )
         self._closing = threading.Event()
         self._failure: str | None = None
         self._next_check = 0.0
@@ -107,10 +110,10 @@ class ThreadedBackend:
     def report_finished(self) -> None:
         """Report what is finished; the callback that comes later then finds nothing."""
         while self._finished:
-            self._client.commit_finished(self._finished.popleft())
+            self._loop_side.commit_finished(self._finished.popleft())
 
     def idle(self) -> None:
-        """Nothing: the disk thread sees to it."""
+        """Do nothing: the disk thread does its idle work by itself."""
 
     def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
         """Stop cleanly; waits for the threads."""
@@ -146,7 +149,7 @@ class ThreadedBackend:
         else:
             reason = "".join(traceback.format_exception(error))
         self._failure = reason
-        self._post(lambda: self._client.store_failed(reason))
+        self._post(lambda: self._loop_side.store_failed(reason))
 
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
@@ -200,7 +203,7 @@ class ThreadedBackend:
         return is_done
 
     def _tell_space(self, is_exhausted: bool) -> None:
-        self._post(lambda: self._client.space_changed(is_exhausted))
+        self._post(lambda: self._loop_side.space_changed(is_exhausted))
 
     def _apply(self, commit: StagedCommit) -> None:
         waited_s = 0.0
@@ -212,7 +215,7 @@ class ThreadedBackend:
             waited_s += pause
             if self._closing.wait(pause) and waited_s > _SPACE_RETRY_MAX_S:
                 raise error
-            # What gives space back does not wait for the commit.
+            # What gives space back is done now: it must not wait for the commit, which waits for space.
             self._jobs.upkeep()
             self._put_copied_in_place()
             self._start_compaction(is_idle=True)
@@ -224,7 +227,9 @@ class ThreadedBackend:
         if commit.backup is not None:
             self._start_backup(commit.backup)
         now = time.monotonic()
-        if now >= self._next_upkeep:  # a busy node has no idle moment
+        if (
+            now >= self._next_upkeep
+        ):  # a busy node has no idle moment, and acks have to be written all the same
             self._next_upkeep = now + 2 * self._idle_s
             self._jobs.upkeep()
         if now >= self._next_check:
@@ -297,7 +302,7 @@ class ThreadedBackend:
         while (request := self._reads.get()) is not None:
             try:
                 self._read(request)
-            except DiskFull:  # no descriptor for a file: what it would give is not lost
+            except DiskFull:  # no descriptor is left to open a file: the messages in it are not lost, so try again
                 if not self._closing.wait(_SPACE_RETRY_S):
                     self._reads.put(request)
             except Exception as error:  # noqa: BLE001 - as in the disk thread

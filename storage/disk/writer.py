@@ -1,13 +1,14 @@
 """The disk side of the store: applies commits, syncs, and keeps the files of all queues in order.
 
-State: every queue's and vhost's storage, the file cache, the definition store; `shared_work` has what a commit does to
-the shared stores. Called by `storage.disk.threads`: everything on the disk thread, but `plan_read` on the reader
-thread (under the lock that also covers `advance` and `upkeep`; `reader` then fetches without it), and `bind` on the
-loop before the threads start.
+A commit is applied in steps: `begin` makes them, `advance` takes them. Each step is done whole or not at all, so that
+a full disk costs a wait and not the commit: `advance` is called again and goes on with the step that failed. The order
+is definitions, queues opened and deleted, shared stores, the queues' own stores and indexes, acks, references dropped.
+Nothing but definitions is durable before `sync`.
 
-A commit is applied in steps, each of which is done whole or not at all, so that a full disk costs a wait and not the
-commit: `begin`, then `advance` until it returns. Order: definitions, queues opened and deleted, shared store, per-queue
-stores and indexes, acks, references dropped. Only `sync` makes it durable.
+State: the open queues by id, the steps that are left of a commit, which queues have acks to write or an old journal to
+lose, the rescue under way; the files of the data directory are in the context. Called by `storage.disk.jobs`, under
+its lock: on the disk thread, but for `plan_read`, which the reader thread calls. Only `sync` is called without it. The
+engine calls `bind` before the threads start, and `stats` and `index_bytes` at any time.
 
 Invariants: an index entry is written after its body; a reference is dropped after the ack is in memory; a failed sync
 is never repeated on the same file.
@@ -33,7 +34,7 @@ from burrowmq.storage.disk.elision import (
 from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.shared_work import SharedWork
-from burrowmq.storage.errors import DiskFull, NoDescriptors, ReadFailed, WriteFailed
+from burrowmq.storage.errors import DiskFull, ReadFailed, WriteFailed
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import (
     Delete,
@@ -58,12 +59,14 @@ class Writer:
         self.counters = Counters()
         self.unsynced_bytes = 0
         self._queues: dict[int, QueueDisk] = {}
-        self._unsettled: dict[int, None] = {}  # queues with acks or emptied segments to write
         self._steps: deque[Callable[[], None]] = deque()
         self._shared = SharedWork(context)
+        # Queues with acks to write or segments to remove; segments to mark as synced; queues whose old journal goes.
+        self._unflushed: dict[int, None] = {}
         self._filled: list[tuple[QueueDisk, Segment]] = []
-        self._retiring: dict[QueueDisk, None] = {}  # queues whose old journal goes as syncs succeed
-        self.is_sync_due = False  # a journal is full and the one before is not gone
+        self._retiring: dict[QueueDisk, None] = {}
+        # A journal is full, and the one before cannot be removed without a sync.
+        self.is_sync_due = False
         self.conversion = Conversion(context, self.counters)
         self._rescue: Rescue | None = None
         self.reader = Reader(context, self._queues, self.counters)
@@ -87,10 +90,11 @@ class Writer:
         self.counters.commits += 1
 
     def _redeclared(self, left: LeftToWrite) -> list[ControlCommand]:
-        """Deletions of queues that the same commit opens again, which who declares them sees to (`is_deleting`).
+        """Give the deletions of queues that the same commit opens again.
 
         They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
-        others go after, so that a queue whose deletion was not committed still has its messages.
+        other deletions go after them, so that a queue whose deletion was not committed still has its messages. That
+        both are in one commit is seen to by whoever declares the queue again (`Engine.is_deleting`).
         """
         opened = {command.names[:2] for command in left.control if isinstance(command, Open)}
         deleted = [command for command in left.control if isinstance(command, Delete)]
@@ -106,10 +110,8 @@ class Writer:
     def advance(self) -> None:
         """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""
         steps = self._steps
-        cache = self.context.cache
         while steps:
-            if cache.is_crowded:
-                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
+            self.context.cache.refuse_when_crowded()
             with as_storage_errors():
                 steps[0]()
             steps.popleft()
@@ -132,9 +134,9 @@ class Writer:
             if queue is not None:
                 self._delete_queue(queue)
                 del self._queues[command.queue_id]
-            self._unsettled.pop(command.queue_id, None)
+            self._unflushed.pop(command.queue_id, None)
         elif isinstance(command, DropUnclaimed):
-            # Steps of their own, and next: one that fails is tried again alone, and the others are not forgotten.
+            # Each is a step of its own, taken next: when one fails it is tried again, and the others still follow.
             for queue in reversed(self.context.take_unclaimed()):
                 self._steps.insert(1, partial(self._delete_queue, queue))
         else:
@@ -163,14 +165,14 @@ class Writer:
                 continue
             self.counters.elided += changes.elided
             if queue.keeps_entries:
-                self._unsettled[queue_id] = None
+                self._unflushed[queue_id] = None
             for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
                 puts += self._put_steps(queue, run)
             if changes.acks or changes.acked_seqs or changes.discard_below:
                 acks.append(partial(self._ack, queue, changes))
-                self._unsettled[queue_id] = None
-                acks.append(partial(self._settle, queue_id, queue))
+                self._unflushed[queue_id] = None
+                acks.append(partial(self._flush_acks, queue_id, queue))
         for vhost in self._shared.vhosts():
             self._steps.append(partial(self._shared.append, vhost))
             self._steps.append(partial(self._shared.add_refs, vhost))
@@ -205,7 +207,10 @@ class Writer:
             self.is_sync_due = self.is_sync_due or queue.needs_sync
 
     def _ack(self, queue: QueueDisk, changes: QueueChanges) -> None:
-        """Acks, in memory. An index that cannot be read costs references until the next start."""
+        """Take the acks in, in memory.
+
+        Where an index cannot be read, the references of what was acked are kept until the next start counts them.
+        """
         dropped = self._shared.dropped(queue.vhost)
         for ack in changes.acks:
             # After a rescue, messages that the broker holds may carry handles that were given up.
@@ -216,26 +221,25 @@ class Writer:
         if changes.discard_below:
             queue.discard_below(changes.discard_below, dropped)
         if queue.unread:
-            self._miscount(queue, queue.unread)
-            queue.unread = ""
+            self._miscount(queue, queue.take_unread())
 
     def _miscount(self, queue: QueueDisk, reason: str) -> None:
-        self.context.is_miscounted = True
+        self.context.note_miscounted()
         self.context.observer.index_unreadable(queue.directory, reason)
 
-    def _settle(self, queue_id: int, queue: QueueDisk) -> None:
+    def _flush_acks(self, queue_id: int, queue: QueueDisk) -> None:
         is_left, flushed = queue.keep_up(is_idle=False)
         self._note_journal(queue)
         if is_left or flushed:
-            self._unsettled[queue_id] = None
+            self._unflushed[queue_id] = None
         self._rewrite_sparse(flushed)
 
     def _rewrite_sparse(self, flushed: list[Segment]) -> None:
-        """Write the stores anew that a few waiting messages keep large: at most 4 x live + 4 MB stay."""
+        """Write the stores anew that are larger than `rewrite_above`, and of which less than a quarter is live."""
         for segment in flushed:
             if segment.store_end <= self.context.options.rewrite_above:
                 continue
-            # Without room the old files stay as large as they are.
+            # Where there is no room for the new file, the old one stays.
             with suppress(ReadFailed, DiskFull):
                 lost_count = segment.files.shrink(segment, self.context.observer)
                 if lost_count is not None:
@@ -247,24 +251,23 @@ class Writer:
     def is_dirty(self) -> bool:
         """Tell whether anything waits for a sync or for idle work."""
         return bool(
-            self._unsettled
+            self._unflushed
             or self.context.is_dirty()
             or self.conversion.queue_count
             or self.is_rescuing
         )
 
     def begin_conversion(self) -> bool:
-        """Choose what is converted next; True when syncs have to let journals go first. Raises StorageError."""
+        """Choose what is converted next; True when a sync is needed before, to remove journals. Raises StorageError."""
         is_waiting = self.conversion.begin()
         for queue in self.conversion.queues if is_waiting else ():
-            self._note_journal(queue)  # else no sync would let go of what was just given up
+            self._note_journal(
+                queue
+            )  # else no sync would remove the journal that was just given up
         return is_waiting
 
     def sync(self) -> dict[str, str]:
-        """Make everything that was applied durable. Gives the files whose sync failed, and what was said.
-
-        Raises StorageError.
-        """
+        """Make everything that was applied durable. Gives the files whose sync failed, and why. Raises StorageError."""
         self.counters.syncs += 1
         self.unsynced_bytes = 0
         self.is_sync_due = False
@@ -275,7 +278,7 @@ class Writer:
             store.note_synced(failed)
         filled, self._filled = self._filled, []
         for queue, segment in filled if not failed else ():
-            with suppress(WriteFailed):  # a hint: without it the next start looks at the bodies
+            with suppress(WriteFailed):  # the mark only saves the next start a look at the bodies
                 queue.mark_synced(segment)
         for queue in list(self._retiring) if not failed else ():
             queue.after_sync()
@@ -291,28 +294,26 @@ class Writer:
     def begin_rescue(
         self, commit: StagedCommit | None, failed: Mapping[str, str], reason: str
     ) -> None:
-        """After a failed sync: take what it may have lost out of use. `go_on_rescuing` writes it elsewhere."""
+        """After a failed sync: give up the files that it was for. `go_on_rescuing` writes elsewhere what they had."""
         assert self._rescue is None, "a rescue is not finished"
         self.counters.rescues += 1
         self.context.observer.sync_failed(", ".join(failed), reason)
         self._rescue = Rescue(self.context, self._queues, commit, failed.keys())
 
     def go_on_rescuing(self) -> None:
-        """Write it elsewhere. Raises DiskFull (call it again later) or another StorageError."""
+        """Write elsewhere what a failed sync may have lost. Raises DiskFull (call it again later) or StorageError."""
         if self._rescue is not None:
             self._rescue.advance()
             self._rescue = None
 
     def upkeep(self) -> None:
-        """Idle work: acks into the files, segments of empty queues away, lost records out of the indexes.
+        """Idle work: write acks, remove segments without live messages, take lost records out of the indexes.
 
-        Raises StorageError; after DiskFull the rest stays to be done.
+        Raises StorageError; after DiskFull, what was not done is left to the next call.
         """
         self._forget_lost()
-        cache = self.context.cache
-        for queue_id in list(self._unsettled):
-            if cache.is_crowded:
-                raise NoDescriptors(f"more than {cache.limit} files wait for a sync")
+        for queue_id in list(self._unflushed):
+            self.context.cache.refuse_when_crowded()
             queue = self._queues.get(queue_id)
             is_left = False
             if queue is not None:
@@ -320,7 +321,7 @@ class Writer:
                 self._note_journal(queue)
                 self._rewrite_sparse(flushed)
             if not is_left:
-                del self._unsettled[queue_id]
+                del self._unflushed[queue_id]
 
     def _forget_lost(self) -> None:
         for queue_id, seq in self.reader.take_lost():
@@ -329,7 +330,7 @@ class Writer:
                 continue
             dropped: list[int] = []
             queue.ack_seqs([seq], dropped)
-            self._unsettled[queue_id] = None
+            self._unflushed[queue_id] = None
             if dropped:
                 self.context.vhost(queue.vhost).drop_refs(dropped)
 
@@ -340,7 +341,7 @@ class Writer:
         queue = self._queues[queue_id] = self.context.take_recovered(names)
         if queue.is_retiring:  # what recovery moved out of old journals
             self._retiring[queue] = None
-            self._unsettled[queue_id] = None
+            self._unflushed[queue_id] = None
 
     def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
         """Choose what a read fetches; None when the queue is gone."""
@@ -348,9 +349,8 @@ class Writer:
         if queue is None:
             return None
         if queue.keeps_entries:
-            self._unsettled[request.queue_id] = (
-                None  # what the read leaves in memory goes at the next idle moment
-            )
+            # What the read leaves in memory goes at the next idle moment.
+            self._unflushed[request.queue_id] = None
         return plan_read(queue, request), self.context.vhost(queue.vhost)
 
     # -- the whole ------------------------------------------------------------------------------------------------
@@ -375,19 +375,11 @@ class Writer:
 
     def stats(self) -> dict[str, int]:
         """Counters for metrics. Also called on the loop."""
-        counters = self.counters
         shared = self.context.shared_stats()
         return {
             **{f"shared_{name}": value for name, value in shared.items()},
-            "commits": counters.commits,
-            "syncs": counters.syncs,
-            "elided": counters.elided,
-            "lost": counters.lost + counters.lost_in_reads,
-            "written": counters.written,
-            "rewritten": counters.rewritten,
-            "rescues": counters.rescues,
+            **self.counters.stats(),
             "converting_queues": self.conversion.queue_count,
-            "converted_segments": counters.converted_segments,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count + shared["open_files"],
             "open_files_limit": self.context.options.open_files,

@@ -1,13 +1,15 @@
 """Open files of all queues together: a bounded cache, and what has to be synced.
 
-State: the open files by path, least recently used first, and the files and directories written since their last
-sync. Called by `storage.queue.v2.index` and `storage.queue.v2.store` on the disk thread; the reader thread takes files
-out of the cache under the writer's lock and may go on reading one after it was evicted or unlinked, because a file
+State: the open files by path, least recently used first, and the files and directories that were written since their
+last sync ("dirty"). Called by the queues' files on the disk thread. The reader thread gets its files here too, under
+the lock of `storage.disk.jobs`; it may go on reading one that is no longer in the cache, or unlinked, because a file
 closes with its last reference.
 
-Invariants: a dirty file stays open until it was synced, so that a failed write-back is reported to us; a sync that
-failed is never tried again on that file; stores, indexes and directories are synced together, which is safe in any
-order because nothing is confirmed before all are: an index entry whose body did not make it is dropped at recovery.
+Invariants: a dirty file stays open until it was synced, so that its sync hears of a write-back that failed; a sync that
+failed is never tried again on that file. Stores, indexes and directories are synced together, in any order: nothing is
+confirmed before all are, and recovery drops an index entry whose body is not there.
+
+Beside the cache stand the translations of the operating system's errors into the store's.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from burrowmq.storage.errors import (
 )
 from burrowmq.storage.files.filesystem import NO_DESCRIPTORS, File, FileSystem
 
-# Too many open files pass like a full disk does, and say nothing about the file.
+# Too many open files count as a full disk: that passes, too, and says nothing about the file.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG}) | NO_DESCRIPTORS
 
 
@@ -41,7 +43,7 @@ def write_error(path: str, error: OSError) -> WriteFailed:
 
 @contextmanager
 def as_storage_errors() -> Iterator[None]:
-    """Translate what the file system refuses and nobody further in has an answer to."""
+    """Translate every OSError that nobody further in has handled."""
     try:
         yield
     except OSError as error:
@@ -49,10 +51,7 @@ def as_storage_errors() -> Iterator[None]:
 
 
 def open_file(filesystem: FileSystem, path: str) -> File:
-    """Open a file, at the second attempt if need be.
-
-    Raises OSError, or NoDescriptors while none is left: nobody must take that for damage.
-    """
+    """Open a file, at the second attempt if need be. Raises OSError; NoDescriptors, which nobody takes for damage."""
     try:
         return filesystem.open(path)
     except OSError as error:
@@ -132,7 +131,7 @@ class FileCache:
         try:
             return self.filesystem.create(path)
         except FileExistsError:
-            # Names are used once: it is left by an attempt that failed and could not be taken back.
+            # Names are used once: an attempt that failed left it, and it could not be unlinked then.
             self.filesystem.unlink(path)
         except OSError as error:
             if error.errno not in NO_DESCRIPTORS or not self.release_clean():
@@ -191,6 +190,11 @@ class FileCache:
     def is_crowded(self) -> bool:
         """Tell whether the files that have to stay open until they are synced are as many as may be open at all."""
         return len(self._dirty_stores) + len(self._dirty_indexes) >= self.limit
+
+    def refuse_when_crowded(self) -> None:
+        """Raise NoDescriptors when no more files may wait for a sync."""
+        if self.is_crowded:
+            raise NoDescriptors(f"more than {self.limit} files wait for a sync")
 
     def release_clean(self) -> int:
         """Close every file that need not stay open; gives how many."""

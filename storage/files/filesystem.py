@@ -9,10 +9,10 @@ power cuts and failing calls. Everything above counts on exactly what the protoc
 - a write that does not fit raises `OSError`; some prefix of it may be in the file;
 - an `OSError` has its file's name and, as a note, the operation (`Naming`), for whoever has to say what failed.
 
-State owned: open file descriptors, one a `File`, closed with the last reference. Called by the
-disk thread, and by the worker thread for reads and for files of its own. Never caches, never
-retries but short writes. Longer than most modules because the promises and what keeps them are read
-side by side. Source: docs/formats/segment.md for who syncs what.
+State owned: open file descriptors, one for each `File`, closed with the last reference. Called by all
+threads of the store, each with files of its own or for reading. Never caches, and repeats nothing
+but short writes. Longer than most modules because the promises and what keeps them are read side
+by side. Source: docs/formats/segment.md for who syncs what.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compiled_sync() -> SyncFiles | None:
 
 
 _COMPILED_SYNC = compiled_sync()
-# More at once, in threads, than a confirm's usual handful of files brings nothing (measured with 20).
+# Threads that sync at the same time where there is no compiled way; more bring nothing (measured with 20 files).
 _SYNC_THREADS = 4
 # Parts of a write are joined until they are so large.
 _JOIN_BYTES = 256 * 1024
@@ -51,7 +51,7 @@ _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Naming:
-    """While this is entered, an `OSError` that passes by is of this operation on this file."""
+    """A context: an `OSError` that leaves it gets this file's name, and this operation as a note."""
 
     __slots__ = ("_operation", "_path")
 
@@ -280,7 +280,7 @@ class OsFileSystem:
         self._sync_files = sync_files
         self._syncers: ThreadPoolExecutor | None = None
         self.opens = 0
-        # Given up for a moment when a directory has to be synced and no descriptor is left for it.
+        # A descriptor that is given up for a moment when a directory has to be synced and no other is left.
         self._spare = -1
         self._spare_lock = threading.Lock()
 
@@ -337,7 +337,7 @@ class OsFileSystem:
             os.close(self._spare)
 
     def _fsync_dir_with_spare(self, path: str) -> None:
-        """Another thread may take the freed descriptor first: an error like any other, and tried again above."""
+        """Sync a directory with the spare descriptor. Another thread may take it first: EMFILE then, as before."""
         with self._spare_lock:
             if self._spare >= 0:
                 os.close(self._spare)

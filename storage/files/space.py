@@ -1,9 +1,10 @@
 """What happens when the disk is full: publishers are told, the ballast goes, and both come back with the space.
 
-The ballast is a file of nothing that a start reserves. Without it a full disk would stay full: acknowledgements, which
-free space, wait behind the messages that have none. Releasing it lets what is in memory be written, acknowledgements
-follow, segments empty or are compacted; when there is room for it again it is reserved again, and only then publishers
-may go on. A file system that is too small for a ballast, or refuses it, is used without one.
+The ballast is an empty file for which a start reserves space. Without it a full disk would stay full: acknowledgements
+free space, but they wait behind messages for which there is none. When the disk is full the ballast is removed. Then
+what is in memory can be written, acknowledgements follow, and segments empty or are compacted. When there is room for
+the ballast again it is reserved again, and only then publishers may go on. A file system that is too small for a
+ballast, or refuses it, is used without one.
 
 State owned: the ballast's file, whether space is short. Called on the disk thread; `tell` gets what the loop has to
 know. Invariant: every True that was told is followed by a False once there is room.
@@ -56,7 +57,7 @@ class Space:
         self._is_wanted = self.has_ballast
 
     def ran_out(self, reason: str) -> bool:
-        """A write found no room; tried again after this. True when there is more of it now: the ballast is gone."""
+        """A write found no room. True when it is worth trying again at once: the ballast was just given up."""
         if not self.is_short:
             self.is_short = True
             self._observer.space_exhausted(reason, True)
@@ -68,7 +69,7 @@ class Space:
         return True
 
     def look(self) -> None:
-        """What was in memory could be written: go on as before if there is room for the ballast again."""
+        """A write that found no room succeeded: end the shortage if there is room for the ballast again."""
         if not self.is_short:
             return
         if self._is_wanted and not self.has_ballast:

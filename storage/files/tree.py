@@ -1,8 +1,8 @@
-"""A tree of files that is made anew and becomes durable: what a backup and a restore have in common.
+"""Writing a tree of new files durably: what a backup and a restore have in common.
 
-State owned by a `FileTree`: which directories it has made, which of its files wait for their sync. Called by backup on
-a thread of its own and by burrowmq-store. Invariant: after `sync` of all `directories`, every file and name made until
-then is durable; a few files at most are open.
+State owned by a `FileTree`: the directories that it made, and the files that wait for their sync. Called by backup on a
+thread of its own, and by burrowmq-store. Invariants: after `sync` of all `directories`, every file and name made until
+then is durable; only a few files are open at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FileTree:
         self._made[path] = None
 
     def take(self, file: File) -> None:
-        """A file is written; it is closed with its sync. Raises OSError."""
+        """Take over a file that is written whole; it is synced and closed with others. Raises OSError."""
         self._unsynced.append(file)
         if len(self._unsynced) >= _FILES_PER_SYNC:
             self.sync([])
@@ -55,7 +55,7 @@ class FileTree:
 def write_pieces(
     file: File, source: Iterable[bytes], on_bytes: Callable[[int], None]
 ) -> tuple[int, int]:
-    """Write a new file, a piece at a time: (bytes, their CRC-32). `on_bytes` is told how many bytes more are there."""
+    """Write a new file, a piece at a time; gives (bytes, their CRC-32). `on_bytes` is told the size of each piece."""
     check = at = 0
     for piece in source:
         file.pwrite(piece, at)

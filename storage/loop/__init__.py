@@ -1,1 +1,1 @@
-"""The loop side: what a queue stages for the next commit."""
+"""The loop side: what queues stage for the next commit, and what they can still read from memory."""

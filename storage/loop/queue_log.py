@@ -1,9 +1,8 @@
 """The loop side of one queue's storage.
 
-A `QueueLog` turns what happens to a queue into commands of the commit being collected, one for each run, and answers
-reads: at once while the messages asked for are still in memory, otherwise through the reader thread. State: the runs
-whose commit has not been finished (the write-back cache, bounded by the engine's backlog) and the acks staged with
-them. Called by the broker's queue on the loop.
+A `QueueLog` turns what happens to a queue into commands of the commit that collects, one for each run. It answers reads
+at once while the messages asked for are still in memory, otherwise through the reader thread. State: the runs and acks
+whose commit is not finished yet; the engine's backlog bounds them. Called by the broker's queue on the loop.
 
 Invariants: nothing here touches a file or grows with the number of messages on disk; a sequence number that was acked
 is never returned by a read that starts later; the lists given to `append` and `ack` belong to the store from then on.
@@ -35,9 +34,9 @@ from burrowmq.storage.types import (
     StoredMessage,
 )
 
-# What a QueueLog and its disk-side twin weigh without any run or segment (measured with tracemalloc).
+# What a QueueLog and the queue's object on the disk side weigh without runs or segments (measured with tracemalloc).
 _BASE_BYTES = 1_500
-# A run in memory: tuple and list besides the message itself; the broker counts messages it shares with us.
+# Of each message in a staged run, besides the message itself, which the broker counts.
 _MESSAGE_OVERHEAD = 120
 
 
@@ -58,7 +57,7 @@ class Collector(Protocol):
 
 
 class _StagedRun:
-    """Messages of one append that are not finished yet."""
+    """Messages of one append whose commit is not finished yet."""
 
     __slots__ = ("end_seq", "epoch", "expiries", "first_seq", "messages", "size")
 
@@ -183,9 +182,9 @@ class QueueLog:
     ) -> tuple[list[LoadedMessage], int] | None:
         """Read entries from first_seq on: (loaded, next_seq) at once, or None and later on_read(loaded, next_seq).
 
-        `wanted` is ReadRequest's; what is still in memory is given whatever it says.
-        At least one message comes unless there is none below the next_seq that is returned. An empty answer whose
-        next_seq is beyond first_seq means that the next read goes on there.
+        The next read goes on at next_seq. Every message below it that is not acked was loaded, but for what `wanted`
+        leaves out (see ReadRequest; it does not matter for what is still in memory). So an empty answer whose next_seq
+        is first_seq means the end.
         """
         first_seq = max(first_seq, self.floor_seq)
         runs = self._runs
@@ -196,7 +195,7 @@ class QueueLog:
             return self._from_memory(place, first_seq, max_count, max_bytes)
         if place == len(runs) and first_seq >= self._applied_seq:
             return [], first_seq
-        # Nothing on disk lies at or beyond either of these, so that a read that ends there is complete.
+        # From here on there is nothing on disk: a read that ends here has found all that the disk has.
         limit_seq = runs[place].first_seq if place < len(runs) else self._applied_seq
 
         def on_loaded(loaded: list[LoadedMessage], next_seq: int) -> None:
@@ -213,7 +212,7 @@ class QueueLog:
     def _from_memory(
         self, place: int, first_seq: int, max_count: int, max_bytes: int
     ) -> tuple[list[LoadedMessage], int]:
-        """Take from the runs on, as long as nothing on disk can lie between two of them."""
+        """Take messages from this run on. Ends before a gap between two runs in which something may lie on disk."""
         loaded: list[LoadedMessage] = []
         next_seq = max(first_seq, self._runs[place].first_seq)
         size = 0
@@ -232,7 +231,7 @@ class QueueLog:
         return self._without_acked(loaded), next_seq
 
     def _without_acked(self, loaded: list[LoadedMessage]) -> list[LoadedMessage]:
-        """Leave out what was acked or purged while its commit or this read was on the way."""
+        """Leave out what was acked or purged since its commit was staged or this read was asked for."""
         if self.floor_seq and loaded and loaded[0][0] < self.floor_seq:
             loaded = [entry for entry in loaded if entry[0] >= self.floor_seq]
         if not loaded or not self._acked:
@@ -246,7 +245,7 @@ class QueueLog:
     # -- the engine's side ----------------------------------------------------------------------------------------
 
     def release(self, epoch: int) -> None:
-        """The commit of this epoch and all before it are on disk: its runs need no memory any more."""
+        """All commits up to this epoch are on disk: the runs in them need no memory any more."""
         runs = self._runs
         kept: list[_StagedRun] = []
         for run in runs:

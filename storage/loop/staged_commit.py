@@ -1,8 +1,9 @@
-"""What the loop hands to the disk thread: a commit of commands, and read requests.
+"""What the loop gives to the disk side: staged commits, made of commands, and read requests.
 
-A `StagedCommit` collects plain tuples (operation, queue id, arguments), one a run and never one a message.
-The loop owns a commit until it hands it over; from then on the disk thread does, until it reports it finished.
-Nobody changes a list of messages that was put into a command. State: none but the commit itself.
+A command is a plain tuple about one queue, one for each run and never one for each message. A `StagedCommit` holds the
+commands of one epoch, that is of one group commit: docs/adr/0022-staged-commits.md. It belongs to the loop until it is
+handed over, then to the disk thread until that reports it finished. Nobody changes a list of messages that was put
+into a command.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from burrowmq.storage.types import ALL, BackupJob, JsonValue, OnRead, StoredMess
 
 
 class Open(NamedTuple):
-    """The storage of a queue, or of one of its levels, comes into use: the recovered one, or a new one."""
+    """A queue, or one of its levels, comes into use: a recovered one that was bound to this id, else a new one."""
 
     queue_id: int
     names: QueueNames
@@ -25,7 +26,7 @@ class Open(NamedTuple):
 
 
 class SetVersion(NamedTuple):
-    """The queue's files are to be of this version; what it has is converted."""
+    """New index segments of the queue are of this version, and those that it has are converted."""
 
     queue_id: int
     version: int
@@ -41,7 +42,7 @@ class Append(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """The messages first_seq..last_seq are gone; `messages` are theirs when they were in memory."""
+    """The messages first_seq..last_seq are gone; `messages` has them if they were in memory."""
 
     queue_id: int
     first_seq: int
@@ -89,9 +90,11 @@ Command = (
 
 @dataclass(slots=True)
 class StagedCommit:
-    """The commands of one epoch. `size` is the bytes it holds in memory, `sync` whether somebody waits for it.
+    """The commands of one epoch, in order, and the definition rows that change.
 
-    `deleted` are the durable queues (vhost, name) that it deletes; `backup` is to be cut when the commit is applied.
+    `size`: bytes of messages that it keeps in memory. `sync`: somebody waits until it is synced. `touched`: the queues
+    that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes. `backup`: the cut
+    of this backup is taken when the commit is applied.
     """
 
     epoch: int
@@ -104,7 +107,7 @@ class StagedCommit:
     backup: BackupJob | None = None
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to write and nobody waits."""
+        """Tell whether there is nothing to write and nobody waits for it."""
         return not (self.commands or self.definitions or self.sync or self.backup)
 
 
@@ -112,8 +115,8 @@ class StagedCommit:
 class ReadRequest:
     """A read of one queue: entries in [first_seq, limit_seq) that are not acked, up to both limits, at least one.
 
-    After `wanted` entries the read ends before the next body that is in the shared store (so that one with 0 may give
-    nothing): these are read when they are needed, not ahead. With EMBEDDED_ONLY they are left out.
+    Bodies in the shared store are large and are not read ahead: after `wanted` entries the read ends before the next
+    of them, so that a read with `wanted` 0 may give nothing. With EMBEDDED_ONLY they are left out altogether.
     """
 
     queue_id: int

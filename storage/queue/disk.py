@@ -175,6 +175,11 @@ class QueueDisk:
                 self._drop_handles(segment, hit, given, dropped)
             seq += count
 
+    def take_unread(self) -> str:
+        """Give why references of acked entries were not given back, once; empty when all could be read."""
+        reason, self.unread = self.unread, ""
+        return reason
+
     def ack_seqs(self, seqs: Sequence[int], dropped: list[int]) -> None:
         """The same for messages anywhere."""
         wanted: dict[int, int] = {}

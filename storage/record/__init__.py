@@ -25,9 +25,9 @@ Index entry (ENTRY_SIZE = 32): u8 status (0 none, 1 present), u8 flags, u16 chec
 seeded CRC over the other 30 bytes), u8 kind of location, 3 zeros, u64 location, u32 size in the
 store, u32 payload octets, u64 expiry. An entry that was never written is all zeros.
 
-State: none. Called by `storage.shared.store`, `storage.queue.v2.store` and `storage.queue.v2.index` on the disk thread,
-by reads on the worker thread. Invariants: a record is never returned unless its check passes (or none is asked for);
-the packers read `address`, `raw`, `size` and `flags` of a message and change nothing in it.
+State: none. Called by `storage.shared` and `storage.queue` on the disk thread, by reads on the reader
+thread. Invariants: a record is never returned unless its check passes (or none is asked for); the
+packers read `address`, `raw`, `size` and `flags` of a message and change nothing in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The interpreted record packer: same bytes and same answers as `_record_c`.
 
-State: none. Called through `storage.record` only, which documents the layouts and chooses. The
-functions take parallel columns instead of objects so that the compiled twin can work without the
-interpreter lock. Invariants: nothing is returned whose check does not pass; a message is only
-read, but for the handle that `assign_handles` writes.
+State: none. Called through `storage.record` only, which documents the layouts and chooses. Some
+functions take parallel columns instead of objects: the compiled twin works on them without the
+interpreter lock. Invariants: nothing is returned whose check does not pass; messages are only read,
+but for the handle that `assign_handles` writes.
 """
 
 from __future__ import annotations

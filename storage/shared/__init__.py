@@ -1,4 +1,4 @@
 """The store that a virtual host's queues share.
 
-One copy of a message for any fan-out, in segments, with references and compaction.
+It has one copy of a message for any number of queues, in segments, with reference counts and compaction.
 """

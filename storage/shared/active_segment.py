@@ -1,15 +1,15 @@
 """The segment of a shared store that is appended to: begun, written, rolled over.
 
-State owned: its table, the number of the next one, and the highest number that is on disk. That file stays there, as a
-bare header when it is dead, until a higher one is durable: so no number can ever come again. Called by the message
-store on the disk thread.
+State owned: its table, the number of the next one, and the highest number that is on disk. The file with that number
+stays there until a higher one is durable, when it is dead as a bare header: so a start always knows which numbers were
+used. Called by the message store on the disk thread.
 
-- a new segment's header and directory entry are durable before its first record;
-- a roll syncs the records itself, before it writes the seal, in both confirm modes: a seal vouches for its records,
-  and a whole segment un-synced is more than the store may hold;
-- after a failed write the file ends where it did, or is not appended to any more.
+- A new segment's header and its name are durable before its first record.
+- A roll syncs the records itself before it writes the seal, in both confirm modes: a seal vouches for its records, and
+  a whole segment un-synced is more than the store may hold.
+- After a failed write the file ends where it did, or is not appended to any more.
 
-A large record gets a segment of its own: it goes when its record does, without copying.
+A large record gets a segment of its own: it can then be removed with its file, without copying.
 
 Source: docs/formats/segment.md.
 """
@@ -37,12 +37,12 @@ from burrowmq.storage.shared.unsynced import Unsynced
 from burrowmq.storage.types import StoredMessage
 
 _BLOB_LIMIT: Final = 1 << 20
-# A segment whose messages all went is given back at an idle moment from this size on.
+# A segment that is mostly dead is ended at an idle moment from this size on.
 _IDLE_SIZE: Final = 1 << 20
 
 
 class ActiveSegment:
-    """That of one store; None is active until the first append, and after each roll."""
+    """The active segment of one store. There is none before the first append and after each roll."""
 
     def __init__(
         self, filesystem: FileSystem, terms: ScanTerms, segments: SegmentSet, unsynced: Unsynced
@@ -55,7 +55,7 @@ class ActiveSegment:
         self.next_segment_no = 0
         self.top_segment_no = -1
         self._dead_top: str | None = None
-        self._kept_whole = ""  # a backup copies it: it is not cut to its header when it is dead
+        self._kept_whole = ""  # the file that a backup copies: `keep_whole`
         self.appended_messages = 0
         self.appended_bytes = 0
         self.rolled = 0
@@ -187,7 +187,7 @@ class ActiveSegment:
         return any(table.segment_no == self.top_segment_no for table in file.tables)
 
     def keep_whole(self, file: SegmentFile) -> None:
-        """Do not cut it to its header when it is dead."""
+        """A backup copies this file: do not cut it to its header when it is dead."""
         self._kept_whole = file.path
 
     def remove(self, file: SegmentFile) -> None:

@@ -1,16 +1,19 @@
 """Compaction of the shared store: which segment files, and the copying, in bounded slices.
 
-A file is a victim when less than half of its records' bytes are live, so that every byte copied
-frees at least one: all copying together never exceeds what was appended. Several victims go into
-one file as long as their live bytes fit the segment limit. Very many dwarf files are merged too,
-eight or more of one size class at a time, so that a byte moves at most once for each eightfold
-growth of its file; this copying frees nothing and has no part in the bound above.
+A file is a victim when less than half of its records' bytes are live. Every byte that is copied
+then frees at least one, so that all copying together never exceeds what was appended. Several
+victims go into one file as long as their live bytes fit the segment limit.
 
-The plan is made on the disk thread and is a snapshot: which slots, where. `step` runs on the
-worker thread and touches only the victims (sealed, hence immutable) and a `.tmp` file of its own;
-what loses its last reference meanwhile is copied for nothing and counted out when the store puts
-the output in place. State owned: the plan and its output file. Invariants: slots keep their numbers; the
-output is durable, seal included, when `step` says that it is done; nothing of the victims changes.
+Where files are very many, dwarfs are merged too, eight or more of one size class at a time. A byte
+then moves at most once for each eightfold growth of its file. This copying frees nothing, and the
+bound above does not count it.
+
+The plan is made on the disk thread and is a snapshot: which slots, and where they lie. `step` runs
+on the copying thread and touches only the victims, which are sealed and do not change, and a
+`.tmp` file of its own. What loses its last reference meanwhile is copied for nothing and not
+counted when the store puts the output in place. State owned: the plan and its output file.
+Invariants: slots keep their numbers; the output is durable, seal included, when `step` says that
+it is done; nothing of the victims changes.
 Source: docs/formats/segment.md.
 """
 
@@ -101,7 +104,7 @@ class TableMaker(Protocol):
 
 
 class TableCopy:
-    """One segment's live slots on their way into the output."""
+    """The live slots of one segment, on their way into the output."""
 
     __slots__ = ("_offsets", "indexes", "layout", "source")
 
@@ -127,7 +130,7 @@ class TableCopy:
         )
 
     def extents(self) -> Iterator[tuple[SegmentFile, int, int]]:
-        """Give the stretches of live records as (file, start, end)."""
+        """Give the places of live records as (file, start, end), neighbours joined."""
         offsets = self._offsets
         start = end = -1
         for index in self.indexes:
@@ -204,7 +207,7 @@ class CompactionPlan:
             return self._step(max_bytes)
 
     def cancel(self) -> None:
-        """The directory is going away: once this returns, no step touches a file any more."""
+        """The directory is about to be removed: once this returns, no step touches a file any more."""
         with self._lock:
             self._is_cancelled = True
 
@@ -232,7 +235,7 @@ class CompactionPlan:
         self._write(pack_file_header(self._header))
 
     def _next_parts(self) -> list[memoryview]:
-        """Read the next stretches that lie close together; empty at the end."""
+        """Read the next live records that lie close together; empty at the end."""
         first = self._pending or next(self._extents, None)
         self._pending = None
         if first is None:
@@ -314,7 +317,7 @@ def plan_header(victims: Sequence[SegmentFile], size_limit: int, identity: bytes
 def _bounded(
     extents: Iterable[tuple[SegmentFile, int, int]],
 ) -> Iterator[tuple[SegmentFile, int, int]]:
-    """Cut stretches so that none is longer than one read."""
+    """Cut extents so that none is longer than one read."""
     for file, start, end in extents:
         for at in range(start, end, _IO_BYTES):
             yield file, at, min(at + _IO_BYTES, end)

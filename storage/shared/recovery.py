@@ -1,10 +1,10 @@
 """How a shared store's references come back at a start.
 
-After a clean stop from the snapshot that it left; else from a tally of the queue indexes, which
-are the truth: a slot that no index refers to is garbage, and a handle without a record is sorted
-by why that is so. State: none. Called by `storage.shared.store` when it is opened, on the disk thread.
-Invariants: a snapshot that does not fit the files exactly is not used; new segment numbers are
-above every number on disk and in any index.
+After a clean stop they come from the snapshot that it left. Otherwise the queues' indexes, which
+are the truth, are tallied: a slot that no index refers to is garbage, and a handle that has no
+record is told with the reason why (`StoreRecovery`). State: none. Called by `storage.shared.store`
+when it is opened, before the disk thread starts. Invariants: a snapshot that does not fit the
+files exactly is not used; new segment numbers are above every number on disk and in any index.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from burrowmq.storage.shared.segment import SegmentFile
 
 
 class StoreRecovery(NamedTuple):
-    """What an unclean start found; the handles are those that an index has and the store has not.
+    """What a start after an unclean stop found: handles that an index names and that have no record.
 
-    gone: removed before (the ack was lost, not the message). torn: behind the end of what reached
-    the disk, so never confirmed. lost: damaged. quarantined: stretches of bad bytes copied aside.
+    `gone`: the record was removed before the stop; only the ack did not reach the disk. `torn`: the record did not
+    reach the disk, so it was never confirmed. `lost`: damaged. `quarantined`: how many pieces of bad bytes were
+    copied aside.
     """
 
     gone: frozenset[int]

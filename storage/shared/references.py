@@ -10,8 +10,8 @@ clean stop keeps and `MessageStore.open_clean` takes; layout, little endian:
         then for each large count u32 index, u32 count
     u32 CRC-32 of all before
 
-Invariants: a tally never loses a count (large ones are kept aside); a snapshot that is not exactly
-right is no snapshot.
+Invariants: a tally never loses a count (large ones are kept aside); a snapshot with a wrong checksum
+is not used.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Opening the segment files that a start finds: by their seals, or by scanning their records.
 
-Which file counts: for each segment number the one with the highest generation, where a compacted
+Which file counts: for each segment number the one with the highest generation; but a compacted
 file without a valid seal yields to any other. A file that counts for no number is left over from a
-compaction that a crash interrupted and is removed. A file without a valid seal is scanned; bytes
-that are no record are skipped up to the next record that fits (its segment, a higher slot, a right
-check), so damage costs the records that it touches and never what follows. Bad stretches between
-records are copied to the quarantine directory; one at the end of the file is a torn tail, which is
-cut, and the file is sealed.
+compaction that a crash interrupted, and is removed.
 
-State: none. Called by `storage.shared.store` at start, on the disk thread. Invariants: nothing is written
-before all headers are checked (a refusal leaves every byte as it was); a record is never taken
+A file without a valid seal is scanned. Bytes that are no record are skipped up to the next record
+that fits: of this segment, with a higher slot and a right checksum. So damage costs the records
+that it touches and never what follows. Bad bytes between records are copied to the quarantine
+directory; those at the end of the file are a torn tail and are cut off. Then the file is sealed.
+
+State: none. Called by `storage.shared.recovery` at a start. Invariants: nothing is written before
+all headers are checked, so that a refusal leaves every byte as it was; a record is never taken
 that does not pass its check; a second run over the result changes nothing.
 """
 
@@ -52,7 +53,7 @@ class ScanTerms(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """What a scan found in one file; bad stretches are (start, end) and lie before `end`."""
+    """What a scan found in one file. `bad` are the places of bad bytes, (start, end), that lie before `end`."""
 
     layouts: list[TableLayout]
     bad: list[tuple[int, int]]
@@ -143,7 +144,7 @@ def _check_header(filesystem: FileSystem, path: str, terms: ScanTerms) -> int | 
 
 
 def _load(filesystem: FileSystem, file: SegmentFile, terms: ScanTerms) -> list[tuple[int, int]]:
-    """Fill in a file's tables from its seal or a scan; gives the bad stretches of a scan."""
+    """Fill in a file's tables, from its seal or by a scan; gives the places of bad bytes that a scan found."""
     seed = terms.seed
     sealed = read_seal(file.file(), seed)
     if sealed is not None:
@@ -169,7 +170,7 @@ def scan_records(data: bytes, expected: int | None, seed: int) -> FileScan:
 
 
 class _Walk:
-    """One scan: the records so far, in file order, and the stretches between them."""
+    """One scan: the records so far, in file order, and the places of bad bytes between them."""
 
     def __init__(self, data: bytes, expected: int | None, seed: int) -> None:
         self._data = data
@@ -237,7 +238,7 @@ class _Walk:
 def _quarantine(
     filesystem: FileSystem, terms: ScanTerms, file: SegmentFile, bad: list[tuple[int, int]]
 ) -> None:
-    """Copy bad stretches aside."""
+    """Copy bad bytes aside, a file for each place."""
     if not bad:
         return
     filesystem.mkdir(terms.quarantine_directory)

@@ -26,12 +26,12 @@ docs/formats/segment.md:
 The seal is a hint that saves a scan. It is written only after the records are durable, so a valid
 seal vouches for them; a missing or bad one means: scan.
 
-State owned: `SegmentFile` its descriptor and length. `Table` is what a store index keeps of one
-segment in one file: places and reference counts. Changed by the disk thread only. A reader takes
-`table.file` and the table's places, a pair that never changes but for growth at the end.
-Invariants: a slot keeps its number for ever; a count that is 0 never rises; offsets never fall, and
-size(slot) is offsets[i + 1] - offsets[i], 0 for a removed slot. The table's surface stands beside
-the file format because it is the format's second half: a seal is nothing but its tables.
+State owned: by a `SegmentFile` its descriptor, its length and its tables. A `Table` is what a store
+index keeps of one segment in one file: places and reference counts. Both are changed by the disk
+thread only. A reader takes `table.file` and the table's places; that pair never changes, it only
+grows at the end. Invariants: a slot keeps its number for ever; a count that is 0 never rises;
+offsets never fall, and size(slot) is offsets[i + 1] - offsets[i], 0 for a removed slot. The `Table`
+protocol stands here because it is half of the format: a seal is nothing but its tables.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from burrowmq.storage.files.filesystem import File, FileSystem
 FILE_HEADER_SIZE: Final = 64
 TRAILER_SIZE: Final = 16
 FLAG_COMPACTED: Final = 1
-# What a handle's slot part may not exceed, and an offset within a file neither.
+# The slot in a handle, and an offset within a file, have 32 bits.
 MAX_FILE_SIZE: Final = 0xFFFF_FFFF
 
 _FILE_HEADER = struct.Struct("<4sHHIIQ16sQI8x")
@@ -83,7 +83,7 @@ class TableLayout(NamedTuple):
 
 
 class TableGone(Exception):
-    """The table was given up while a reader came: its segment is elsewhere by now, or gone."""
+    """The table is not in use any more, as a late reader finds: its segment is in another file by now, or gone."""
 
 
 class Table(Protocol):
@@ -322,7 +322,7 @@ class SegmentFile:
         """Give the open file; it stays readable while the caller keeps it, whatever happens."""
         file = self._file
         if file is None:
-            # Two threads may both come here: the loser's file is closed with its last reader.
+            # Two threads may both come here: the file that is not kept is closed when its reader lets go of it.
             file = self._file = open_file(self._filesystem, self.path)
         return file
 

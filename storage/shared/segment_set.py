@@ -1,11 +1,10 @@
 """The segments that a shared store consists of: handle to place, reference counts, reading.
 
-State owned: the map segment number -> slot table and the map path -> file. Changed by the disk
-thread only (adding, dropping references, swapping a compacted file in); `read` is also called by
-one worker thread: it takes the table that a segment has at that moment, whose file and offsets
-belong together for ever, so that a compaction meanwhile is no concern of its. Invariants: every
-table in the map belongs to a file in the map; a file whose tables have no live slot is gone,
-unless it is being written or compacted.
+State owned: the map segment number -> table and the map path -> file. Changed by the disk thread
+only. `read` is also called by the reader thread: it takes the table that a segment has at that
+moment. A table's file and offsets belong together for ever, so that a compaction that ends
+meanwhile does not matter. Invariants: every table in the map belongs to a file in the map; a file
+whose tables have no live slot is removed, unless it is being written or compacted.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ class SegmentSet:
             except TableGone:
                 continue
             found: list[record.Record | None] = []
-            for start, end, batch, offsets in _batches(slots, starts, ends):
+            for start, end, read_slots, offsets in _reads_of(slots, starts, ends):
                 data = b""
                 for _ in range(2):  # one retry
                     try:
@@ -145,7 +144,7 @@ class SegmentSet:
                         break
                     except OSError:
                         self.read_errors += 1
-                found += record.unpack_many(data, offsets, segment_no, batch, self._seed)
+                found += record.unpack_many(data, offsets, segment_no, read_slots, self._seed)
             self.unreadable_records += found.count(None)
             return found
         self.unreadable_records += len(slots)
@@ -175,24 +174,24 @@ class SegmentSet:
                 file.release()
 
 
-def _batches(
+def _reads_of(
     slots: list[int], starts: Sequence[int], ends: Sequence[int]
 ) -> Iterator[tuple[int, int, list[int], list[int]]]:
     """Cut slots into reads: (start, end, slots, offsets within the read)."""
     start = end = 0
-    batch: list[int] = []
+    chosen: list[int] = []
     places: list[int] = []
     for slot, at, past in zip(slots, starts, ends, strict=True):
         if past <= at:
             # Its place holds nothing; an offset behind the read gives None.
             at = past = end  # noqa: PLW2901 - only what is read changes
-        if batch and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
-            yield start, end, batch, places
-            batch, places = [], []
-        if not batch:
+        if chosen and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
+            yield start, end, chosen, places
+            chosen, places = [], []
+        if not chosen:
             start = at
-        batch.append(slot)
+        chosen.append(slot)
         places.append(at - start if past > at else -1)
         end = past
-    if batch:
-        yield start, end, batch, places
+    if chosen:
+        yield start, end, chosen, places

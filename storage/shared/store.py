@@ -1,14 +1,14 @@
 """The shared message store: one copy of a message for any number of queues, in segment files.
 
-A message's handle is `segment << 32 | slot`; it never changes and is never used for anything
-else: compaction moves bytes, not slots; after a start nothing is appended to an old segment, and
-segment numbers are never used twice. Places and reference counts are kept in memory (5 bytes a
-message) and not written while running: the queue indexes are the truth, a clean stop takes a
-snapshot (`snapshot_terms`).
+A message's handle is `segment << 32 | slot`. It never changes, and no other message ever gets it:
+compaction moves bytes and not slots, after a start nothing is appended to an old segment, and
+segment numbers are never used twice. Where a message lies and how often it is referred to is in
+the store's index (`storage.shared.index`) and not written while running: the queues' indexes are
+the truth, and a clean stop takes a snapshot of the counts (`snapshot_terms`).
 
-State owned: segments and their tables, the compaction under way; `active_segment` is the one that is
-written to, `unsynced` knows what a power cut could take. Called by the disk thread; `read` and
-`CompactionPlan.step` also by one worker thread. Who waits for what:
+State owned: segments and their tables, the compaction under way; `active_segment` is the one that
+is written to, `unsynced` knows what a power cut could take. Called by the disk thread; `read` also
+by the reader thread, `CompactionPlan.step` by the copying thread. Who waits for what:
 
 - `sync` makes appended records durable, the caller decides when; a roll does so itself;
 - a compacted file is durable before it is renamed, and the rename before the old file goes;
@@ -16,9 +16,9 @@ written to, `unsynced` knows what a power cut could take. Called by the disk thr
 
 A store that is not durable (transient messages) syncs nothing; its directory is wiped at start.
 
-Invariants: count 0 is final; a failed append leaves the store as it was; a failed sync is never
-tried again on that file. Source: docs/formats/segment.md. RabbitMQ's rabbit_msg_store is the model,
-with handles in place of ids.
+Invariants: a count that is 0 never rises again; a failed append leaves the store as it was; a
+failed sync is never tried again on that file. Source: docs/formats/segment.md. RabbitMQ's
+rabbit_msg_store is the model, with handles in place of ids.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MessageStoreOptions:
 
 
 class MessageStore:
-    """See the module. `open_clean` or `recover` comes before anything else."""
+    """One shared store. `open_empty`, `open_clean` or `recover` comes before anything else."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class MessageStore:
         return recovery
 
     def _start(self, opened: OpenedSegments, next_segment_no: int) -> None:
-        """Take the opened files in; those that nobody refers to go."""
+        """Take the opened files in; those that nobody refers to are removed."""
         self._active.next_segment_no = max(next_segment_no, opened.next_segment_no)
         self._active.top_segment_no = opened.top_segment_no
         for file in opened.files:
@@ -159,7 +159,7 @@ class MessageStore:
         self._index.close()
 
     def give_up(self) -> None:
-        """The directory is about to be removed; a plan that is being stepped ends, and nobody is to put it in place."""
+        """Use it no more: its directory is removed next, or the node stops. A plan under way is cancelled."""
         plan, self._plan = self._plan, None
         if plan is not None:
             plan.cancel()
@@ -200,12 +200,12 @@ class MessageStore:
         self._active.roll()
 
     def release_idle(self) -> None:
-        """At an idle moment: give back the current segment if it is mostly dead, and leftovers."""
+        """At an idle moment: end the current segment if it is mostly dead, and remove what could not be removed."""
         self._segments.unlink_leftovers()
         self._active.roll_idle()
 
     def set_open_files(self, count: int) -> None:
-        """Give how many files may be open when they need not be."""
+        """Set how many files may be open besides those that wait for a sync."""
         self._segments.open_files = count
 
     def release_files(self) -> None:
@@ -249,7 +249,8 @@ class MessageStore:
     def cut(self) -> list[tuple[str, int, bool]]:
         """For a backup: each file, how many of its bytes count, and whether it never changes again.
 
-        The top file may still be appended to, sealed, or cut to its header; from here on the latter is not done.
+        The file with the highest number may still be appended to and sealed. When it is dead it would be cut to its
+        header; from here on it is not, because the backup copies it.
         """
         found = []
         for file in self._segments.files.values():
@@ -285,7 +286,7 @@ class MessageStore:
     def read(self, handles: Sequence[int]) -> list[record.Record | None]:
         """Give (address, raw, size, flags) for each handle; None for one that cannot be read.
 
-        The caller bounds the sum of the sizes. Neighbours come with one read. The worker thread may
+        The caller bounds the sum of the sizes. Neighbours come with one read. The reader thread may
         call it too.
         """
         return self._segments.read(handles)
@@ -310,8 +311,8 @@ class MessageStore:
     def plan(self, *, is_idle: bool = False) -> CompactionPlan | None:
         """Choose and lock what to compact next; None when there is nothing worth it.
 
-        Unless idle, only when the debt exceeds two segments. One plan at a time: step it on the
-        worker thread to its end, then `put_in_place`, or `abandon_plan`.
+        Unless it is idle, only when the debt exceeds two segments. There is one plan at a time: it is
+        stepped to its end on another thread, then comes `put_in_place` or `abandon_plan`.
         """
         options = self.options
         is_urgent = self.compaction_debt_bytes > 2 * options.segment_size_limit
@@ -366,7 +367,7 @@ class MessageStore:
         return freed
 
     def abandon_plan(self) -> None:
-        """Give up the plan under way; nobody may be stepping it any more."""
+        """Give up the plan under way, if there is one; its copying has ended by then."""
         plan = self._plan
         if plan is None:
             return

@@ -1,8 +1,9 @@
 """Which segment files hold bytes that a power cut could take, and from which slot on.
 
-State owned: that map, and how many bytes of records it stands for. Used by the shared store alone: it notes each write
-before it is made, syncs at a roll and when it is told to (or lets the writer sync its files with all others), and after
-a failed sync gives the files up. A store that is not durable notes its writes and never syncs.
+State owned: those files, from which slot on, and how many bytes of records that is. Used by the shared store alone,
+which notes each write before it makes it. The files are synced at a roll, by `sync`, or by the writer together with all
+others (`files`, then `note_synced`); after a failed sync they are given up (`abandon`). A store that is not durable
+notes its writes and never syncs.
 
 Invariants: a file with un-synced records stays open, so that its sync hears of a write-back that failed; a sync that
 failed is never tried again on that file.
@@ -18,7 +19,7 @@ from burrowmq.storage.shared.segment import SegmentFile, Table
 
 
 class Unsynced:
-    """One store's."""
+    """What is not synced of one store."""
 
     def __init__(self, *, is_durable: bool) -> None:
         self._is_durable = is_durable
@@ -36,11 +37,11 @@ class Unsynced:
         file.note_unsynced(is_dirty=self._is_durable)
 
     def note_written(self, size_bytes: int) -> None:
-        """They were: so many bytes."""
+        """The records were written: so many bytes."""
         self._bytes += size_bytes
 
     def note_seal(self, file: SegmentFile, slot: int) -> None:
-        """A seal was written: a hint, which unlike records need not keep the file open until its sync."""
+        """A seal was written. It is a hint: unlike records it need not keep the file open until its sync."""
         self._files.setdefault(file, slot)
 
     def forget(self, file: SegmentFile) -> None:
@@ -61,7 +62,7 @@ class Unsynced:
         self.clear()
 
     def files(self) -> dict[File, str]:
-        """What has to be synced, with paths, for who syncs it together with other files; then `note_synced`.
+        """Give what has to be synced, with paths, to whoever syncs it together with other files; then `note_synced`.
 
         Raises SyncFailed when one cannot be opened, NoDescriptors while there is no descriptor for it.
         """

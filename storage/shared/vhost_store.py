@@ -1,8 +1,8 @@
 """The shared stores of one vhost: persistent messages in one, transient ones in the other.
 
-The transient store numbers its segments from 2**30 on, so that a handle tells which store it belongs to and a message
-keeps one handle, whatever queues it is in: its own flag decides. State: the two stores. Called by the writer on the
-disk thread; `read` also on the reader thread.
+A message's own flag decides which of them it goes to, whatever queues it is in, so that it has one handle. The
+transient store numbers its segments from 2**30 on: so a handle tells which store it belongs to. State: the two stores.
+Called by the writer on the disk thread; `read` also on the reader thread.
 
 Invariant: the transient store's directory is wiped at every start.
 """
@@ -17,7 +17,7 @@ from burrowmq.storage.types import NO_HANDLE, PERSISTENT, StoredMessage
 
 TRANSIENT_SEGMENTS = 1 << 30
 _TRANSIENT_HANDLES = TRANSIENT_SEGMENTS << 32
-_BEING_APPENDED = -2  # a message that this commit appends; set between `choose` and the append
+_BEING_APPENDED = -2  # the handle of a message between `choose` and the append of the same commit
 
 
 class VhostStore:

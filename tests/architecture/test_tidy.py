@@ -33,8 +33,6 @@ UNMIRRORED = {
     "broker/__main__.py": "started as a process by tests/integration",
     "cli/__main__.py": "started as a process by tests/integration",
     "offline/streams.py": "declarations only",
-    "storage/types.py": "declarations only",
-    "storage/disk/counters.py": "declarations only",
     "protocol/events.py": "declarations only",
     "broker/turn/clock.py": "declarations only",
     "broker/report/observer.py": "declarations only",

@@ -65,6 +65,7 @@ class DiskSide:
         self.spaces: list[bool] = []
         self.jobs = DiskJobs(self.writer, self.spaces.append)
         self.waits: list[DiskFull] = []
+        self.names = QueueNames("/", "q")  # of the queue opened last
         self._epoch = 0
 
     def vhost(self, name: str = "/") -> VhostStore:
@@ -95,7 +96,8 @@ class DiskSide:
 
     def open(self, queue_id: int = 1, name: str = "q", version: int = 2, vhost: str = "/") -> None:
         """Open a durable queue."""
-        self.commit(Open(queue_id, QueueNames(vhost, name), True, version))
+        self.names = QueueNames(vhost, name)
+        self.commit(Open(queue_id, self.names, True, version))
 
     def append(
         self, first: int, count: int, size: int = SMALL, queue_id: int = 1

@@ -2,11 +2,11 @@
 
 `msg_store_index_module` names an implementation: `array` (5 bytes a message in memory), `paged` (the arrays of all but
 the segments in use on disk), `sqlite` (rows in a database). None of them is durable: each start builds the index anew
-from the segments' seals and from the references that a clean stop kept or the queues' indexes have, so that another one
-may be chosen at any start. What an implementation keeps on disk lies in the directory `index` beside the segments.
+from the segments' seals, and from the references that a clean stop kept or that the queues' indexes have. So another
+one may be chosen at any start. What an implementation keeps on disk lies in the directory `index` beside the segments.
 
-The surface is `StoreIndex` here, which makes tables, and `segment.Table`, which the store asks directly: an index costs
-nothing between the store and a table. State: none. Source: the callbacks of RabbitMQ's msg_store_index_module.
+An implementation is a `StoreIndex`, which makes tables, and a `segment.Table`. The store asks the tables directly, so
+that nothing comes between them. State: none. Source: the callbacks of RabbitMQ's msg_store_index_module.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The store index `paged`: the tables in use in memory, all others on disk, whatever is stored.
 
-A table is hot (a SlotTable) or cold (a file `index/N`, and its two totals in memory). Asking a cold one loads it; when
-the hot ones together pass a limit, those not used for longest are written out and let go. Only the counts change after
-a segment is sealed, so only they are written again. Reading a queue from front to back costs one load for each segment,
+A table is hot (a SlotTable) or cold (a file `index/N`, with its two totals in memory). Asking a cold one loads it. When
+the hot ones together pass a limit, those that were not used for longest are written out. After a segment is sealed only
+its counts change, so only they are written again. Reading a queue from front to back costs one load for each segment,
 some 0.04 ms; acknowledging at random all over a large store costs a load each time.
 
 A cold file, in the machine's own byte order because it never outlives the process:
@@ -13,8 +13,8 @@ A cold file, in the machine's own byte order because it never outlives the proce
 
 State owned: which tables are hot. Changed by the disk thread; `places` may be asked by any thread, so everything that
 loads or writes out holds one lock. Invariants: a table that messages are appended to is hot; a file whose checksum does
-not fit stops the store (the next start builds the index anew) and is never believed; when there is no room to write a
-table out it stays in memory.
+not fit is never used, it ends the store (the next start builds the index anew); when there is no room to write a table
+out it stays in memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The loop side: batches, epochs, memory, reads; with everything applied in this thread.
-
-Covers: storage/loop/queue_log.py, storage/loop/staged_commit.py, storage/disk/elision.py, storage/disk/writer.py,
- storage/shared/vhost_store.py, storage/directory/context.py, storage/disk/reader.py, storage/disk/shared_work.py
-"""
+"""The loop side: batches, epochs, memory, reads; with everything applied in this thread."""
 
 from __future__ import annotations
 
@@ -13,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from burrowmq.storage.disk.elision import QueueChanges, left_to_write
 from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import File, OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
-from burrowmq.storage.loop.staged_commit import Ack, AckMany, Append, Delete, Discard, StagedCommit
+from burrowmq.storage.loop.staged_commit import StagedCommit
 from burrowmq.storage.shared.index import NAMES as INDEXES
-from burrowmq.storage.types import EMBEDDED_ONLY, PERSISTENT, StoreOptions
+from burrowmq.storage.types import EMBEDDED_ONLY, StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions, make_message, read_all
 from tests.support.disk_side import writer_of
 from tests.support.sim_filesystem import SimFileSystem
@@ -303,21 +298,6 @@ def test_one_call_syncs_a_batch_whatever_stores_it_is_in() -> None:
     assert filesystem.counters.calls["fdatasync"] - before == 4
 
 
-def test_the_embed_rule_counts_body_and_properties() -> None:
-    filesystem = SimFileSystem()
-    engine = engine_on(filesystem)
-    log = engine.open_queue("/", "q", durable=True)
-    below, at = make_message(0, 4088, True), make_message(1, 4096, True)
-    properties = b"\x40\x00" + b"x" * 4000
-    head = b"\x02\x00\x01" + (12 + len(properties)).to_bytes(4, "big") + b"\x00\x3c\x00\x00"
-    raw = head + (200).to_bytes(8, "big") + properties + b"\xce" + b"b" * 200
-    wide = FakeMessage(b"\x00\x00", raw, 200, PERSISTENT)
-    log.append(0, [below, at, wide], None, 9000)
-    engine.hand_over()
-    assert (below.handle, at.handle >= 0, wide.handle >= 0) == (-1, True, True)
-    assert [m.raw for _, m, _ in read_all(log, 9)] == [below.raw, at.raw, wide.raw]
-
-
 def test_a_purge_a_deletion_and_a_new_queue_of_the_same_name() -> None:
     engine = engine_on(SimFileSystem(), segment_entry_count=16)
     log = engine.open_queue("/", "q", durable=True)
@@ -587,35 +567,6 @@ def test_order_of_life() -> None:
     with pytest.raises(StoreClosed):
         engine.start_inline()
     engine.close()
-
-
-def test_staging_elides_merges_and_keeps_order() -> None:
-    pending = QueueChanges()
-    messages = run_of(0, 10)
-    pending.append(Append(1, 0, messages[:4], None))
-    pending.append(Append(1, 4, messages[4:], None))
-    assert len(pending.runs) == 1
-    pending.ack(Ack(1, 2, 3, None))
-    pending.ack_seqs([7, 99])
-    pending.discard(1)
-    kept = [seq for run in pending.runs for seq in range(run.first_seq, run.end_seq)]
-    assert kept == [1, 4, 5, 6, 8, 9]
-    assert [m for run in pending.runs for m in run.messages] == [messages[seq] for seq in kept]
-    assert (pending.elided, pending.acked_seqs, pending.acks) == (4, [99], [])
-    pending.ack(Ack(1, 8, 20, None))
-    assert pending.acks == [Ack(1, 8, 20, None)]
-
-
-def test_staging_forgets_what_a_deleted_queue_had_to_write() -> None:
-    batch = StagedCommit(1)
-    batch.commands += [
-        Append(1, 0, run_of(0, 2), [5, 6]),
-        AckMany(1, [7]),
-        Discard(1, 1),
-        Delete(1),
-    ]
-    staged = left_to_write(batch)
-    assert (staged.queues, staged.control) == ({}, [Delete(1)])
 
 
 def mixed(*sizes: int) -> QueueLog:

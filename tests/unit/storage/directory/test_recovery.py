@@ -1,7 +1,4 @@
-"""Starts: clean and not, refused, after damage.
-
-Covers: storage/queue/scan.py, storage/directory/terms.py, storage/disk/rescue.py, storage/directory/clean_stop.py
-"""
+"""Starts: clean and not, refused, after damage."""
 
 from __future__ import annotations
 

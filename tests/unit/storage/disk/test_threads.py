@@ -1,7 +1,4 @@
-"""The threads: order, confirms, reads, waiting for space, failing, closing.
-
-Covers: storage/disk/threads.py, storage/disk/backend.py, storage/disk/jobs.py
-"""
+"""The threads: order, confirms, reads, waiting for space, failing, closing."""
 
 from __future__ import annotations
 

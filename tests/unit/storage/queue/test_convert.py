@@ -1,7 +1,4 @@
-"""Queues converted from one version of their files to the other.
-
-Covers: storage/disk/conversion.py
-"""
+"""Queues converted from one version of their files to the other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Appending, rolling, syncing, failing, stopping and starting.
-
-Covers: storage/shared/active_segment.py
-"""
+"""Appending, rolling, syncing, failing, stopping and starting."""
 
 from __future__ import annotations
 

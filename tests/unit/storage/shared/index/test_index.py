@@ -1,6 +1,6 @@
 """Every store index against one contract, and against a dictionary.
 
-Covers: storage/shared/index/__init__.py, storage/shared/index/paged_table.py, storage/shared/index/sqlite_table.py
+What only one of them does is in test_paged_table and test_sqlite_table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from burrowmq.storage.errors import DiskFull, StorageError
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.shared import index as store_index
 from burrowmq.storage.shared.index import StoreIndex, make_index
@@ -226,136 +225,6 @@ def test_every_index_agrees_with_a_dictionary(
         assert table.live_count == sum(map(bool, model.values()))
         assert table.live_bytes == sum(lengths[slot] for slot, count in model.items() if count)
         assert table.live_indexes() == [slot for slot in sorted(model) if model[slot]]
-
-
-# What only the paged one has ---------------------------------------------------------------------
-
-
-def test_the_hot_tables_stay_within_their_limit() -> None:
-    index = PagedIndex(SimFileSystem(), "/store/index", hot_bytes=50_000)
-    index.open()
-    tables = [
-        index.table(file_of(n), TableLayout(n, array("I", range(64, 64 + 1001)), None))
-        for n in range(100)
-    ]
-    assert index.hot_bytes <= 50_000
-    for table in tables:
-        table.restore(b"\x01" * 1000, {})
-        assert table.refs_of(999) == 1
-        assert index.hot_bytes <= 50_000
-    assert [table.live_count for table in tables] == [1000] * 100
-    for table in tables:
-        table.discard()
-    assert index.hot_bytes == 0
-    assert index.filesystem.listdir("/store/index") == []
-
-
-def test_without_room_tables_stay_in_memory() -> None:
-    filesystem = SimFileSystem()
-    index = Tiny(filesystem, "/store/index")
-    index.open()
-    filesystem.free_bytes = 0
-    table = table_of(index, [10, 20, 30])
-    assert table.drop(0, 0) == 0
-    filesystem.free_bytes = None
-    others = [
-        index.table(file_of(n), TableLayout(n, array("I", [HEAD, 70]), None)) for n in range(9)
-    ]
-    assert [other.refs_of(0) for other in others] == [0] * 9
-    assert [table.refs_of(slot) for slot in range(3)] == [0, 1, 1]
-
-
-def cold_table() -> tuple[SimFileSystem, Table, str]:
-    filesystem = SimFileSystem()
-    index = Tiny(filesystem, "/store/index")
-    index.open()
-    return filesystem, table_of(index, [10, 20, 30]), "/store/index/0"
-
-
-def test_a_read_that_fails_is_tried_once_more() -> None:
-    filesystem, table, path = cold_table()
-    filesystem.fail("pread", path_part=path)
-    assert table.refs_of(1) == 1
-    filesystem, table, path = cold_table()
-    filesystem.fail("pread", times=2, path_part=path)
-    with pytest.raises(StorageError, match="a start builds it anew"):
-        table.refs_of(1)
-
-
-@pytest.mark.parametrize("offset", [0, 5, 9, 33, 40])
-def test_a_damaged_table_is_never_believed(offset: int) -> None:
-    filesystem, table, path = cold_table()
-    filesystem.damage(path, offset, bytes([filesystem.content(path)[offset] ^ 1]))
-    with pytest.raises(StorageError, match="damaged"):
-        table.refs_of(1)
-
-
-def page_count(index: SqliteIndex) -> int:
-    with index.changing() as run:
-        return int(run.execute("PRAGMA page_count").fetchone()[0])
-
-
-def limit_pages(index: SqliteIndex, count: int) -> None:
-    """As if the disk had room for so many pages."""
-    with index.changing() as run:
-        run.execute(f"PRAGMA max_page_count={count}")
-
-
-def test_a_full_database_adds_nothing(tmp_path: Path) -> None:
-    index = SqliteIndex(OsFileSystem(), str(tmp_path / "index"))
-    index.open()
-    table = index.begin(file_of(), 1)
-    limit_pages(index, page_count(index))
-    with pytest.raises(DiskFull):
-        table.extend([10] * 5000)
-    assert (len(table), table.live_count, table.refs_of(0)) == (0, 0, 0)
-    limit_pages(index, 100_000)
-    table.extend([10] * 5000)
-    assert table.refs_of(4999) == 1
-    index.close()
-    with pytest.raises(StorageError, match="closed"):
-        table.refs_of(0)
-
-
-def test_a_compaction_without_room_in_the_index_is_given_up_and_made_later(tmp_path: Path) -> None:
-    index = SqliteIndex(OsFileSystem(), str(tmp_path / "index"))
-    options = MessageStoreOptions(
-        directory=str(tmp_path / "store"),
-        quarantine_directory=str(tmp_path / "quarantine"),
-        identity=b"i" * 16,
-        segment_size_limit=100_000,
-    )
-    store = MessageStore(OsFileSystem(), options, index)
-    store.open_empty()
-    sizes = [30, 30, 30, 500, 500] * 800  # most of the slots stay, in less than half of the bytes
-    messages = [FakeMessage(b"\x00\x01q", b"b" * size, size) for size in sizes]
-    store.append(messages)
-    store.drop_refs([message.handle for message in messages if message.size == 500])
-    left = [message.handle for message in messages if store.refs_of(message.handle)]
-
-    def rows() -> int:
-        with index.changing() as run:
-            return int(run.execute("SELECT count(*) FROM slot").fetchone()[0])
-
-    before = rows()
-    pages = page_count(index)
-    for room in (0, 5):  # none at all, and enough for some of the tables
-        limit_pages(index, pages + room)
-        plan = store.plan(is_idle=True)
-        assert plan is not None
-        assert plan.step()
-        with pytest.raises(DiskFull):
-            store.put_in_place()
-        assert rows() == before
-        assert not list((tmp_path / "store").glob("*.tmp"))
-    limit_pages(index, 100_000)
-    plan = store.plan(is_idle=True)
-    assert plan is not None
-    assert plan.step()
-    assert store.put_in_place() > 0
-    assert None not in store.read(left)
-    store.close()
-    store.close_index()
 
 
 # In a store ----------------------------------------------------------------------------------------

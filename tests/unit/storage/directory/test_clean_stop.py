@@ -1,0 +1,128 @@
+"""What a clean stop writes down and the next start believes; where it does not fit, the files are looked at."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from burrowmq.storage.directory.terms import take_terms, write_terms
+from burrowmq.storage.loop.staged_commit import Append, Open
+from burrowmq.storage.names import QueueNames
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+
+Q = QueueNames("/", "q")
+OPTIONS = {"segment_entry_count": 16, "journal_run_bytes": 500}
+
+
+def stopped(*, version: int = 2) -> DiskSide:
+    """40 messages in three index segments, some large, some acked; then a clean stop."""
+    side = DiskSide(**OPTIONS)
+    side.open(version=version)
+    for first in range(0, 40, 4):
+        side.append(first, 4, LARGE if first // 4 % 2 else SMALL)
+    side.ack(0, 20)
+    side.ack(30, 30)
+    side.jobs.close({1: (40, 25)})
+    return side
+
+
+def live() -> list[int]:
+    return [seq for seq in range(21, 40) if seq != 30]
+
+
+def started(side: DiskSide) -> DiskSide:
+    again = DiskSide(side.filesystem, **OPTIONS)
+    if Q in again.report.queues:
+        again.writer.bind(1, Q)
+        again.commit(Open(1, Q, True, again.report.queues[Q].version))
+    return again
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_next_start_has_it_all_and_looks_at_no_message(version: int) -> None:
+    side = stopped(version=version)
+    before = side.filesystem.counters.calls["pread"]
+    again = DiskSide(side.filesystem, **OPTIONS)
+    assert again.report.clean
+    reads = side.filesystem.counters.calls["pread"] - before
+    assert reads <= 6, (
+        "STORE.json, the terms and their mark; the header, trailer and seal of a segment"
+    )
+    found = again.report.queues[Q]
+    assert (found.count, found.persistent_count) == (18, 18)
+    assert (found.next_seq, found.next_deliver_seq, found.version) == (40, 25, version)
+    assert found.bytes == sum(LARGE if seq // 4 % 2 else SMALL for seq in live())
+    again.writer.bind(1, Q)
+    assert again.read() == live()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_queue_goes_on_where_it_was(version: int) -> None:
+    again = started(stopped(version=version))
+    again.append(40, 3)
+    assert again.read() == [*live(), 40, 41, 42]
+    killed = DiskSide(again.filesystem.process_killed(), **OPTIONS)
+    assert killed.report.queues[Q].count == 21
+
+
+def test_transient_messages_end_with_the_stop() -> None:
+    side = DiskSide(**OPTIONS)
+    side.open()
+    mixed = messages(0, 2, LARGE)
+    mixed[1].flags = 0
+    side.commit(Append(1, 0, list(mixed), None))
+    side.jobs.close({1: (2, 0)})
+    assert started(side).read() == [0]
+
+
+def test_recovered_queues_that_nobody_opened_are_kept() -> None:
+    side = DiskSide(stopped().filesystem, **OPTIONS)
+    side.jobs.close({})
+    again = started(side)
+    assert again.report.clean
+    assert again.report.queues[Q].next_deliver_seq == 25
+    assert again.read() == live()
+
+
+@pytest.mark.parametrize("ending", ["2.qi", "2.qs", ".seg"])
+def test_a_file_that_went_since_is_looked_for_and_the_rest_comes_back(ending: str) -> None:
+    side = stopped()
+    side.filesystem.unlink(side.paths(ending)[0])
+    again = started(side)
+    assert not again.report.clean
+    assert set(again.read()) < set(live())
+    if ending != ".seg":
+        assert any(reason == "missing since the clean stop" for _, _, reason in again.observer.lost)
+
+
+def test_a_missing_name_file_is_written_again() -> None:
+    side = stopped()
+    side.filesystem.unlink(side.paths(".queue_name")[0])
+    again = started(side)
+    assert again.report.clean
+    again.append(40, 1)
+    assert again.paths(".queue_name")
+
+
+def test_terms_of_a_release_that_knew_version_2_only_are_not_believed() -> None:
+    side = stopped()
+    parts = take_terms(side.filesystem, "/data")
+    assert parts is not None
+    terms = json.loads(parts[0])
+    del terms["version_1"]
+    write_terms(side.filesystem, "/data", [json.dumps(terms).encode(), *parts[1:]])
+    again = started(side)
+    assert not again.report.clean
+    assert again.read() == live()
+
+
+def test_references_that_could_not_be_given_back_leave_no_terms() -> None:
+    side = DiskSide(**OPTIONS)
+    side.open()
+    side.append(0, 3, LARGE)
+    side.context.note_miscounted()
+    side.jobs.close({1: (3, 0)})
+    assert not side.filesystem.exists("/data/CLEAN")
+    again = started(side)
+    assert (again.report.clean, again.read()) == (False, [0, 1, 2])

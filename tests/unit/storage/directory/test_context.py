@@ -1,0 +1,152 @@
+"""A data directory in use: its vhosts and queues, the open files, what is removed durably."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+import pytest
+
+from burrowmq.storage.directory.context import VHOST_NAME_FILE, queue_files
+from burrowmq.storage.directory.terms import SEGMENT_MARGIN, read_recorded
+from burrowmq.storage.errors import SyncFailed, WriteFailed
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import RecoveredQueue
+from tests.support.disk_side import LARGE, DiskSide, messages
+
+Q = QueueNames("/", "q")
+
+
+def test_a_vhosts_name_is_durable_before_anything_in_it() -> None:
+    side = DiskSide()
+    side.context.vhost("orders")
+    path = f"{side.context.vhost_dir('orders')}/{VHOST_NAME_FILE}"
+    assert side.filesystem.cut(random.Random(1)).content(path) == b"orders"
+
+
+def test_a_vhost_is_made_once() -> None:
+    context = DiskSide().context
+    assert not context.has_vhost("/")
+    store = context.vhost("/")
+    assert context.vhost("/") is store
+    assert (context.has_vhost("/"), context.vhosts()) == (True, [store])
+
+
+def test_a_vhost_that_cannot_be_made_is_tried_again() -> None:
+    side = DiskSide()
+    side.filesystem.fail("pwrite", errno.ENOSPC)
+    with pytest.raises(WriteFailed):
+        side.context.vhost("/")
+    assert not side.context.has_vhost("/")
+    side.context.vhost("/")
+
+
+def test_queues_lie_where_their_kind_and_level_say() -> None:
+    context = DiskSide().context
+    assert context.queue_dir(Q, durable=True) == f"{context.vhost_dir('/')}/queues/{Q.directory}"
+    level = QueueNames("/", "q", 3)
+    assert context.queue_dir(level, durable=False).endswith(f"/transient/{level.directory}")
+    queue = context.new_queue(Q, durable=True)
+    assert (queue.directory, queue.is_made) == (context.queue_dir(Q, durable=True), False)
+    assert context.has_vhost("/")
+
+
+def test_a_deleted_vhost_is_durably_gone_and_its_numbers_are_not_used_again() -> None:
+    side = DiskSide()
+    side.context.vhost("/").append(messages(0, 3, LARGE))
+    used = side.context.vhost("/").persistent.next_segment_no
+    side.context.delete_vhost("/")
+    assert not side.filesystem.cut(random.Random(1)).exists(side.context.vhost_dir("/"))
+    assert side.context.vhost("/").persistent.next_segment_no >= used
+
+
+def test_a_deleted_vhost_takes_the_queues_that_nobody_opened_along() -> None:
+    context = DiskSide().context
+    for vhost in ("/", "other"):
+        queue = context.new_queue(QueueNames(vhost, "q"), durable=True)
+        context.keep_recovered(queue, RecoveredQueue(queue.names))
+    context.delete_vhost("/")
+    assert [queue.vhost for queue in context.take_unclaimed()] == ["other"]
+    assert context.take_unclaimed() == []
+
+
+def test_a_recovered_queue_gets_its_name_from_whoever_opens_it() -> None:
+    context = DiskSide().context
+    queue = context.queue_at(QueueNames("/", ""), context.queue_dir(Q, durable=True))
+    context.keep_recovered(queue, RecoveredQueue(queue.names))
+    assert context.take_recovered(Q) is queue
+    assert queue.names == Q
+    assert context.recovered == {}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_was_recovered_knows_the_version_of_its_newest_segment(version: int) -> None:
+    side = DiskSide(segment_entry_count=16)
+    side.open(version=3 - version)
+    side.append(0, 16)
+    side.jobs.close({1: (16, 0)})
+    side = DiskSide(side.filesystem, segment_entry_count=16)
+    assert side.report.queues[Q].version == 3 - version
+
+
+def test_segment_numbers_are_reserved_before_they_run_out() -> None:
+    side = DiskSide()
+    store = side.context.vhost("/").persistent
+    ceiling = side.context.recorded.ceiling
+    side.context.reserve_segments()
+    assert side.context.recorded.ceiling == ceiling
+    store.open_empty(ceiling - SEGMENT_MARGIN)
+    side.context.reserve_segments()
+    assert side.context.recorded.ceiling > ceiling
+    assert read_recorded(side.filesystem, "/data").ceiling == side.context.recorded.ceiling
+
+
+def test_a_directory_that_cannot_be_removed_durably_is_said() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 1)
+    directory = side.context.queue_dir(Q, durable=True)
+    side.filesystem.fail("rmtree", errno.EIO)
+    with pytest.raises(WriteFailed):
+        side.context.remove_tree(directory)
+    side.filesystem.fail("fsync_dir", errno.EIO)
+    with pytest.raises(SyncFailed):
+        side.context.remove_tree(directory)
+
+
+def test_the_shared_stores_have_a_third_of_the_open_files() -> None:
+    assert [queue_files(count) for count in (256, 9, 2, 0)] == [171, 6, 2, 1]
+
+
+def test_it_is_dirty_until_queues_and_shared_stores_are_synced() -> None:
+    side = DiskSide()
+    assert not side.context.is_dirty()
+    side.context.vhost("/").append(messages(0, 1, LARGE))
+    assert side.context.is_dirty()
+    side.context.vhost("/").persistent.sync()
+    assert not side.context.is_dirty()
+    queue = side.context.new_queue(Q, durable=True)
+    queue.make()
+    assert side.context.is_dirty()
+    side.context.sync()
+    assert not side.context.is_dirty()
+
+
+def test_a_sync_at_a_start_or_stop_has_no_second_way() -> None:
+    side = DiskSide()
+    side.context.new_queue(Q, durable=True).make()
+    side.filesystem.fail("fdatasync")
+    with pytest.raises(SyncFailed):
+        side.context.sync()
+
+
+def test_clean_files_are_closed_and_at_the_end_all() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 2, LARGE)
+    side.append(2, 2)
+    side.context.release_clean_files()
+    assert side.writer.stats()["open_files"] == 0
+    side.ack(0, 0)
+    side.context.release()
+    assert side.writer.stats()["open_files"] == 0

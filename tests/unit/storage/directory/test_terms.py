@@ -1,0 +1,171 @@
+"""The files of a clean stop and of the recorded limits: what they hold, and when they count."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+import pytest
+
+from burrowmq.storage.directory.terms import (
+    CLEAN_FILE,
+    ENTRY_COUNT_KEY,
+    FILE_SIZE_KEY,
+    FORMAT,
+    STORE_FILE,
+    TERMS_FILE,
+    dump_json,
+    load_json,
+    read_recorded,
+    recorded_store,
+    replace_file,
+    reserve_segments,
+    take_terms,
+    write_terms,
+)
+from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
+from burrowmq.storage.types import StoreOptions
+from tests.support.sim_filesystem import SimFileSystem
+
+DATA = "/data"
+
+
+def made(filesystem: SimFileSystem | None = None) -> SimFileSystem:
+    """A data directory with its record."""
+    filesystem = filesystem or SimFileSystem()
+    recorded_store(filesystem, DATA, StoreOptions())
+    return filesystem
+
+
+def test_the_terms_come_back_once() -> None:
+    filesystem = made()
+    write_terms(filesystem, DATA, [b"first", b"", b"x" * 1000])
+    assert filesystem.exists(f"{DATA}/{CLEAN_FILE}")
+    assert take_terms(filesystem, DATA) == [b"first", b"", b"x" * 1000]
+    assert not filesystem.exists(f"{DATA}/{CLEAN_FILE}")
+    assert take_terms(filesystem, DATA) is None
+
+
+@pytest.mark.parametrize("name", [TERMS_FILE, CLEAN_FILE])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_damaged_terms_are_none(name: str, offset: int) -> None:
+    filesystem = made()
+    write_terms(filesystem, DATA, [b"first"])
+    path = f"{DATA}/{name}"
+    filesystem.damage(path, offset, bytes([filesystem.content(path)[offset] ^ 1]))
+    assert take_terms(filesystem, DATA) is None
+    assert not filesystem.exists(f"{DATA}/{CLEAN_FILE}"), "they are not asked for again"
+
+
+def test_a_mark_without_terms_is_none() -> None:
+    filesystem = made()
+    write_terms(filesystem, DATA, [b"first"])
+    filesystem.unlink(f"{DATA}/{TERMS_FILE}")
+    assert take_terms(filesystem, DATA) is None
+
+
+def test_the_mark_is_written_after_the_terms() -> None:
+    filesystem = made()
+    filesystem.fail("rename", path_part=TERMS_FILE)
+    with pytest.raises(OSError, match="no"):
+        write_terms(filesystem, DATA, [b"first"])
+    assert not filesystem.exists(f"{DATA}/{CLEAN_FILE}")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all() -> None:
+    filesystem = made()
+    replace_file(filesystem, f"{DATA}/x", b"old")
+    for operation in ("create", "pwrite", "fdatasync", "rename"):
+        filesystem.fail(operation)
+        with pytest.raises(OSError, match="no"):
+            replace_file(filesystem, f"{DATA}/x", b"new")
+        assert filesystem.content(f"{DATA}/x") == b"old"
+    replace_file(filesystem, f"{DATA}/x", b"new")
+    assert filesystem.content(f"{DATA}/x") == b"new"
+    assert not filesystem.exists(f"{DATA}/x.tmp")
+
+
+def test_a_new_directory_gets_an_identity_of_its_own() -> None:
+    first, second = (read_recorded(made(), DATA) for _ in range(2))
+    assert first.identity != second.identity
+    assert first.limits == {FILE_SIZE_KEY: 16 * 1024 * 1024, ENTRY_COUNT_KEY: 16_384}
+    text = json.loads(made().content(f"{DATA}/{STORE_FILE}"))
+    assert (text["format"], text["checksum"]) == (FORMAT, "crc32")
+    assert "taking_over" not in text
+
+
+def test_changed_limits_are_refused_with_both_ways_out() -> None:
+    filesystem = made()
+    with pytest.raises(
+        LimitChanged, match=r"is 7 but .* made with 16384: set it back, or .*resegment"
+    ):
+        recorded_store(filesystem, DATA, StoreOptions(segment_entry_count=7))
+
+
+def test_a_store_without_its_record_is_refused() -> None:
+    filesystem = SimFileSystem()
+    filesystem.mkdir(f"{DATA}/vhosts")
+    with pytest.raises(StoreRefused, match="restore that file"):
+        made(filesystem)
+    assert not filesystem.exists(f"{DATA}/{STORE_FILE}")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"format": FORMAT + 1}, UnknownFormat),
+        ({"format": 0}, UnknownFormat),
+        ({"identity": "no"}, StoreRefused),
+        ({"segment_ceiling": None}, StoreRefused),
+    ],
+)
+def test_a_record_that_cannot_be_understood_is_refused(
+    change: dict[str, object], kind: type[Exception]
+) -> None:
+    filesystem = made()
+    path = f"{DATA}/{STORE_FILE}"
+    text = json.loads(filesystem.content(path)) | change
+    replace_file(filesystem, path, json.dumps(text).encode())
+    with pytest.raises(kind):
+        read_recorded(filesystem, DATA)
+
+
+def test_a_format_from_before_has_to_be_taken_over() -> None:
+    filesystem = made()
+    path = f"{DATA}/{STORE_FILE}"
+    text = json.loads(filesystem.content(path)) | {"format": 1}
+    replace_file(filesystem, path, json.dumps(text).encode())
+    recorded = read_recorded(filesystem, DATA)
+    assert recorded.taking_over
+    recorded.begin_takeover(filesystem)
+    assert json.loads(filesystem.content(path))["format"] == FORMAT
+    assert read_recorded(filesystem, DATA).taking_over, "a start that was cut off goes on"
+    recorded.end_takeover(filesystem)
+    assert not read_recorded(filesystem, DATA).taking_over
+
+
+def test_reserved_numbers_are_not_used_by_the_next_start() -> None:
+    filesystem = made()
+    recorded = read_recorded(filesystem, DATA)
+    recorded.begin_above(recorded.ceiling + 10)
+    recorded.begin_above(3)
+    reserve_segments(filesystem, recorded)
+    again = read_recorded(filesystem, DATA)
+    assert again.first_segment == again.ceiling == recorded.ceiling > recorded.first_segment
+
+
+def test_a_reservation_that_cannot_be_written_is_none() -> None:
+    filesystem = made()
+    recorded = read_recorded(filesystem, DATA)
+    known = recorded.ceiling
+    recorded.begin_above(known)
+    filesystem.fail("pwrite", errno.ENOSPC)
+    with pytest.raises(WriteFailed):
+        reserve_segments(filesystem, recorded)
+    assert recorded.ceiling == known == read_recorded(filesystem, DATA).ceiling
+
+
+def test_values_of_the_terms_are_json() -> None:
+    value = {"queues": [["/", "q", 1]], "none": None}
+    assert load_json(dump_json(value)) == value  # type: ignore[arg-type]
+    assert b" " not in dump_json(value)  # type: ignore[arg-type]

@@ -1,0 +1,142 @@
+"""The jobs of the disk side: when a commit is synced, what follows a failed sync, idle work, the end."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from burrowmq.storage.errors import DiskFull, StorageError, SyncFailed
+from burrowmq.storage.loop.staged_commit import Append
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+
+
+def side_with_queue(**options: object) -> DiskSide:
+    side = DiskSide(**options)
+    side.open()
+    return side
+
+
+def syncs_of(side: DiskSide, *, sync: bool, count: int = 3) -> int:
+    before = side.writer.counters.syncs
+    side.commit(Append(1, 0, list(messages(0, count)), None), sync=sync)
+    return side.writer.counters.syncs - before
+
+
+@pytest.mark.parametrize(
+    ("confirm", "sync", "syncs"),
+    [("fsync", True, 1), ("fsync", False, 0), ("written", True, 0), ("written", False, 0)],
+)
+def test_a_commit_is_synced_when_somebody_waits_for_that(
+    confirm: str, sync: bool, syncs: int
+) -> None:
+    assert syncs_of(side_with_queue(confirm=confirm), sync=sync) == syncs
+
+
+def test_what_a_power_cut_could_take_is_bounded_though_nobody_waits() -> None:
+    side = side_with_queue(unsynced_limit=4 * SMALL)
+    assert syncs_of(side, sync=False, count=3) == 0
+    assert syncs_of(side, sync=False, count=2) == 1
+
+
+def test_after_a_failed_sync_the_commit_is_written_elsewhere() -> None:
+    side = side_with_queue()
+    side.append(0, 2, LARGE)
+    side.filesystem.fail("fdatasync", errno.EIO)
+    side.commit(
+        Append(1, 2, list(messages(2, 2, LARGE)), None), Append(1, 4, list(messages(4, 2)), None)
+    )
+    assert side.observer.events["sync_failed"] == 1
+    assert side.writer.counters.rescues == 1
+    assert side.read() == list(range(6))
+
+
+def test_a_second_failed_sync_ends_the_store() -> None:
+    side = side_with_queue()
+    side.filesystem.fail("fdatasync", errno.EIO, times=50)
+    with pytest.raises(SyncFailed, match="fdatasync failed"):
+        side.append(0, 2)
+
+
+def test_a_rescue_without_room_waits_for_it() -> None:
+    side = side_with_queue()
+    side.append(0, 2)
+    side.filesystem.fail("fdatasync", errno.EIO)
+    side.filesystem.fail("create", errno.ENOSPC)
+    side.append(2, 2)
+    assert len(side.waits) == 1
+    assert side.read() == [0, 1, 2, 3]
+
+
+def test_a_rescue_that_an_idle_moment_could_not_finish_comes_before_the_next_commit() -> None:
+    side = side_with_queue()
+    side.commit(Append(1, 0, list(messages(0, 2)), None), sync=False)
+    side.filesystem.fail("fdatasync", errno.EIO)
+    side.filesystem.fail("create", errno.ENOSPC)
+    side.jobs.idle()
+    assert side.writer.is_rescuing
+    assert side.jobs.is_dirty
+    side.append(2, 1)
+    assert not side.writer.is_rescuing
+    assert side.read() == [0, 1, 2]
+
+
+def test_where_no_descriptor_is_left_what_is_open_is_closed_first() -> None:
+    side = side_with_queue()
+    side.append(0, 2)
+    side.open(2, "other")
+    side.filesystem.fail("create", errno.EMFILE, times=2)
+    side.append(0, 2, queue_id=2)
+    assert side.read(2) == [0, 1]
+
+
+def test_upkeep_without_room_is_left_to_another_time() -> None:
+    side = side_with_queue()
+    side.append(0, 10)
+    side.ack(2, 3)
+    side.filesystem.fail("pwrite", errno.ENOSPC)
+    assert side.jobs.upkeep()
+    assert side.jobs.is_dirty
+    side.jobs.idle()
+    assert not side.jobs.is_dirty
+
+
+def test_an_unexpected_error_of_the_file_system_is_told_as_one_of_the_store() -> None:
+    side = side_with_queue()
+    side.append(0, 10)
+    side.ack(2, 3)
+    side.filesystem.fail("pwrite", errno.EIO, times=9)
+    with pytest.raises(StorageError, match="EIO"):
+        side.jobs.upkeep()
+
+
+def test_a_clean_end_is_found_by_the_next_start() -> None:
+    side = side_with_queue()
+    side.append(0, 5)
+    side.jobs.close({1: (5, 3)})
+    again = DiskSide(side.filesystem)
+    assert again.report.clean
+    found = again.report.queues[side.names]
+    assert (found.next_seq, found.next_deliver_seq, found.count) == (5, 3, 5)
+
+
+def test_an_end_without_room_gives_up_the_ballast() -> None:
+    side = side_with_queue(ballast_bytes=1000)
+    side.append(0, 5)
+    assert side.jobs.space.has_ballast
+    side.filesystem.fail("pwrite", errno.ENOSPC, path_part="/terms")
+    side.jobs.close({})
+    assert not side.jobs.space.has_ballast
+    assert side.spaces == [True]
+    assert DiskSide(side.filesystem).report.clean
+
+
+def test_an_end_without_room_and_ballast_is_not_clean() -> None:
+    side = side_with_queue()
+    side.append(0, 5)
+    side.filesystem.fail("pwrite", errno.ENOSPC, path_part="/terms", times=9)
+    with pytest.raises(DiskFull):
+        side.jobs.close({})
+    again = DiskSide(side.filesystem.process_killed())
+    assert not again.report.clean
+    assert again.report.messages == 5

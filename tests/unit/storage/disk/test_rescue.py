@@ -1,0 +1,97 @@
+"""What a failed sync may have taken is written elsewhere, from memory or as it can still be read."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from burrowmq.storage.disk.rescue import Rescue
+from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.loop.staged_commit import Append, StagedCommit
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+
+
+def unsynced(size: int, *, version: int = 2) -> tuple[DiskSide, StagedCommit]:
+    """Four durable messages in a queue, and four more that were applied and not synced."""
+    side = DiskSide(journal_run_bytes=500)
+    side.open(version=version)
+    side.append(0, 4, size)
+    return side, side.commit(Append(1, 4, list(messages(4, 4, size)), None), sync=False)
+
+
+def rescue(side: DiskSide, commit: StagedCommit | None, *endings: str) -> Rescue:
+    failed = [path for ending in endings for path in side.paths(ending)]
+    return Rescue(side.context, side.writer.queues(), commit, failed)
+
+
+def bodies(side: DiskSide) -> list[int]:
+    side.context.sync()
+    return side.read()
+
+
+@pytest.mark.parametrize("is_in_memory", [True, False])
+def test_shared_messages_get_new_handles_in_another_file(is_in_memory: bool) -> None:
+    side, commit = unsynced(LARGE)
+    store = side.vhost().persistent
+    (old,) = side.paths(".seg")
+    rescue(side, commit if is_in_memory else None).advance()
+    assert [path for path in side.paths(".seg") if path != old]
+    assert bodies(side) == list(range(8))
+    assert store.stats()["live_messages"] == 8
+    again = DiskSide(side.filesystem.process_killed())
+    assert again.report.messages == 8
+
+
+def test_a_message_of_several_queues_moves_with_all_its_references() -> None:
+    side = DiskSide()
+    made = messages(0, 2, LARGE)
+    for queue_id in (1, 2, 3):
+        side.open(queue_id, f"q{queue_id}")
+    commit = side.commit(*(Append(each, 0, list(made), None) for each in (1, 2, 3)), sync=False)
+    old = [message.handle for message in made]
+    rescue(side, commit).advance()
+    new = [message.handle for message in made]
+    assert not set(old) & set(new)
+    store = side.vhost()
+    assert [store.persistent.refs_of(handle) for handle in new] == [3, 3]
+    assert not any(map(store.contains, old))
+    assert [side.read(each) for each in (1, 2, 3)] == [[0, 1]] * 3
+
+
+@pytest.mark.parametrize(("version", "ending"), [(2, ".qs"), (2, ".qi"), (1, ".jif")])
+def test_a_queues_own_files_are_written_anew(version: int, ending: str) -> None:
+    side, commit = unsynced(SMALL, version=version)
+    failed = side.paths(ending)
+    assert failed
+    rescue(side, commit, ending).advance()
+    assert bodies(side) == list(range(8))
+    again = DiskSide(side.filesystem.process_killed(), journal_run_bytes=500)
+    assert again.report.messages == 8
+
+
+def test_what_did_not_fail_stays_as_it_is() -> None:
+    side, commit = unsynced(SMALL)
+    before = side.paths("")
+    rescue(side, commit).advance()
+    assert side.paths("") == before
+
+
+def test_without_room_it_goes_on_later() -> None:
+    side, commit = unsynced(LARGE)
+    going = rescue(side, commit)
+    side.filesystem.fail("create", errno.ENOSPC)
+    with pytest.raises(DiskFull):
+        going.advance()
+    assert all(message.handle >= 0 for command in commit.commands for message in command.messages)  # type: ignore[union-attr]
+    going.advance()
+    going.advance()
+    assert bodies(side) == list(range(8))
+
+
+def test_a_name_file_that_was_lost_is_written_again() -> None:
+    side, commit = unsynced(SMALL)
+    (path,) = side.paths(".queue_name")
+    side.filesystem.damage(path, 0, b"?" * 20)
+    rescue(side, commit, ".queue_name").advance()
+    assert b'QUEUE: "q"' in side.filesystem.content(path)

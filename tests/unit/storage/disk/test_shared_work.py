@@ -1,0 +1,89 @@
+"""What a commit does to the shared stores: one copy for all queues, references added before and dropped after."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from burrowmq.storage.disk.shared_work import SharedWork
+from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.types import PERSISTENT
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+from tests.support.stored_message import FakeMessage
+
+
+def work() -> tuple[SharedWork, DiskSide]:
+    side = DiskSide()
+    side.open()
+    return SharedWork(side.context), side
+
+
+def test_a_message_of_several_queues_is_appended_once_and_referred_to_for_each() -> None:
+    shared, side = work()
+    made = messages(0, 3, LARGE)
+    for _ in range(4):
+        shared.share("/", made)
+    assert shared.vhosts() == ["/"]
+    shared.append("/")
+    shared.add_refs("/")
+    shared.drop_refs()
+    store = side.vhost().persistent
+    assert [store.refs_of(message.handle) for message in made] == [4, 4, 4]
+    assert store.stats()["appended_messages"] == 3
+    assert shared.vhosts() == [], "nothing is left for the next commit"
+
+
+def test_small_messages_stay_with_their_queue() -> None:
+    shared, _ = work()
+    made = messages(0, 3, SMALL)
+    shared.share("/", made)
+    assert (shared.vhosts(), [message.handle for message in made]) == ([], [-1] * 3)
+
+
+def test_the_embed_rule_counts_body_and_properties() -> None:
+    shared, _ = work()
+    properties = b"\x40\x00" + b"x" * 4000
+    head = b"\x02\x00\x01" + (12 + len(properties)).to_bytes(4, "big") + b"\x00\x3c\x00\x00"
+    raw = head + (200).to_bytes(8, "big") + properties + b"\xce" + b"b" * 200
+    wide = FakeMessage(b"\x00\x00", raw, 200, PERSISTENT)
+    below, at = messages(0, 1, 4088)[0], messages(1, 1, 4096)[0]
+    shared.share("/", [below, at, wide])
+    shared.append("/")
+    assert (below.handle, at.handle >= 0, wide.handle >= 0) == (-1, True, True)
+
+
+def test_an_append_that_finds_no_room_is_tried_again_and_done_once() -> None:
+    shared, side = work()
+    made = messages(0, 3, LARGE)
+    shared.share("/", made)
+    side.filesystem.fail("create", errno.ENOSPC)
+    with pytest.raises(DiskFull):
+        shared.append("/")
+    shared.append("/")
+    shared.append("/")
+    assert side.vhost().persistent.stats()["appended_messages"] == 3
+
+
+def test_references_are_dropped_for_all_vhosts_that_are_still_there() -> None:
+    shared, side = work()
+    side.open(2, vhost="other")
+    made = {vhost: messages(0, 1, LARGE) for vhost in ("/", "other")}
+    for vhost, sent in made.items():
+        shared.share(vhost, sent)
+        shared.append(vhost)
+    shared.drop_refs()
+    for vhost, sent in made.items():
+        shared.dropped(vhost).append(sent[0].handle)
+    side.context.delete_vhost("other")
+    shared.drop_refs()
+    assert side.vhost().persistent.refs_of(made["/"][0].handle) == 0
+    assert not side.context.has_vhost("other"), "dropping makes no vhost"
+
+
+def test_what_a_deleted_vhost_had_to_do_does_not_reach_the_one_made_again() -> None:
+    shared, _ = work()
+    shared.dropped("/").append(5)
+    shared.forget("/")
+    shared.forget("unknown")
+    assert shared.vhosts() == []

@@ -1,0 +1,43 @@
+"""What makes a staged commit worth handing over."""
+
+from __future__ import annotations
+
+import pytest
+
+from burrowmq.storage.loop.staged_commit import Delete, ReadRequest, StagedCommit
+from burrowmq.storage.types import ALL, BackupJob
+
+
+def test_a_new_one_is_empty_whatever_its_epoch() -> None:
+    assert StagedCommit(7).is_empty()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"commands": [Delete(1)]},
+        {"definitions": [("queue", "q", None)]},
+        {"sync": True},
+        {"backup": BackupJob("/backup")},
+    ],
+)
+def test_whatever_somebody_waits_for_makes_it_worth_handing_over(
+    content: dict[str, object],
+) -> None:
+    assert not StagedCommit(1, **content).is_empty()  # type: ignore[arg-type]
+
+
+def test_notes_about_commands_are_no_commands() -> None:
+    assert StagedCommit(1, touched={3}, deleted={("/", "q")}).is_empty()
+
+
+def test_no_two_share_their_lists() -> None:
+    first, second = StagedCommit(1), StagedCommit(2)
+    first.commands.append(Delete(1))
+    first.touched.add(1)
+    assert second.is_empty()
+    assert not second.touched
+
+
+def test_a_read_wants_everything_unless_it_says_otherwise() -> None:
+    assert ReadRequest(1, 0, 10, 5, 100, lambda *_: None).wanted == ALL
