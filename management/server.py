@@ -14,6 +14,7 @@ import logging
 import os
 import socket
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -183,7 +184,8 @@ class Management:
         self.rates = Rates()
         self._runners: list[web.AppRunner] = []
         self._sampler: asyncio.Task[None] | None = None
-        self._sampled: RunningNode | None = None
+        # Weakly: a stopped application must not stay in memory until somebody looks again.
+        self._sampled: Callable[[], RunningNode | None] = _nobody
         self._socket_path = settings.control_socket(self._config)
         self._socket_identity = (0, 0)
 
@@ -257,10 +259,10 @@ class Management:
     async def sample_what_runs(self) -> None:
         """Take a sample of the application, if there is one."""
         node = self._host.running
-        if node is not self._sampled:
+        if node is None or node is not self._sampled():
             # Its counters began anew: the samples before are of another application.
             self.rates.clear()
-            self._sampled = node
+            self._sampled = _nobody if node is None else weakref.ref(node)
         if node is not None:
             await self.sample(node, time.monotonic())
 
@@ -283,6 +285,10 @@ class Management:
             if count % 200 == 199:
                 await asyncio.sleep(0)
         rates.finish()
+
+
+def _nobody() -> None:
+    return None
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
+import weakref
 from pathlib import Path
 
 from burrowmq.management.server import Management
@@ -169,3 +171,16 @@ def test_a_sample_of_another_application_is_forgotten(tmp_path: Path) -> None:
             return found
 
         assert bench.loop.run_until_complete(samples()) == [2.0, 0.0]
+
+
+def test_a_stopped_application_is_not_kept_for_the_next_sample(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        management = Management(bench.host)
+        bench.loop.run_until_complete(management.sample_what_runs())
+        sampled = weakref.ref(bench.node)
+        bench.loop.run_until_complete(bench.host.stop_application())
+        bench.loop.run_until_complete(bench.loop.shutdown_default_executor())
+        gc.collect()
+        assert sampled() is None
+        bench.loop.run_until_complete(management.sample_what_runs())
+        assert management.rates.rate("node", "connections_opened") == 0.0
