@@ -83,7 +83,7 @@ def _engine(directory: str, confirm: str) -> Engine:
 
 def _append(engine: Engine, log: QueueLog, loop: _Loop, arguments: argparse.Namespace) -> None:
     raw = _raw(arguments.size)
-    exrk = b"\x00\x05queue"
+    address = b"\x00\x05queue"
     frame_max = len(raw)
     paused = [False]
     committed = [0]
@@ -98,7 +98,7 @@ def _append(engine: Engine, log: QueueLog, loop: _Loop, arguments: argparse.Name
         # Bodies differ so that nothing is shared: bytes(raw) alone would be one object.
         messages = [
             Message(
-                exrk, raw[:-9] + b"%08d" % at + b"\xce", arguments.size, PERSISTENT, 1, frame_max
+                address, raw[:-9] + b"%08d" % at + b"\xce", arguments.size, PERSISTENT, 1, frame_max
             )
             for at in range(seq, seq + runs)
         ]

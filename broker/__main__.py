@@ -78,7 +78,7 @@ async def run(loaded: Loaded) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {reason_of(error)}\n")
         return 1
     try:
-        doors = import_module("burrowmq.management.doors").bind(node.process)
+        bound = import_module("burrowmq.management.bound_sockets").bind(node.process)
     except OSError as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         await node.stop()
@@ -86,7 +86,7 @@ async def run(loaded: Loaded) -> int:
     node.announce(process_age_s())
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
     server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
-    management = await server.start(node, doors)
+    management = await server.start(node, bound)
     settle_memory()
     await node.wait_for_stop_request()
     await management.stop()

@@ -213,7 +213,7 @@ class _Reading:
 
     def try_tls(self, config: NodeConfig) -> None:
         """Make the context of every TLS listener once: files that cannot be used are errors of their keys."""
-        for prefix, endpoints, options, door in (
+        for prefix, endpoints, options, listener in (
             ("ssl_options", config.tls_listeners, config.tls, "listeners.ssl."),
             ("management.ssl", config.management.tls_listeners, config.management.tls, ""),
             ("prometheus.ssl", config.prometheus.tls_listeners, config.prometheus.tls, ""),
@@ -224,17 +224,20 @@ class _Reading:
                 tls.make_context(options)
             except tls.BadTls as error:
                 self._refuse(
-                    self._to_blame(f"{prefix}.{error.key}", door or f"{prefix}.port"), error.reason
+                    self._to_blame(f"{prefix}.{error.key}", listener or f"{prefix}.port"),
+                    error.reason,
                 )
             else:
                 self.warnings += tls.open_keys(options)
 
-    def _to_blame(self, key: str, door: str) -> Setting:
+    def _to_blame(self, key: str, listener: str) -> Setting:
         """The setting of a key; when it is missing, that of the listener that needs it, as a place to look at."""
         for name, setting in self._settings.items():
             if name == key or name.startswith(f"{key}."):
                 return setting
-        where = next((each for name, each in self._settings.items() if name.startswith(door)), None)
+        where = next(
+            (each for name, each in self._settings.items() if name.startswith(listener)), None
+        )
         return Setting(key, "", *(("", 0) if where is None else (where.source, where.line)))
 
     def _find(self, key: str) -> Option | None:

@@ -19,7 +19,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request
 from burrowmq.protocol import properties as basic
-from burrowmq.protocol.codec import join_exrk, split_exrk
+from burrowmq.protocol.codec import join_address, split_address
 from burrowmq.protocol.errors import ResourceLocked
 from burrowmq.protocol.table import from_json
 
@@ -38,10 +38,10 @@ def publish(
 ) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
-    exrk = join_exrk(exchange.encode(), key.encode())
-    message = basic.build(exrk, _properties(properties), body)
+    address = join_address(exchange.encode(), key.encode())
+    message = basic.build(address, _properties(properties), body)
     # The exchange's own lookup refuses internal ones and missing ones.
-    route = owner.resolve(exrk)
+    route = owner.resolve(address)
     queues = route.queues
     if queues is None:
         queues = owner.route(
@@ -142,7 +142,7 @@ def _settle(queue: Queue, backlog: Backlog, batch: Batch, ack_mode: str) -> None
 def row(found: tuple[Any, bool, int], encoding: str, truncate: int | None) -> dict[str, Any]:
     """A message as the API shows it."""
     message, is_redelivered, left = found
-    exchange, key = split_exrk(message.exrk)
+    exchange, key = split_address(message.address)
     body = basic.body(message.raw)
     shown = body if truncate is None else body[: max(0, truncate)]
     payload, payload_encoding = _text(shown, encoding)

@@ -1,9 +1,9 @@
 """The management server: aiohttp on TCP, on the control socket and for Prometheus.
 
 State: the runners of the three listeners, the rate samples and the sampler's task (`Management`). Started and stopped
-by `broker.__main__` around the node, on the sockets that `management.doors` bound. On the control socket a caller is
-trusted by its peer credentials; on TCP it needs a user's password; Prometheus asks nothing. Bodies are limited; an
-error of ours is a 500 without details.
+by `broker.__main__` around the node, on the sockets that `management.bound_sockets` bound. On the control socket a
+caller is trusted by its peer credentials; on TCP it needs a user's password; Prometheus asks nothing. Bodies are
+limited; an error of ours is a 500 without details.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 from burrowmq.management.api import ROUTES
-from burrowmq.management.doors import Doors
+from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.prometheus import endpoint as prometheus
 
 LOGGER = logging.getLogger("management")
@@ -187,19 +187,19 @@ class Management:
         self._socket_path = settings.control_socket(self._config)
         self._socket_identity = (0, 0)
 
-    async def start(self, doors: Doors) -> None:
+    async def start(self, bound: BoundSockets) -> None:
         """Serve on the bound sockets, which are ours from now on."""
-        if doors.control is not None:
+        if bound.control is not None:
             self._socket_identity = _identity(self._socket_path)
             await self._serve(
-                create_app(self._host, trusted=True, rates=self.rates), [doors.control]
+                create_app(self._host, trusted=True, rates=self.rates), [bound.control]
             )
         config = self._config
         for part, sockets, secure in (
-            (MANAGEMENT, doors.api, None),
-            (MANAGEMENT, doors.secure_api, config.management),
-            (METRICS, doors.prometheus, None),
-            (METRICS, doors.secure_prometheus, config.prometheus),
+            (MANAGEMENT, bound.api, None),
+            (MANAGEMENT, bound.secure_api, config.management),
+            (METRICS, bound.prometheus, None),
+            (METRICS, bound.secure_prometheus, config.prometheus),
         ):
             if not sockets:
                 continue
@@ -290,8 +290,8 @@ def _identity(path: str) -> tuple[int, int]:
     return found.st_ino, found.st_ctime_ns
 
 
-async def start(host: Node, doors: Doors) -> Management:
-    """Serve what `management.doors.bind` bound."""
+async def start(host: Node, bound: BoundSockets) -> Management:
+    """Serve what `management.bound_sockets.bind` bound."""
     management = Management(host)
-    await management.start(doors)
+    await management.start(bound)
     return management

@@ -62,7 +62,7 @@ MAYBE_CC: Final = 1 << 19
 ON_DISK: Final = 1 << 20
 """Set by storage on messages that it loaded; never by a codec."""
 HIDDEN: Final = 1 << 21
-"""Behind exchange and routing key, `exrk` holds field tables that clients do not see (`protocol.hidden`)."""
+"""Behind exchange and routing key, `address` holds field tables that clients do not see (`protocol.hidden`)."""
 
 TABLE_DEPTH_MAX: Final = 128
 """How deep tables and arrays may be nested, the outermost counted. What prints, compares and stores tables calls

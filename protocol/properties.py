@@ -121,7 +121,7 @@ def body(message_raw: bytes) -> bytes:
     return b"".join(parts)
 
 
-def rewrite(message: Message, properties: Properties, exrk: bytes | None = None) -> Message:
+def rewrite(message: Message, properties: Properties, address: bytes | None = None) -> Message:
     """The same body with other properties and, if given, other routing; not stored yet (handle -1).
 
     Raises: FrameError when the properties have grown beyond what a client might send.
@@ -133,14 +133,14 @@ def rewrite(message: Message, properties: Properties, exrk: bytes | None = None)
     flags = header_flags(payload)
     if flags < 0:
         raise FrameError("properties beyond the limits of a header")
-    kept = MANDATORY | IMMEDIATE if exrk is not None else MANDATORY | IMMEDIATE | HIDDEN
+    kept = MANDATORY | IMMEDIATE if address is not None else MANDATORY | IMMEDIATE | HIDDEN
     flags |= message.flags & kept
     largest = _largest_frame(frames)
-    target = message.exrk if exrk is None else exrk
+    target = message.address if address is None else address
     return Message(target, frames, message.size, flags, message.channel, largest)
 
 
-def build(exrk: bytes, properties: Properties, body: bytes, mandatory: bool = False) -> Message:
+def build(address: bytes, properties: Properties, body: bytes, mandatory: bool = False) -> Message:
     """A message of the broker's own; its frames are on channel 1."""
     payload = _encode_header(len(body), properties)
     frames = [frame(FRAME_HEADER, 1, payload)]
@@ -149,7 +149,7 @@ def build(exrk: bytes, properties: Properties, body: bytes, mandatory: bool = Fa
         for start in range(0, len(body), _BODY_PIECE)
     ]
     flags = header_flags(payload) | (MANDATORY if mandatory else 0)
-    return Message(exrk, b"".join(frames), len(body), flags, 1, max(map(len, frames)))
+    return Message(address, b"".join(frames), len(body), flags, 1, max(map(len, frames)))
 
 
 def header_size(message_raw: bytes) -> int:

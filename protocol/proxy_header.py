@@ -1,6 +1,6 @@
 r"""The header that a proxy puts in front of what it relays: PROXY protocol, versions 1 and 2.
 
-Owns no state, does no I/O. Called by broker.sockets.proxy_gate with what a socket has sent so far. Whether a proxy is
+Owns no state, does no I/O. Called by broker.sockets.proxy_socket with what a socket has sent so far. Whether a proxy is
 to be believed is not decided here.
 
 Version 1 is one line of text of at most 107 octets, CR LF included:

@@ -31,7 +31,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 class StoredMessage(Protocol):
     """What the store reads of a message; `handle` is the only attribute that it writes."""
 
-    exrk: bytes
+    address: bytes
     raw: bytes
     size: int
     flags: int
@@ -42,7 +42,7 @@ class StoredMessage(Protocol):
 class CarriedMessage:
     """A message that was read back, on its way to another place in a store."""
 
-    exrk: bytes
+    address: bytes
     raw: bytes
     size: int
     flags: int

@@ -12,7 +12,7 @@ from itertools import accumulate
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.turn.turn import LAG_BUCKETS_S
+from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
 
 TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
@@ -123,7 +123,7 @@ def store_stats(node: RunningNode) -> Row:
 
 def loop_stalls(node: RunningNode) -> list[tuple[float, int]]:
     """How late the event loop ran its timers: (upper edge in seconds, count up to it), infinity last."""
-    return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(node.turn.lag_counts), strict=True))
+    return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(node.scheduler.lag_counts), strict=True))
 
 
 def publisher_count(node: RunningNode) -> int:

@@ -14,9 +14,9 @@ from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefault
 from burrowmq.broker.node.monitor import Intervals, ResourceLimits
 from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.session.admission import CertificateName
-from burrowmq.broker.sockets.acceptor import DoorOptions
+from burrowmq.broker.sockets.acceptor import AcceptorOptions
 from burrowmq.broker.sockets.listener import SocketOptions
-from burrowmq.broker.sockets.proxy_gate import ProxyOptions
+from burrowmq.broker.sockets.proxy_socket import ProxyOptions
 from burrowmq.broker.vhost.vhost import VhostOptions
 from burrowmq.config.schema import FirstUserConfig, LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.seeding import SeedingConfig
@@ -122,10 +122,10 @@ def vhost_defaults(config: SeedingConfig) -> VhostDefaults:
     )
 
 
-def doors(config: NodeConfig, sockets_max: int) -> DoorOptions:
-    """The AMQP listeners'. Raises: BadTls."""
+def acceptor_options(config: NodeConfig, sockets_max: int) -> AcceptorOptions:
+    """How the AMQP listeners accept. Raises: BadTls."""
     tcp = config.tcp
-    return DoorOptions(
+    return AcceptorOptions(
         tcp=config.listeners,
         tls=config.tls_listeners,
         sockets=SocketOptions(

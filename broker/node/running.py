@@ -39,8 +39,8 @@ from burrowmq.broker.sockets.acceptor import Acceptor
 from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.turn.busy_wait import BusyWait
+from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from burrowmq.broker.turn.pacing import Pacing
-from burrowmq.broker.turn.turn import Turn
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import load_message
 from burrowmq.protocol.connection.server import ServerConnection
@@ -85,20 +85,22 @@ class RunningNode:
         busy_wait = None
         if config.busy_wait == "auto":
             busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
-        self.turn = Turn(loop, self.engine.hand_over, Pacing(self.metrics, busy_wait).turn_ended)
+        self.scheduler = LoopScheduler(
+            loop, self.engine.hand_over, Pacing(self.metrics, busy_wait).turn_ended
+        )
         self._factory = VhostFactory(
-            config, self.engine, self.turn, self.metrics, self.entropy, observer
+            config, self.engine, self.scheduler, self.metrics, self.entropy, observer
         )
         self.monitor = self._make_monitor()
         self._start_batches = StartBatches(
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
         )
-        self._heartbeats = Heartbeats(self.sessions, self.turn)
+        self._heartbeats = Heartbeats(self.sessions, self.scheduler)
         self._ack_timeouts = AckTimeouts(
-            self.sessions, self.turn, observer, config.consumer_timeout_ms
+            self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
         self._sweep = Sweep(
-            self.turn,
+            self.scheduler,
             (
                 self._heartbeats.look,
                 *(() if busy_wait is None else (busy_wait.look,)),
@@ -109,7 +111,7 @@ class RunningNode:
         self._offered = options.offered(config, server_properties(self.cluster_name))
         self._context = self._make_context()
         self.acceptor = Acceptor(
-            options.doors(config, process.sockets_max),
+            options.acceptor_options(config, process.sockets_max),
             self.open_session,
             self.sessions.__len__,
             observer,
@@ -122,7 +124,7 @@ class RunningNode:
             functools.partial(self.process.machine.measure, config.data_dir),
             self.alarms,
             self.vhosts,
-            self.turn,
+            self.scheduler,
             Reclaim(self.process.machine.allocator),
             options.intervals(config.resources),
         )
@@ -130,7 +132,7 @@ class RunningNode:
     def _make_context(self) -> SessionContext:
         config = self.config
         return SessionContext(
-            scheduler=self.turn,
+            scheduler=self.scheduler,
             engine=self.engine,
             metrics=self.metrics,
             entropy=self.entropy,
@@ -169,14 +171,14 @@ class RunningNode:
             self._start_batches.load(
                 queue for vhost in self.vhosts.values() for queue in vhost.queues.values()
             )
-            self.turn.touch()
+            self.scheduler.touch()
             self._log_limits()
             self.monitor.start()
             await self.acceptor.listen()
         except BaseException:
             await self._let_go()
             raise
-        self.turn.watch_lag()
+        self.scheduler.watch_lag()
         self._sweep.start()
 
     def _recover(self) -> None:
@@ -211,10 +213,10 @@ class RunningNode:
 
     def _connect_engine(self) -> None:
         engine = self.engine
-        engine.on_committed = self.turn.on_committed
+        engine.on_committed = self.scheduler.on_committed
         engine.on_backlog = self._on_backlog
         # Acks that have arrived by now are to be in the batch: what they are for need not be written.
-        engine.on_due = self.turn.touch
+        engine.on_due = self.scheduler.touch
         engine.on_space = functools.partial(self.alarms.update, "store")
         engine.on_failed = self._on_store_failed
 
@@ -234,7 +236,7 @@ class RunningNode:
         """What was recovered is closed as cleanly as it was found."""
         self.monitor.stop()
         self.acceptor.close()
-        self.turn.stop()
+        self.scheduler.stop()
         with contextlib.suppress(StorageError):
             await self._loop.run_in_executor(None, self.engine.close)
 
@@ -256,7 +258,7 @@ class RunningNode:
     def set_cluster_name(self, name: str) -> None:
         """Give the cluster another name: kept, and told to clients from now on."""
         self.parameters.put("cluster_name", name)
-        self.turn.touch()
+        self.scheduler.touch()
         self._offer()
 
     def _offer(self) -> None:
@@ -294,7 +296,7 @@ class RunningNode:
     def _on_store_failed(self, reason: str) -> None:
         self.observer.store_failed(reason)
         self.alarms.update("store", True)
-        self.turn.on_failed()
+        self.scheduler.on_failed()
         for session in list(self.sessions):
             if any(channel.is_held for channel in session.channels.values()):
                 session.force_close(STORE_FAILED_TEXT)  # what it waits for will not come
@@ -312,7 +314,7 @@ class RunningNode:
         for vhost in self.vhosts.values():
             for queue in vhost.queues.values():
                 queue.note_delivered()
-        self.turn.stop()
+        self.scheduler.stop()
         try:
             await self._loop.run_in_executor(None, self.engine.close)
         except StorageError as error:

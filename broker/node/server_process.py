@@ -14,7 +14,7 @@ from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.reclaim import Allocator, CLibrary
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.turn.clock import Entropy
-from burrowmq.broker.turn.turn import SystemEntropy
+from burrowmq.broker.turn.loop_scheduler import SystemEntropy
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
 from burrowmq.storage.directory.recovery import DefinitionsAt

@@ -35,7 +35,7 @@ class CertificateName:
 
 
 class Admission:
-    """The node's door."""
+    """Decides who may come in."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 """Sockets.
 
-Who listens, who is still on the way in, octets in and out, back-pressure. The only room that knows asyncio's
+Who listens, which sockets are pending, octets in and out, back-pressure. The only room that knows asyncio's
 transports.
 """

@@ -1,8 +1,8 @@
-"""The AMQP doors of a node: what is bound, and what becomes of an accepted socket.
+"""The AMQP listeners of a node: what is bound, and what becomes of an accepted socket.
 
-State: the servers of both kinds of listener, the gates of TLS handshakes and of proxies' headers. Made and closed by
-`broker.node.node`. A socket above the limit of connections is closed at once: the store needs file descriptors too,
-and a connection less is better than a read that cannot open its file.
+State: the servers of both kinds of listener, the sockets whose TLS handshake or proxy header is not complete. Made and
+closed by `broker.node.node`. A socket above the limit of connections is closed at once: the store needs file
+descriptors too, and a connection less is better than a read that cannot open its file.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.sockets import listener
-from burrowmq.broker.sockets.gate import Gate
-from burrowmq.broker.sockets.proxy_gate import ProxyGate, ProxyOptions
-from burrowmq.broker.sockets.tls_gate import GateOptions, TlsGate
+from burrowmq.broker.sockets.pending import PendingSockets
+from burrowmq.broker.sockets.proxy_socket import PendingHeaders, ProxyOptions
+from burrowmq.broker.sockets.tls_socket import HandshakeOptions, PendingHandshakes
 from burrowmq.broker.sockets.transport import AmqpTransport
 
 HANDSHAKES_MAX = 256
@@ -29,7 +29,7 @@ Endpoints = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoorOptions:
+class AcceptorOptions:
     """Where to listen and how; times in seconds. `context` of None: no TLS listener."""
 
     tcp: Endpoints
@@ -51,7 +51,7 @@ class Acceptor:
 
     def __init__(
         self,
-        options: DoorOptions,
+        options: AcceptorOptions,
         open_session: Callable[[Peer], Session],
         session_count: Callable[[], int],
         observer: Observer,
@@ -61,7 +61,7 @@ class Acceptor:
         self._session_count = session_count
         self._observer = observer
         self.servers: list[asyncio.Server] = []
-        self._gates: list[Gate] = []
+        self._pending: list[PendingSockets] = []
 
     def check_free(self) -> None:
         """Find out whether everything can be bound. Raises CannotListen."""
@@ -70,7 +70,8 @@ class Acceptor:
     async def listen(self) -> None:
         """Bind everything, then accept. Raises CannotListen."""
         options = self._options
-        self._gates = [gate for gate in self._gates if gate.in_progress]  # of before a suspension
+        # After a suspension, sockets that were accepted before it may still be pending.
+        self._pending = [each for each in self._pending if each.in_progress]
         plain = listener.bind_all(options.tcp, options.sockets)
         try:
             secure = listener.bind_all(options.tls, options.sockets)
@@ -79,14 +80,16 @@ class Acceptor:
                 sock.close()
             raise
         if options.context is not None:
-            handshakes = GateOptions(
+            tls_options = HandshakeOptions(
                 context=options.context,
                 timeout_s=options.tls_handshake_timeout_s,
                 limit=HANDSHAKES_MAX,
             )
-            gate = TlsGate(handshakes, self._make_transport, self._observer)
-            self._gates.append(gate)
-            self.servers += await listener.serve(secure, self._behind_proxy(gate), options.sockets)
+            handshakes = PendingHandshakes(tls_options, self._make_transport, self._observer)
+            self._pending.append(handshakes)
+            self.servers += await listener.serve(
+                secure, self._behind_proxy(handshakes), options.sockets
+            )
         self.servers += await listener.serve(
             plain, self._behind_proxy(self._make_transport), options.sockets
         )
@@ -108,15 +111,15 @@ class Acceptor:
     def close(self) -> None:
         """Accept no more; what was accepted stays."""
         self.suspend()
-        for gate in self._gates:
-            gate.close()
+        for each in self._pending:
+            each.close()
 
     def _behind_proxy(self, make_protocol: listener.MakeProtocol) -> listener.MakeProtocol:
         if self._options.proxy is None:
             return make_protocol
-        gate = ProxyGate(self._options.proxy, make_protocol, self._observer)
-        self._gates.append(gate)
-        return gate
+        headers = PendingHeaders(self._options.proxy, make_protocol, self._observer)
+        self._pending.append(headers)
+        return headers
 
     def _make_transport(self, transport: asyncio.Transport) -> AmqpTransport:
         return AmqpTransport(

@@ -1,8 +1,8 @@
 """Seams to time, chance and the event loop.
 
 The core (session, channel, queue, exchange) is synchronous and clockless: whatever it needs of the outside world
-comes through these protocols, given at construction. `broker.turn.turn` implements them on asyncio; tests and the
-simulation implement them on a fake clock. Nothing here holds state.
+comes through these protocols, given at construction. `broker.turn.loop_scheduler` implements them on asyncio; tests and
+the simulation implement them on a fake clock. Nothing here holds state.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ meanwhile. A client that waits for an answer must not pay for this, so the loop 
 At moderate rates the opposite pays: when turns come steadily, but not fast enough for pauses, the loop stays awake for
 the next one (`broker.turn.busy_wait`, which knows whether there is a processor to spare).
 
-State owned: the counters at the start of the current window. Called by `broker.turn.turn` once a turn. The price is
-bounded: a message waits at most one `PAUSE_S` longer, at rates where it would have waited behind others anyway. ADR
-11.
+State owned: the counters at the start of the current window. Called by `broker.turn.loop_scheduler` once a turn. The
+price is bounded: a message waits at most one `PAUSE_S` longer, at rates where it would have waited behind others
+anyway. ADR 11.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from burrowmq.broker.queue.rules.dead_letter import SHORTSTR_MAX, routing_keys
-from burrowmq.protocol.codec import Message, join_exrk, split_exrk
+from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.properties import Properties, decode, rewrite
 from burrowmq.protocol.table import FieldTable, MalformedTable
@@ -85,7 +85,7 @@ class Tracer:
         """A client published these to `queues`; `keys` are all keys of a single message with CC or BCC."""
         if not self._is_listened_to():
             return
-        exchange, routing_key = split_exrk(messages[0].exrk)
+        exchange, routing_key = split_address(messages[0].address)
         names = [_text(key) for key in keys or (routing_key,)]
         # RabbitMQ takes the default exchange's keys for queues before it looks whether there are such.
         routed = [each.name for each in queues if not hasattr(each, "is_reply")]
@@ -115,7 +115,7 @@ class Tracer:
         """Publish the copies of what was seen."""
         seen, self._seen = self._seen, []
         for key, message, tapped, extra in seen:
-            if split_exrk(message.exrk)[0] != _EXCHANGE:
+            if split_address(message.address)[0] != _EXCHANGE:
                 copy, headers = self._copy(key[:SHORTSTR_MAX], message, tapped, extra)
                 self._publish(key, copy, headers)
 
@@ -138,18 +138,18 @@ class Tracer:
             "user": tapped.user,
         }
         headers: FieldTable = {
-            "exchange_name": _text(split_exrk(message.exrk)[0]),
+            "exchange_name": _text(split_address(message.address)[0]),
             "routing_keys": [_text(each) for each in routing_keys(message, original)],
             "properties": _as_table(original),
             "node": self._node_name,
         }
         headers |= vhost | extra
-        exrk = join_exrk(_EXCHANGE, key)
+        address = join_address(_EXCHANGE, key)
         try:
-            return rewrite(message, Properties(headers=headers), exrk), headers
+            return rewrite(message, Properties(headers=headers), address), headers
         except (FrameError, MalformedTable):
             headers["properties"] = {}
-            return rewrite(message, Properties(headers=headers), exrk), headers
+            return rewrite(message, Properties(headers=headers), address), headers
 
 
 def _text(octets: bytes) -> str:

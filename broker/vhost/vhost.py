@@ -44,7 +44,7 @@ from burrowmq.broker.words.resource import (
     pack_arguments,
     row_key,
 )
-from burrowmq.protocol.codec import split_exrk
+from burrowmq.protocol.codec import split_address
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 
 if TYPE_CHECKING:
@@ -111,26 +111,26 @@ class Vhost:
 
     # -- routes -------------------------------------------------------------------------------------------------
 
-    def resolve(self, exrk: bytes) -> Route:
+    def resolve(self, address: bytes) -> Route:
         """Where a client's publish with this exchange and routing key (as on the wire) goes.
 
         Raises: NotFound, AccessRefused (internal exchange).
         """
-        found = self.route_cache.get(exrk)
+        found = self.route_cache.get(address)
         if found is not None:
             return found
-        exchange_name, routing_key = split_exrk(exrk)
+        exchange_name, routing_key = split_address(address)
         exchange = self.exchange(exchange_name.decode("utf-8", "surrogateescape"))
         if exchange.internal:
             raise AccessRefused(
                 f"cannot publish to internal {describe('exchange', exchange.name, self.name)}"
             )
         if not router.cacheable(self, exchange):
-            return self._remember(exrk, Route(exchange, None))
+            return self._remember(address, Route(exchange, None))
         found = Route(exchange, router.route(self, exchange, (routing_key,), None))
         if not exchange_name and routing_key.startswith(REPLY_PREFIX):
             return found
-        return self._remember(exrk, found)
+        return self._remember(address, found)
 
     def route(
         self,
@@ -141,10 +141,10 @@ class Vhost:
         """Route one message by itself: several keys (CC, BCC), a headers exchange, or a dead letter."""
         return router.route(self, exchange, routing_keys, headers)
 
-    def _remember(self, exrk: bytes, found: Route) -> Route:
+    def _remember(self, address: bytes, found: Route) -> Route:
         if len(self.route_cache) >= ROUTE_CACHE_MAX:
             self.route_cache.clear()
-        self.route_cache[exrk] = found
+        self.route_cache[address] = found
         return found
 
     def _lookup(self, routing_key: bytes) -> Destination | None:

@@ -78,14 +78,14 @@ def _contexts(call: Call) -> list[dict[str, Any]]:
     files = {
         "cacertfile": secure.cacertfile, "certfile": secure.certfile, "keyfile": secure.keyfile,
     }  # fmt: skip
-    doors: list[tuple[Any, settings.Address]] = [
+    listeners: list[tuple[Any, settings.Address]] = [
         *(([], address) for address in settings.management_addresses(config)),
         *((files, address) for address in settings.tls_addresses(config.management)),
     ]
     return [
         {"ssl_opts": options, "node": call.node.name, "description": "RabbitMQ Management", "path": "/",
          "ip": host, "port": str(port)}
-        for options, (host, port) in doors
+        for options, (host, port) in listeners
     ]  # fmt: skip
 
 

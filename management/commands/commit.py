@@ -16,7 +16,7 @@ COMMIT_TIMEOUT_S = 10.0
 
 def staged(node: RunningNode) -> None:
     """Something may have been staged in the store, or become deliverable: the end of this turn takes care of it."""
-    node.turn.touch()
+    node.scheduler.touch()
 
 
 async def durable(node: RunningNode) -> None:
@@ -28,8 +28,8 @@ async def durable(node: RunningNode) -> None:
             waiter.set_result(None)
 
     node.engine.require_sync()
-    node.turn.when_committed(node.engine.epoch, on_committed)
-    node.turn.touch()
+    node.scheduler.when_committed(node.engine.epoch, on_committed)
+    node.scheduler.touch()
     try:
         await asyncio.wait_for(waiter, COMMIT_TIMEOUT_S)
     except TimeoutError as error:

@@ -70,4 +70,4 @@ def set_tracing(node: RunningNode, name: str, is_on: bool) -> None:
     """Turn the firehose of a vhost on or off; not kept over a restart, as in RabbitMQ."""
     owner = node.vhosts[name]
     if is_on != (owner.tracer is not None):
-        owner.tracer = Tracer(owner, node.name, node.turn) if is_on else None
+        owner.tracer = Tracer(owner, node.name, node.scheduler) if is_on else None

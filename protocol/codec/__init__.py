@@ -39,8 +39,8 @@ encode_get_ok = _chosen.encode_get_ok
 encode_return = _chosen.encode_return
 encode_ack = _chosen.encode_ack
 encode_nack = _chosen.encode_nack
-split_exrk = _chosen.split_exrk
-join_exrk = _chosen.join_exrk
+split_address = _chosen.split_address
+join_address = _chosen.join_address
 header_flags = _chosen.header_flags
 
 __all__ = [
@@ -59,8 +59,8 @@ __all__ = [
     "encode_nack",
     "encode_return",
     "header_flags",
-    "join_exrk",
+    "join_address",
     "load_message",
-    "split_exrk",
+    "split_address",
     "take",
 ]

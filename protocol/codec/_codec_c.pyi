@@ -8,7 +8,7 @@ NAME: Final[str]
 CONSTANTS: Final[dict[str, int]]
 
 class Message:
-    exrk: bytes
+    address: bytes
     raw: bytes
     size: int
     flags: int
@@ -17,7 +17,7 @@ class Message:
     handle: int
     def __init__(
         self,
-        exrk: bytes,
+        address: bytes,
         raw: bytes,
         size: int,
         flags: int,
@@ -28,12 +28,12 @@ class Message:
 
 class PublishRun:
     channel: int
-    exrk: bytes
+    address: bytes
     flags: int
     messages: list[Message]
     size: int
     def __init__(
-        self, channel: int, exrk: bytes, flags: int, messages: list[Message], size: int
+        self, channel: int, address: bytes, flags: int, messages: list[Message], size: int
     ) -> None: ...
 
 class AckRun:
@@ -67,7 +67,7 @@ class HotCodec:
     def feed(self, data: bytes) -> list[PublishRun | AckRun | Frame | BadFrame]: ...
 
 def header_flags(payload: bytes) -> int: ...
-def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message: ...
+def load_message(address: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message: ...
 def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list[Message], int]: ...
 def body_bytes(messages: Iterable[Message]) -> int: ...
 def encode_deliver(
@@ -91,5 +91,5 @@ def encode_return(
 ) -> bytes: ...
 def encode_ack(channel: int, tag: int, multiple: bool) -> bytes: ...
 def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes: ...
-def split_exrk(exrk: bytes) -> tuple[bytes, bytes]: ...
-def join_exrk(exchange: bytes, routing_key: bytes) -> bytes: ...
+def split_address(address: bytes) -> tuple[bytes, bytes]: ...
+def join_address(exchange: bytes, routing_key: bytes) -> bytes: ...

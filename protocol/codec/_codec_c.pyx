@@ -6,7 +6,7 @@ The twin of _codec_py (same names, same events, one contract suite); codec.py ch
 ours, so the numbers of constants.py stand here again; the contract suite compares them.
 
 State: one HotCodec per connection owns the octets of at most one incomplete frame or small publish and
-the last publish's exrk. Called by ServerConnection (feed) and, through codec.py, by the broker.
+the last publish's address. Called by ServerConnection (feed) and, through codec.py, by the broker.
 
 Invariants: no pointer outlives the call that took it and no event refers to the read buffer; every read
 is preceded by a test against the end of the buffer; Message holds bytes and C integers only, so that the
@@ -110,7 +110,7 @@ cdef extern from *:
 cdef class Message:
     """One message as it came: routing, content frames, and what the flags say about them."""
 
-    cdef readonly bytes exrk
+    cdef readonly bytes address
     cdef readonly bytes raw
     cdef readonly int64_t size
     cdef public int64_t handle
@@ -120,7 +120,7 @@ cdef class Message:
 
     def __init__(
         self,
-        bytes exrk not None,
+        bytes address not None,
         bytes raw not None,
         int64_t size,
         uint32_t flags,
@@ -128,7 +128,7 @@ cdef class Message:
         uint32_t frame_max,
         int64_t handle=-1,
     ):
-        self.exrk = exrk
+        self.address = address
         self.raw = raw
         self.size = size
         self.flags = flags
@@ -139,17 +139,17 @@ cdef class Message:
 
 @cython.final
 cdef class PublishRun:
-    """Consecutive publishes on one channel with equal exrk and PERSISTENT, MANDATORY, IMMEDIATE bits."""
+    """Consecutive publishes on one channel with equal address and PERSISTENT, MANDATORY, IMMEDIATE bits."""
 
     cdef public object channel
-    cdef public bytes exrk
+    cdef public bytes address
     cdef public uint32_t flags
     cdef public list messages
     cdef public int64_t size
 
-    def __init__(self, channel, bytes exrk, uint32_t flags, list messages, int64_t size):
+    def __init__(self, channel, bytes address, uint32_t flags, list messages, int64_t size):
         self.channel = channel
-        self.exrk = exrk
+        self.address = address
         self.flags = flags
         self.messages = messages
         self.size = size
@@ -215,7 +215,7 @@ cdef class HotCodec:
     cdef bint _is_broken
     cdef PublishRun _run
     cdef AckRun _acks
-    cdef bytes _exrk
+    cdef bytes _address
     cdef uint16_t _channel
     cdef uint16_t _slow_channel
 
@@ -224,7 +224,7 @@ cdef class HotCodec:
         self._tail = bytearray()
         self._need = 0
         self._is_broken = False
-        self._exrk = b""
+        self._address = b""
         self._channel = 0
         # The channel of the last publish that went out as Frames, until one makes a run there again.
         self._slow_channel = 0
@@ -362,13 +362,13 @@ cdef class HotCodec:
         cdef uint8_t bits
         cdef Message message
         cdef PublishRun run
-        cdef bint same_exrk
+        cdef bint same_address
         if header - pos < 17:
             return SLOW
-        same_exrk = names_size == PyBytes_GET_SIZE(self._exrk) and not memcmp(
-            names, PyBytes_AS_STRING(self._exrk), names_size
+        same_address = names_size == PyBytes_GET_SIZE(self._address) and not memcmp(
+            names, PyBytes_AS_STRING(self._address), names_size
         )
-        if not same_exrk and not _is_sound(names, names_size):
+        if not same_address and not _is_sound(names, names_size):
             return SLOW
         if size < header + 7:
             return self._wait(header + 7 - pos)
@@ -430,13 +430,13 @@ cdef class HotCodec:
             self._slow_channel = 0
         message = Message.__new__(Message)
         run = self._run
-        if run is None or not same_exrk or channel != self._channel:
-            if not same_exrk:
-                self._exrk = PyBytes_FromStringAndSize(<const char *>names, names_size)
+        if run is None or not same_address or channel != self._channel:
+            if not same_address:
+                self._address = PyBytes_FromStringAndSize(<const char *>names, names_size)
             run = self._open_run(channel, flags, events)
         elif (run.flags ^ flags) & RUN_FLAGS:
             run = self._open_run(channel, flags, events)
-        message.exrk = self._exrk
+        message.address = self._address
         message.raw = PyBytes_FromStringAndSize(<const char *>data + header, at - header)
         message.size = <int64_t>body_size
         message.flags = flags
@@ -451,7 +451,7 @@ cdef class HotCodec:
     cdef PublishRun _open_run(self, uint16_t channel, uint32_t flags, list events):
         cdef PublishRun run = PublishRun.__new__(PublishRun)
         run.channel = channel
-        run.exrk = self._exrk
+        run.address = self._address
         run.flags = flags
         run.messages = []
         run.size = 0
@@ -599,7 +599,7 @@ def header_flags(bytes payload not None):
     return _walk_properties(data + 14, size - 14, u16(data + 12))
 
 
-def load_message(bytes exrk not None, bytes raw not None, int64_t size, uint32_t flags, int64_t handle):
+def load_message(bytes address not None, bytes raw not None, int64_t size, uint32_t flags, int64_t handle):
     """A message from its stored parts; channel and largest frame are read from raw."""
     cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(raw)
     cdef Py_ssize_t pos = 0, total = PyBytes_GET_SIZE(raw)
@@ -613,7 +613,7 @@ def load_message(bytes exrk not None, bytes raw not None, int64_t size, uint32_t
             largest = length
         pos += length
     message = Message.__new__(Message)
-    message.exrk = exrk
+    message.address = address
     message.raw = raw
     message.size = size
     message.flags = flags
@@ -645,11 +645,11 @@ def take(messages not None, Py_ssize_t max_count, int64_t max_bytes):
 
 cdef inline Py_ssize_t _names_size(Message message) noexcept:
     """Octets of exchange and routing key as clients get them, without what is hidden behind them."""
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(message.exrk), end
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(message.address), end
     cdef const uint8_t *names
     if not message.flags & HIDDEN:
         return size
-    names = <const uint8_t *>PyBytes_AS_STRING(message.exrk)
+    names = <const uint8_t *>PyBytes_AS_STRING(message.address)
     end = 1 + <Py_ssize_t>names[0]
     if end < size:
         end += 1 + <Py_ssize_t>names[end]
@@ -657,7 +657,7 @@ cdef inline Py_ssize_t _names_size(Message message) noexcept:
 
 
 cdef bytes _names(Message message):
-    return message.exrk[: _names_size(message)]
+    return message.address[: _names_size(message)]
 
 
 cdef Py_ssize_t _body_size(Message message, uint32_t *largest) noexcept:
@@ -773,7 +773,7 @@ def encode_deliver(
     uint32_t frame_max,
 ):
     """basic.deliver and content for messages with consecutive delivery tags, joined."""
-    cdef Py_ssize_t count = PyList_GET_SIZE(messages), total = 0, index, exrk_size
+    cdef Py_ssize_t count = PyList_GET_SIZE(messages), total = 0, index, address_size
     cdef Py_ssize_t tag_size = PyBytes_GET_SIZE(consumer_tag)
     cdef Py_ssize_t fixed = 7 + 4 + 1 + tag_size + 9 + 1
     cdef Message message
@@ -792,18 +792,18 @@ def encode_deliver(
     start = out = <uint8_t *>PyBytes_AS_STRING(result)
     for index in range(count):
         message = <Message>PyList_GET_ITEM(messages, index)
-        exrk_size = _names_size(message)
+        address_size = _names_size(message)
         out[0] = 1
         put16(out + 1, channel)
-        put32(out + 3, <uint32_t>(fixed - 8 + exrk_size))
+        put32(out + 3, <uint32_t>(fixed - 8 + address_size))
         put32(out + 7, 60 << 16 | 60)
         out[11] = <uint8_t>tag_size
         memcpy(out + 12, tag_octets, tag_size)
         out += 12 + tag_size
         put64(out, first_tag + <uint64_t>index)
         out[8] = redelivered
-        memcpy(out + 9, PyBytes_AS_STRING(message.exrk), exrk_size)
-        out += 9 + exrk_size
+        memcpy(out + 9, PyBytes_AS_STRING(message.address), address_size)
+        out += 9 + address_size
         out[0] = FRAME_END
         out = _put_content(out + 1, message, channel, frame_max)
     if out - start != total:
@@ -893,14 +893,14 @@ def encode_nack(uint16_t channel, uint64_t tag, bint multiple, bint requeue):
     return _settle(channel, 120, tag, multiple | requeue << 1)
 
 
-def split_exrk(bytes exrk not None):
-    """Exchange and routing key of an exrk."""
-    cdef Py_ssize_t key = 1 + exrk[0]
-    return exrk[1:key], exrk[key + 1 : key + 1 + exrk[key]]
+def split_address(bytes address not None):
+    """Exchange and routing key of an address."""
+    cdef Py_ssize_t key = 1 + address[0]
+    return address[1:key], address[key + 1 : key + 1 + address[key]]
 
 
-def join_exrk(bytes exchange not None, bytes routing_key not None):
-    """An exrk: both names, each behind its length octet."""
+def join_address(bytes exchange not None, bytes routing_key not None):
+    """An address: both names, each behind its length octet."""
     return b"".join(
         (bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key)
     )

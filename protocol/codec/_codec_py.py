@@ -30,9 +30,9 @@ from burrowmq.protocol.codec._message_py import (
     encode_get_ok,
     encode_nack,
     encode_return,
-    join_exrk,
+    join_address,
     load_message,
-    split_exrk,
+    split_address,
     take,
 )
 from burrowmq.protocol.codec._run_py import AckRun, BadFrame, CodecEvent, Frame, PublishRun
@@ -63,9 +63,9 @@ __all__ = [
     "encode_nack",
     "encode_return",
     "header_flags",
-    "join_exrk",
+    "join_address",
     "load_message",
-    "split_exrk",
+    "split_address",
     "take",
 ]
 
@@ -97,7 +97,7 @@ class HotCodec:
         self._slow_channel = 0
         # The last publish, and what its successor is compared with.
         self._method = b""
-        self._exrk = b""
+        self._address = b""
         self._channel = 0
         self._bits = 0
         self._properties = b""
@@ -200,7 +200,7 @@ class HotCodec:
         template = self._template
         total = self._template_total
         skip = len(self._method)
-        exrk, size, flags = self._exrk, self._body_size, self._flags
+        address, size, flags = self._address, self._body_size, self._flags
         channel, frame_size = self._channel, self._frame_size
         messages: list[Message] = []
         append = messages.append
@@ -209,7 +209,7 @@ class HotCodec:
             end = pos + total
             if data[end - 1] != FRAME_END:
                 break
-            append(Message(exrk, data[pos + skip : end], size, flags, channel, frame_size))
+            append(Message(address, data[pos + skip : end], size, flags, channel, frame_size))
             pos = end
         if messages:
             self._extend_run(messages, size * len(messages), flags, events)
@@ -220,7 +220,12 @@ class HotCodec:
 
         Return the offset of the first that is different, incomplete, or of another persistence.
         """
-        method, exrk, channel, frame_max = self._method, self._exrk, self._channel, self.frame_max
+        method, address, channel, frame_max = (
+            self._method,
+            self._address,
+            self._channel,
+            self.frame_max,
+        )
         known, known_flags, known_size = self._properties, self._flags, self._body_size
         bits = known_flags & (MANDATORY | IMMEDIATE)
         skip, limit = len(method), len(data)
@@ -255,7 +260,7 @@ class HotCodec:
                 known, known_flags = properties, flags
             known_size = size
             largest = size + 8 if size > length else length + 8
-            messages.append(Message(exrk, data[header:end], size, flags, channel, largest))
+            messages.append(Message(address, data[header:end], size, flags, channel, largest))
             seen |= flags
             total += size
             pos = end
@@ -275,7 +280,7 @@ class HotCodec:
         run = self._run
         if run is None:
             self._acks = None
-            self._run = PublishRun(self._channel, self._exrk, flags, messages, size)
+            self._run = PublishRun(self._channel, self._address, flags, messages, size)
             events.append(self._run)
         else:
             run.messages += messages
@@ -319,30 +324,30 @@ class HotCodec:
                 return _SLOW
             return self._wait(largest - pos)
         largest = max(largest, length + 8)
-        message_exrk = self._remember(data, pos, header, is_repeated, flags)
+        message_address = self._remember(data, pos, header, is_repeated, flags)
         self._bits, self._properties, self._flags = bits, properties, flags
         self._body_size, self._frame_size = body_size, largest
         self._template = b""
-        message = Message(message_exrk, data[header:end], body_size, flags, channel, largest)
+        message = Message(message_address, data[header:end], body_size, flags, channel, largest)
         self._extend_run([message], body_size, flags, events)
         return end
 
     def _remember(self, data: bytes, pos: int, header: int, is_repeated: bool, flags: int) -> bytes:
-        """Note this publish as the last one, end the run that it does not belong to; return its exrk."""
+        """Note this publish as the last one, end the run that it does not belong to; return its address."""
         if is_repeated:
             if (flags ^ self._flags) & _RUN_FLAGS:
                 self._run = None
-            return self._exrk
-        exrk = data[pos + 13 : header - 2]
+            return self._address
+        address = data[pos + 13 : header - 2]
         channel = data[pos + 1] << 8 | data[pos + 2]
-        if exrk == self._exrk:
-            exrk = self._exrk
+        if address == self._address:
+            address = self._address
             if channel != self._channel or (flags ^ self._flags) & _RUN_FLAGS:
                 self._run = None
         else:
             self._run = None
-        self._method, self._exrk, self._channel = data[pos:header], exrk, channel
-        return exrk
+        self._method, self._address, self._channel = data[pos:header], address, channel
+        return address
 
     def _wait(self, need: int) -> int:
         if need > WAIT_BUFFER_MAX:

@@ -24,13 +24,16 @@ _DELIVER_IDS: Final = b"\x00\x3c\x00\x3c"
 
 
 class Message:
-    """One message as it came: routing, content frames, and what the flags say about them."""
+    """One message as it came: its address, its content frames, and what the flags say about them.
 
-    __slots__ = ("channel", "exrk", "flags", "frame_max", "handle", "raw", "size")
+    The address is exchange and routing key, each behind its length octet, as a publish names them.
+    """
+
+    __slots__ = ("address", "channel", "flags", "frame_max", "handle", "raw", "size")
 
     def __init__(
         self,
-        exrk: bytes,
+        address: bytes,
         raw: bytes,
         size: int,
         flags: int,
@@ -38,7 +41,7 @@ class Message:
         frame_max: int,
         handle: int = -1,
     ) -> None:
-        self.exrk = exrk
+        self.address = address
         self.raw = raw
         self.size = size
         self.flags = flags
@@ -47,7 +50,7 @@ class Message:
         self.handle = handle
 
 
-def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message:
+def load_message(address: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message:
     """A message from its stored parts; channel and largest frame are read from raw."""
     pos = 0
     largest = 0
@@ -55,7 +58,7 @@ def load_message(exrk: bytes, raw: bytes, size: int, flags: int, handle: int) ->
         length: int = _FRAME.unpack_from(raw, pos)[2] + 8
         largest = max(largest, length)
         pos += length
-    return Message(exrk, raw, size, flags, raw[1] << 8 | raw[2], largest, handle)
+    return Message(address, raw, size, flags, raw[1] << 8 | raw[2], largest, handle)
 
 
 def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list[Message], int]:
@@ -91,12 +94,12 @@ def encode_deliver(
     before = _DELIVER_IDS + bytes((len(consumer_tag),)) + consumer_tag
     pack = _TAGGED.pack
     tag = first_tag
-    exrk = None
+    address = None
     head = b""
     after = b"\xce"
     for message in messages:
-        if message.exrk is not exrk:
-            exrk = message.exrk
+        if message.address is not address:
+            address = message.address
             names = _names(message)
             head = _FRAME.pack(1, channel, len(before) + 9 + len(names)) + before
             after = names + b"\xce"
@@ -113,11 +116,11 @@ def encode_deliver(
 
 def _names(message: Message) -> bytes:
     """Exchange and routing key as clients get them, without what is hidden behind them."""
-    exrk = message.exrk
+    address = message.address
     if not message.flags & HIDDEN:
-        return exrk
-    key = 1 + exrk[0]
-    return exrk[: key + 1 + exrk[key]]
+        return address
+    key = 1 + address[0]
+    return address[: key + 1 + address[key]]
 
 
 def _content(message: Message, channel: int, frame_max: int) -> bytes:
@@ -193,12 +196,12 @@ def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes:
     return _method_frame(channel, 120, _TAGGED.pack(tag, multiple | requeue << 1))
 
 
-def split_exrk(exrk: bytes) -> tuple[bytes, bytes]:
-    """Exchange and routing key of an exrk."""
-    key = 1 + exrk[0]
-    return exrk[1:key], exrk[key + 1 : key + 1 + exrk[key]]
+def split_address(address: bytes) -> tuple[bytes, bytes]:
+    """Exchange and routing key of an address."""
+    key = 1 + address[0]
+    return address[1:key], address[key + 1 : key + 1 + address[key]]
 
 
-def join_exrk(exchange: bytes, routing_key: bytes) -> bytes:
-    """An exrk: both names, each behind its length octet."""
+def join_address(exchange: bytes, routing_key: bytes) -> bytes:
+    """An address: both names, each behind its length octet."""
     return b"".join((bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key))

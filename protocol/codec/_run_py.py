@@ -13,15 +13,15 @@ from burrowmq.protocol.codec._message_py import Message
 
 
 class PublishRun:
-    """Consecutive publishes on one channel with equal exrk and PERSISTENT, MANDATORY, IMMEDIATE bits."""
+    """Consecutive publishes on one channel with equal address and PERSISTENT, MANDATORY, IMMEDIATE bits."""
 
-    __slots__ = ("channel", "exrk", "flags", "messages", "size")
+    __slots__ = ("address", "channel", "flags", "messages", "size")
 
     def __init__(
-        self, channel: int, exrk: bytes, flags: int, messages: list[Message], size: int
+        self, channel: int, address: bytes, flags: int, messages: list[Message], size: int
     ) -> None:
         self.channel = channel
-        self.exrk = exrk
+        self.address = address
         self.flags = flags
         self.messages = messages
         self.size = size

@@ -177,7 +177,7 @@ class ChannelTable:
             return
         if sound:
             size = sum(message.size for message in sound)
-            events.append(PublishRun(run.channel, run.exrk, run.flags, sound, size))
+            events.append(PublishRun(run.channel, run.address, run.flags, sound, size))
         self._fail(run.channel, channel, too_large(run.messages[len(sound)].size, limit), events)
 
     def _take_first(self, received: Frame, events: list[Event]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from burrowmq.protocol.codec import Frame, Message, PublishRun, header_flags, join_exrk
+from burrowmq.protocol.codec import Frame, Message, PublishRun, header_flags, join_address
 from burrowmq.protocol.constants import (
     CLASS_BASIC,
     FRAME_BODY,
@@ -36,11 +36,20 @@ NOT_A_METHOD: Final = "expected method frame, got non method frame instead"
 class Content:
     """One content on its way in, from basic.publish on."""
 
-    __slots__ = ("_channel", "_exrk", "_flags", "_largest", "_left", "_max_size", "_raw", "_size")
+    __slots__ = (
+        "_address",
+        "_channel",
+        "_flags",
+        "_largest",
+        "_left",
+        "_max_size",
+        "_raw",
+        "_size",
+    )
 
     def __init__(self, channel: int, method: Basic.Publish, max_size: int) -> None:
         self._channel = channel
-        self._exrk = join_exrk(method.exchange.encode(), method.routing_key.encode())
+        self._address = join_address(method.exchange.encode(), method.routing_key.encode())
         self._flags = (MANDATORY if method.mandatory else 0) | (
             IMMEDIATE if method.immediate else 0
         )
@@ -70,9 +79,9 @@ class Content:
         if self._left:
             return None
         message = Message(
-            self._exrk, bytes(raw), self._size, self._flags, self._channel, self._largest
+            self._address, bytes(raw), self._size, self._flags, self._channel, self._largest
         )
-        return PublishRun(self._channel, self._exrk, self._flags, [message], self._size)
+        return PublishRun(self._channel, self._address, self._flags, [message], self._size)
 
     def unexpected(self) -> AmqpError:
         """The error about a frame or method that cannot come at this place of the content."""

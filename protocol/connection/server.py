@@ -313,5 +313,5 @@ def _bad_frame(bad: BadFrame, frame_max: int) -> AmqpError:
 def _first_octets(run: PublishRun | AckRun) -> bytes:
     """The payload of a run's first frame, as far as an error text shows it."""
     if isinstance(run, PublishRun):
-        return b"\x00\x3c\x00\x28\x00\x00" + run.exrk + b"\x00"
+        return b"\x00\x3c\x00\x28\x00\x00" + run.address + b"\x00"
     return b"\x00\x3c\x00\x50" + run.first_tag.to_bytes(8, "big") + bytes((run.multiple,))

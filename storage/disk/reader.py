@@ -47,8 +47,8 @@ class Reader:
             if entry is None:
                 self._report_lost(queue_id, seq, "unreadable record")
             else:
-                exrk, raw, size, flags = entry
-                loaded.append((seq, load(exrk, raw, size, flags | ON_DISK, handle), expiry))
+                address, raw, size, flags = entry
+                loaded.append((seq, load(address, raw, size, flags | ON_DISK, handle), expiry))
         return loaded
 
     def _report_lost(self, queue_id: int, seq: int, reason: str) -> None:

@@ -16,7 +16,7 @@ Record, little endian (HEADER_SIZE = 24 bytes, then meta, then body):
     16   4     body length
     20   4     CRC-32 (zlib's) over bytes 0-19, meta and body, started from the seed
 
-Meta of a message: u32 flags, u64 body octets of the message, then `exrk` as it came (flag 1 << 21: with
+Meta of a message: u32 flags, u64 body octets of the message, then `address` as it came (flag 1 << 21: with
 field tables behind the routing key, see docs/formats). Body: `raw`.
 The seed is the CRC of the store's identity, so that bytes of another store are never taken for
 ours; segment and slot inside the record do the same for bytes of another place.
@@ -27,7 +27,7 @@ store, u32 payload octets, u64 expiry. An entry that was never written is all ze
 
 State: none. Called by `storage.shared.store`, `storage.queue.v2.store` and `storage.queue.v2.index` on the disk thread,
 by reads on the worker thread. Invariants: a record is never returned unless its check passes (or none is asked for);
-the packers read `exrk`, `raw`, `size` and `flags` of a message and change nothing in it.
+the packers read `address`, `raw`, `size` and `flags` of a message and change nothing in it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ ENTRY_PRESENT: Final = 1
 ENTRY_CORRUPT: Final = 255
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# (exrk, raw, size, flags); a plain tuple because a named one costs 0.3 microseconds a message more.
+# (address, raw, size, flags); a plain tuple because a named one costs 0.3 microseconds a message more.
 Record: TypeAlias = tuple[bytes, bytes, int, int]
 
 

@@ -204,11 +204,11 @@ def crc32(const uint8_t[::1] data not None, uint32_t seed):
 
 
 cdef struct Piece:
-    PyObject* exrk
+    PyObject* address
     PyObject* raw
-    const uint8_t* exrk_at
+    const uint8_t* address_at
     const uint8_t* raw_at
-    uint32_t exrk_size
+    uint32_t address_size
     uint32_t raw_size
     uint64_t size
     uint32_t flags
@@ -222,7 +222,7 @@ cdef void _fill(uint8_t* to, Piece* pieces, Py_ssize_t count, uint32_t slot, uin
     cdef uint32_t meta
     for i in range(count):
         piece = &pieces[i]
-        meta = META + piece.exrk_size
+        meta = META + piece.address_size
         burrow_put16(to, MAGIC_WORD)
         to[2] = MESSAGE
         to[3] = 0
@@ -232,7 +232,7 @@ cdef void _fill(uint8_t* to, Piece* pieces, Py_ssize_t count, uint32_t slot, uin
         burrow_put32(to + 16, piece.raw_size)
         burrow_put32(to + 24, piece.flags)
         burrow_put64(to + 28, piece.size)
-        memcpy(to + HEADER + META, piece.exrk_at, piece.exrk_size)
+        memcpy(to + HEADER + META, piece.address_at, piece.address_size)
         memcpy(to + HEADER + meta, piece.raw_at, piece.raw_size)
         burrow_put32(to + 20, burrow_crc(burrow_crc(seed, to, 20), to + HEADER,
                                          <size_t>meta + piece.raw_size))
@@ -248,7 +248,7 @@ def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t se
     cdef Py_ssize_t total = 0
     cdef Py_ssize_t i
     cdef Py_ssize_t size
-    cdef bytes exrk
+    cdef bytes address
     cdef bytes raw
     cdef bytes blob
     cdef uint8_t* to
@@ -268,22 +268,22 @@ def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t se
                 raise TypeError("raw is not bytes")
             if count and PyBytes_GET_SIZE(raw) >= LARGE:
                 break
-            exrk = message.exrk
-            if exrk is None:
-                raise TypeError("exrk is not bytes")
+            address = message.address
+            if address is None:
+                raise TypeError("address is not bytes")
             pieces[count].flags = message.flags
             pieces[count].size = message.size
-            size = HEADER + META + PyBytes_GET_SIZE(exrk) + PyBytes_GET_SIZE(raw)
+            size = HEADER + META + PyBytes_GET_SIZE(address) + PyBytes_GET_SIZE(raw)
             if size > 0xFFFFFFFF:
                 raise OverflowError("record of 4 GiB or more")
             # The references keep the octets alive while the lock is released.
-            Py_INCREF(exrk)
+            Py_INCREF(address)
             Py_INCREF(raw)
-            pieces[count].exrk = <PyObject*>exrk
+            pieces[count].address = <PyObject*>address
             pieces[count].raw = <PyObject*>raw
-            pieces[count].exrk_at = <const uint8_t*>PyBytes_AS_STRING(exrk)
+            pieces[count].address_at = <const uint8_t*>PyBytes_AS_STRING(address)
             pieces[count].raw_at = <const uint8_t*>PyBytes_AS_STRING(raw)
-            pieces[count].exrk_size = <uint32_t>PyBytes_GET_SIZE(exrk)
+            pieces[count].address_size = <uint32_t>PyBytes_GET_SIZE(address)
             pieces[count].raw_size = <uint32_t>PyBytes_GET_SIZE(raw)
             sizes.data.as_uints[count] = <uint32_t>size
             total += size
@@ -299,7 +299,7 @@ def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t se
         return blob, sizes
     finally:
         for i in range(count):
-            Py_XDECREF(pieces[i].exrk)
+            Py_XDECREF(pieces[i].address)
             Py_XDECREF(pieces[i].raw)
         PyMem_Free(pieces)
 

@@ -59,11 +59,11 @@ def pack_records(
     crc = zlib.crc32
     for index in range(start, len(messages)):
         message = messages[index]
-        exrk = message.exrk
+        address = message.address
         raw = message.raw
         if total and len(raw) >= LARGE_RECORD:
             break
-        meta = _META.pack(message.flags, message.size) + exrk
+        meta = _META.pack(message.flags, message.size) + address
         head = _HEAD.pack(MAGIC, TYPE_MESSAGE, 0, segment_no, slot, len(meta), len(raw))
         check = crc(raw, crc(head + meta, seed))
         parts += (head, _U32.pack(check), meta, raw)

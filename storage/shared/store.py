@@ -283,7 +283,7 @@ class MessageStore:
         return self._segments.refs_of(handle)
 
     def read(self, handles: Sequence[int]) -> list[record.Record | None]:
-        """Give (exrk, raw, size, flags) for each handle; None for one that cannot be read.
+        """Give (address, raw, size, flags) for each handle; None for one that cannot be read.
 
         The caller bounds the sum of the sizes. Neighbours come with one read. The worker thread may
         call it too.

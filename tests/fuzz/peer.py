@@ -230,7 +230,7 @@ class Peer:
         assert len(octets) > sum(len(message.raw) for message in run.messages)
         for message in run.messages:
             assert isinstance(message, Message)
-            assert message.exrk == run.exrk
+            assert message.address == run.address
 
 
 def run(seed: int, frames: int) -> Peer:

@@ -25,7 +25,7 @@ BIG = b"x" * 3_000_000
 
 
 class SecureNode:
-    """A broker with TLS on every door, its authority, and clients' contexts."""
+    """A broker with TLS on every listener, its authority, and clients' contexts."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()

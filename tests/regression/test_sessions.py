@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pika import spec
 
-from burrowmq.broker.turn.turn import Turn
+from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from burrowmq.protocol.constants import ReplyCode
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.properties import Properties, build
@@ -30,12 +30,12 @@ def declare(client: Any, name: str, *, durable: bool = False, **arguments: Any) 
     client.read()
 
 
-def publish(exrk: bytes, properties: Properties, body: bytes, *, channel: int = 1) -> bytes:
-    exchange_end = 1 + exrk[0]
+def publish(address: bytes, properties: Properties, body: bytes, *, channel: int = 1) -> bytes:
+    exchange_end = 1 + address[0]
     method = spec.Basic.Publish(
-        exchange=exrk[1:exchange_end].decode(), routing_key=exrk[exchange_end + 1 :].decode()
+        exchange=address[1:exchange_end].decode(), routing_key=address[exchange_end + 1 :].decode()
     )
-    raw = build(exrk, properties, body).raw
+    raw = build(address, properties, body).raw
     assert channel == 1
     return method_bytes(channel, method) + raw
 
@@ -51,7 +51,7 @@ def test_what_came_with_a_connection_error_does_not_hide_it():
 def test_an_exception_in_one_queue_leaves_the_others_alive():
     loop = ManualLoop()
     loop.call_exception_handler = lambda context: None  # type: ignore[attr-defined]
-    turn = Turn(loop, lambda: None)  # type: ignore[arg-type]
+    scheduler = LoopScheduler(loop, lambda: None)  # type: ignore[arg-type]
     pumped: list[str] = []
 
     class Part:
@@ -72,10 +72,10 @@ def test_an_exception_in_one_queue_leaves_the_others_alive():
     output = Part("output")
     broken_output = Part("broken output", is_broken=True)
     for _ in range(2):
-        turn.queue_dirty(broken)
-        turn.queue_dirty(sound)
-        turn.output_dirty(broken_output)
-        turn.output_dirty(output)
+        scheduler.queue_dirty(broken)
+        scheduler.queue_dirty(sound)
+        scheduler.output_dirty(broken_output)
+        scheduler.output_dirty(output)
         loop.run()
     assert pumped == ["sound", "output"] * 2
 
@@ -83,15 +83,15 @@ def test_an_exception_in_one_queue_leaves_the_others_alive():
 def test_a_waiter_that_fails_does_not_keep_the_others_from_running():
     loop = ManualLoop()
     loop.call_exception_handler = lambda context: None  # type: ignore[attr-defined]
-    turn = Turn(loop, lambda: None)  # type: ignore[arg-type]
+    scheduler = LoopScheduler(loop, lambda: None)  # type: ignore[arg-type]
     done: list[int] = []
 
     def fail() -> None:
         raise RuntimeError
 
-    turn.when_committed(1, fail)
-    turn.when_committed(1, lambda: done.append(1))
-    turn.on_committed(1)
+    scheduler.when_committed(1, fail)
+    scheduler.when_committed(1, lambda: done.append(1))
+    scheduler.on_committed(1)
     assert done == [1]
 
 
@@ -256,7 +256,7 @@ def test_a_channel_is_closed_once_by_two_errors_that_were_read_together():
 
 def fail_store(bench: BrokerBench) -> None:
     bench.engine.failure = "gone"
-    bench.turn.on_failed()
+    bench.scheduler.on_failed()
     bench.run()
 
 

@@ -478,7 +478,11 @@ class World:
         if entry is None:
             raise Violation(f"{queue.name} {seq}: never published there")
         assert isinstance(message, FakeMessage)
-        if message.raw != entry.raw or message.exrk != entry.message.exrk or expiry != entry.expiry:
+        if (
+            message.raw != entry.raw
+            or message.address != entry.message.address
+            or expiry != entry.expiry
+        ):
             raise Violation(f"{queue.name} {seq}: other bytes")
         if (
             0 <= message.handle < TRANSIENT_SEGMENTS << 32

@@ -77,7 +77,7 @@ def chunks(data: bytes, cuts: Iterable[int]) -> list[bytes]:
 
 def message_fields(message: object) -> tuple[object, ...]:
     """Everything that a message holds."""
-    names = ("exrk", "raw", "size", "flags", "channel", "frame_max", "handle")
+    names = ("address", "raw", "size", "flags", "channel", "frame_max", "handle")
     return tuple(getattr(message, name) for name in names)
 
 
@@ -85,7 +85,7 @@ def plain(event: object) -> tuple[object, ...]:
     """A codec's event as a tuple, the same for both codecs."""
     kind = type(event).__name__
     names = {
-        "PublishRun": ("channel", "exrk", "flags", "size"),
+        "PublishRun": ("channel", "address", "flags", "size"),
         "AckRun": ("channel", "first_tag", "last_tag", "multiple"),
         "Frame": ("type", "channel", "payload"),
         "BadFrame": ("type", "channel", "payload", "too_large", "value"),

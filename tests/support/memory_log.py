@@ -92,7 +92,7 @@ class MemoryLog:
                     if len(loaded) >= wanted:
                         return loaded, seq
                 copy = load_message(
-                    message.exrk, message.raw, message.size, message.flags | ON_DISK, -1
+                    message.address, message.raw, message.size, message.flags | ON_DISK, -1
                 )
                 loaded.append((seq, copy, due))
                 size += message.size

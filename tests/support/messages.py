@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burrowmq.protocol.codec import Message, join_exrk
+from burrowmq.protocol.codec import Message, join_address
 from burrowmq.protocol.properties import Properties, build
 
 
@@ -19,7 +19,7 @@ def message(
     properties = Properties(
         delivery_mode=2 if persistent else None, expiration=expiration, priority=priority
     )
-    return build(join_exrk(exchange, routing_key), properties, body)
+    return build(join_address(exchange, routing_key), properties, body)
 
 
 def body_of(raw: bytes) -> bytes:

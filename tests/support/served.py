@@ -23,7 +23,7 @@ from burrowmq.broker.node.running import RunningNode
 from burrowmq.cli.__main__ import main
 from burrowmq.config.schema import ManagementConfig, PrometheusConfig
 from burrowmq.config.units import Endpoint
-from burrowmq.management import doors, server
+from burrowmq.management import bound_sockets, server
 from tests.support.bench.node import NodeBench, free_ports
 
 START_TIMEOUT_S = 20.0
@@ -145,7 +145,7 @@ def _in_thread(bench: NodeBench) -> Iterator[None]:
     is_up, stop = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        management = await server.start(bench.host, doors.bind(bench.host.process))
+        management = await server.start(bench.host, bound_sockets.bind(bench.host.process))
         is_up.set()
         await stop.wait()
         await management.stop()

@@ -11,7 +11,7 @@ from burrowmq.storage.record import Record
 class FakeMessage:
     """Carries the five attributes of storage.types.StoredMessage."""
 
-    exrk: bytes
+    address: bytes
     raw: bytes
     size: int
     flags: int = 1 << 16
@@ -20,4 +20,4 @@ class FakeMessage:
     @property
     def record(self) -> Record:
         """What reading it must give."""
-        return self.exrk, self.raw, self.size, self.flags
+        return self.address, self.raw, self.size, self.flags

@@ -17,7 +17,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import routing_keys
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol import table
-from burrowmq.protocol.codec import Message, PublishRun, split_exrk
+from burrowmq.protocol.codec import Message, PublishRun, split_address
 from burrowmq.protocol.constants import (
     IMMEDIATE,
     MANDATORY,
@@ -48,9 +48,9 @@ def publish(channel: Channel, run: PublishRun) -> None:
         # Both only rise, so an equal sum means that neither topology nor permissions changed.
         channel.routes.clear()
         channel.routes_version = version
-    route = channel.routes.get(run.exrk)
+    route = channel.routes.get(run.address)
     if route is None:
-        route = _resolve(channel, run.exrk)
+        route = _resolve(channel, run.address)
     messages = run.messages
     count = len(messages)
     session = channel.session
@@ -67,17 +67,17 @@ def publish(channel: Channel, run: PublishRun) -> None:
     enqueue(channel, route, route.queues, messages, flags, run.size)
 
 
-def _resolve(channel: Channel, exrk: bytes) -> Route:
-    exchange = split_exrk(exrk)[0].decode("utf-8", "surrogateescape")
+def _resolve(channel: Channel, address: bytes) -> Route:
+    exchange = split_address(address)[0].decode("utf-8", "surrogateescape")
     channel.session.check("write", "exchange", exchange)
-    route = channel.vhost.resolve(exrk)
+    route = channel.vhost.resolve(address)
     if route.exchange.type == "topic":
-        routing_key = split_exrk(exrk)[1].decode("utf-8", "surrogateescape")
+        routing_key = split_address(address)[1].decode("utf-8", "surrogateescape")
         channel.session.check_topic("write", exchange, routing_key)
-    if exrk in channel.vhost.route_cache:
+    if address in channel.vhost.route_cache:
         if len(channel.routes) >= ROUTES_MAX:
             channel.routes.clear()
-        channel.routes[exrk] = route
+        channel.routes[address] = route
     return route
 
 
@@ -142,7 +142,7 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
     """A message with properties that matter, a headers exchange on its way, or a transaction."""
     properties = decode(message.raw)
     _check_properties(channel, properties)
-    keys: tuple[bytes, ...] = (split_exrk(message.exrk)[1],)
+    keys: tuple[bytes, ...] = (split_address(message.address)[1],)
     if message.flags & MAYBE_CC:
         keys = _all_keys(message, properties)
     message = _kept(channel, message, properties)

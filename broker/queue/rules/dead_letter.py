@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from burrowmq.protocol.codec import Message, join_exrk, split_exrk
+from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.constants import MAYBE_CC, TABLE_SIZE_MAX
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
@@ -57,7 +57,7 @@ def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = T
     A message whose MAYBE_CC is not set has no more keys, whatever its CC header says: it was dead-lettered by a key of
     a queue's.
     """
-    keys = [split_exrk(message.exrk)[1]]
+    keys = [split_address(message.address)[1]]
     if message.flags & MAYBE_CC:
         keys += keys_in(properties.headers, "CC")
         if with_bcc:
@@ -88,7 +88,7 @@ def record(
     """
     properties = decode(message.raw)
     kept = hidden(message)
-    key = death.routing_key if death.routing_key is not None else split_exrk(message.exrk)[1]
+    key = death.routing_key if death.routing_key is not None else split_address(message.address)[1]
     if len(key) > SHORTSTR_MAX:
         raise FrameError("a dead letter's routing key is too long")
     event = _event(message, properties, death)
@@ -108,13 +108,13 @@ def record(
     has_room = header_size(message.raw) + GROWTH_MAX <= header_max
     if kept.deaths or message.flags & MAYBE_CC or not has_room:
         shown = _fit(properties, before, deaths, header_max)
-    dead = rewrite(message, properties, join_exrk(death.exchange, key))
+    dead = rewrite(message, properties, join_address(death.exchange, key))
     # With a key of the queue's own the others are gone for good, be they in a CC header that clients still see.
     more_keys = message.flags & MAYBE_CC if death.routing_key is None else 0
     bcc = kept.bcc if death.routing_key is None else []
     flags = dead.flags & ~MAYBE_CC | more_keys
     if flags != dead.flags:
-        dead = Message(dead.exrk, dead.raw, dead.size, flags, dead.channel, dead.frame_max)
+        dead = Message(dead.address, dead.raw, dead.size, flags, dead.channel, dead.frame_max)
     if bcc or shown < len(deaths):
         dead = with_hidden(dead, Hidden(bcc, deaths[shown:]))
     return dead, deaths
@@ -134,7 +134,7 @@ def _event(message: Message, properties: Properties, death: Death) -> FieldTable
         "reason": death.reason,
         "queue": death.queue,
         "time": Timestamp(death.time_s),
-        "exchange": split_exrk(message.exrk)[0].decode("utf-8", "surrogateescape"),
+        "exchange": split_address(message.address)[0].decode("utf-8", "surrogateescape"),
         "routing-keys": keys,
     }
 

@@ -133,7 +133,7 @@ def rebuild(events: list[object]) -> bytes:
                     raw_frame(
                         1,
                         event.channel,
-                        b"\x00\x3c\x00\x28\x00\x00" + message.exrk + bytes((bits,)),
+                        b"\x00\x3c\x00\x28\x00\x00" + message.address + bytes((bits,)),
                     )
                 )
                 parts.append(message.raw)
@@ -389,14 +389,14 @@ def test_both_end_the_names_where_what_is_hidden_begins(
     results = []
     for codec in CODECS:
         (one,) = messages_of(codec, publish(1, b"data"))
-        exrk = codec.join_exrk(exchange, key)
+        address = codec.join_address(exchange, key)
         shown, kept = (
-            codec.load_message(exrk + tail, one.raw, one.size, one.flags | flag, -1)
+            codec.load_message(address + tail, one.raw, one.size, one.flags | flag, -1)
             for tail, flag in ((b"", 0), (table, constants.HIDDEN))
         )
         both = codec.encode_deliver(1, b"c", 1, False, [shown, kept], 0)
         assert both == codec.encode_deliver(1, b"c", 1, False, [shown, shown], 0)
-        assert codec.split_exrk(kept.exrk) == (exchange, key)
+        assert codec.split_address(kept.address) == (exchange, key)
         got = codec.encode_get_ok(1, 1, False, kept, 0, 0)
         results.append((both, got, codec.encode_return(1, 312, "NO_ROUTE", kept, 0)))
     assert all(result == results[0] for result in results)
@@ -422,7 +422,7 @@ def test_a_message_is_loaded_again_from_its_parts(codec) -> None:
     command = method(9, commands.Basic.Publish(routing_key="q"))
     data = command + b"".join(content(9, b"x" * 300, None, [100, 50]))
     (message,) = messages_of(codec, data)
-    loaded = codec.load_message(message.exrk, message.raw, message.size, message.flags, 77)
+    loaded = codec.load_message(message.address, message.raw, message.size, message.flags, 77)
     assert message_fields(loaded)[:-1] == message_fields(message)[:-1]
     assert loaded.handle == 77
 
@@ -449,14 +449,14 @@ def test_take(codec, sizes: list[int], max_count: int, max_bytes: int) -> None:
 @EACH_CODEC
 @given(NAMES, NAMES)
 def test_routing_goes_together_and_apart(codec, exchange: str, key: str) -> None:
-    exrk = codec.join_exrk(exchange.encode(), key.encode())
-    assert codec.split_exrk(exrk) == (exchange.encode(), key.encode())
+    address = codec.join_address(exchange.encode(), key.encode())
+    assert codec.split_address(address) == (exchange.encode(), key.encode())
 
 
 @EACH_CODEC
-def test_a_run_shares_one_exrk_and_so_does_the_next(codec) -> None:
+def test_a_run_shares_one_address_and_so_does_the_next(codec) -> None:
     hot = codec.HotCodec(FRAME_MAX)
     (first,) = hot.feed(publish() * 2)
     (second,) = hot.feed(publish(data=b"other"))
-    exrks = [message.exrk for message in (*first.messages, *second.messages)]
-    assert all(exrk is first.exrk for exrk in (*exrks, second.exrk))
+    addresses = [message.address for message in (*first.messages, *second.messages)]
+    assert all(address is first.address for address in (*addresses, second.address))

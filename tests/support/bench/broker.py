@@ -26,7 +26,7 @@ from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
-from burrowmq.broker.turn.turn import Turn
+from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.store import StoreConfig
@@ -56,8 +56,8 @@ class BrokerBench:
     ) -> None:
         self.loop = ManualLoop()
         self.engine = BenchEngine(answers_later=answers_later)
-        self.turn = Turn(cast("Any", self.loop), self.engine.hand_over)
-        self.engine.on_committed = self.turn.on_committed
+        self.scheduler = LoopScheduler(cast("Any", self.loop), self.engine.hand_over)
+        self.engine.on_committed = self.scheduler.on_committed
         self.metrics = NodeMetrics()
         self.observer = RecordingObserver()
         self.entropy = CountingEntropy()
@@ -71,7 +71,7 @@ class BrokerBench:
         self._factory = VhostFactory(
             config,
             cast("Any", self.engine),
-            self.turn,
+            self.scheduler,
             self.metrics,
             self.entropy,
             cast("Any", self.observer),
@@ -80,7 +80,7 @@ class BrokerBench:
         self.alarms = Alarms(cast("Any", self.observer), self._on_alarm)
         self.unusable = self._begin(rows)
         self.context = SessionContext(
-            scheduler=self.turn,
+            scheduler=self.scheduler,
             engine=cast("Any", self.engine),
             metrics=self.metrics,
             entropy=self.entropy,

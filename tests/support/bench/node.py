@@ -1,8 +1,8 @@
 """A whole node in this thread: the real `Node` and what runs in it, on a loop that turns when the test says so.
 
-State: the loop, the node, its machine and its clients. Only the machine is the bench's: files and rows in memory, batches
-that are on disk as soon as they are handed over, figures of memory and disk that the test sets. One socket listens, on
-a port that was free. Callers: tests of what reads and changes a node (inspect, management, cli).
+State: the loop, the node, its machine and its clients. Only the machine is the bench's: files and rows in memory,
+batches that are on disk as soon as they are handed over, figures of memory and disk that the test sets. One socket
+listens, on a port that was free. Callers: tests of what reads and changes a node (inspect, management, cli).
 Invariants: the loop stands still between steps, unless `tests.support.served` runs it in a thread of its own: then
 steps are taken there, and `perform` waits for them all the same.
 """
@@ -141,8 +141,8 @@ class NodeBench:
         async def taken() -> T:
             result = step()
             turns = -1
-            while turns != self.node.turn.turns:
-                turns = self.node.turn.turns
+            while turns != self.node.scheduler.turns:
+                turns = self.node.scheduler.turns
                 for _ in range(3):  # a turn may be put off to the next pass
                     await asyncio.sleep(0)
             return result

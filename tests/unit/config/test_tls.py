@@ -140,10 +140,12 @@ def test_a_bad_file_is_an_error_with_its_line(tmp_path, server, authority):
     assert "is not the key of the certificate" in problem.reason
 
 
-@pytest.mark.parametrize("door", ["listeners.ssl.1", "management.ssl.port", "prometheus.ssl.port"])
-def test_a_listener_without_a_certificate_is_an_error_at_the_listener(tmp_path, door):
+@pytest.mark.parametrize(
+    "listener", ["listeners.ssl.1", "management.ssl.port", "prometheus.ssl.port"]
+)
+def test_a_listener_without_a_certificate_is_an_error_at_the_listener(tmp_path, listener):
     with pytest.raises(ConfigError) as caught:
-        load(conf(tmp_path, "heartbeat = 60", f"{door} = 5671"), {}, (), None)
+        load(conf(tmp_path, "heartbeat = 60", f"{listener} = 5671"), {}, (), None)
     (problem,) = caught.value.problems
     assert problem.line == 2
     assert problem.key.endswith(".certfile")

@@ -7,12 +7,12 @@ import pytest
 from burrowmq.management import messages
 from burrowmq.management.answers.reply import ApiError
 from burrowmq.protocol import properties as basic
-from burrowmq.protocol.codec import join_exrk
+from burrowmq.protocol.codec import join_address
 
 
 def test_a_row_has_payload_and_properties() -> None:
     given = messages._properties({"delivery_mode": "2", "headers": {"a": 1}, "type": "t"})
-    message = basic.build(join_exrk(b"ex", b"key"), given, b"caf\xc3\xa9")
+    message = basic.build(join_address(b"ex", b"key"), given, b"caf\xc3\xa9")
     row = messages.row((message, True, 7), "auto", None)
     assert (row["exchange"], row["routing_key"], row["message_count"], row["redelivered"]) == (
         "ex",
@@ -25,7 +25,7 @@ def test_a_row_has_payload_and_properties() -> None:
 
 
 def test_bytes_that_are_no_text_are_base64() -> None:
-    message = basic.build(join_exrk(b"", b"q"), basic.Properties(), b"\xff\xfe")
+    message = basic.build(join_address(b"", b"q"), basic.Properties(), b"\xff\xfe")
     row = messages.row((message, False, 0), "auto", 1)
     assert (row["payload"], row["payload_encoding"], row["properties"]) == ("/w==", "base64", [])
 

@@ -1,4 +1,4 @@
-"""What is kept with a message and not shown: in `exrk`, behind the names."""
+"""What is kept with a message and not shown: in `address`, behind the names."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from burrowmq.protocol.codec import (
     encode_deliver,
     encode_get_ok,
     encode_return,
-    join_exrk,
+    join_address,
     load_message,
-    split_exrk,
+    split_address,
 )
 from burrowmq.protocol.constants import HIDDEN, PERSISTENT
 from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
 from burrowmq.protocol.properties import Properties, build, rewrite
 from burrowmq.protocol.table import Long
 
-EXRK = join_exrk(b"ex", b"key")
+EXRK = join_address(b"ex", b"key")
 PLAIN = build(EXRK, Properties(delivery_mode=2), b"body")
 KEPT = Hidden(["a", "b" * 300], [])
 NOTHING = Hidden([], [])
@@ -28,7 +28,7 @@ def test_it_is_there_and_everything_else_stays():
     assert hidden(kept) == KEPT
     assert (kept.raw, kept.size, kept.frame_max) == (PLAIN.raw, PLAIN.size, PLAIN.frame_max)
     assert (kept.flags, kept.handle) == (PERSISTENT | HIDDEN | PLAIN.flags, -1)
-    assert split_exrk(kept.exrk) == (b"ex", b"key")
+    assert split_address(kept.address) == (b"ex", b"key")
     assert hidden(PLAIN) == NOTHING
 
 
@@ -42,7 +42,7 @@ def test_something_else_takes_its_place_and_nothing_takes_it_away():
     kept = with_hidden(with_hidden(PLAIN, KEPT), Hidden(["c"], []))
     assert hidden(kept) == Hidden(["c"], [])
     bare = with_hidden(kept, NOTHING)
-    assert (bare.exrk, bare.flags) == (PLAIN.exrk, PLAIN.flags)
+    assert (bare.address, bare.flags) == (PLAIN.address, PLAIN.flags)
 
 
 def test_no_client_gets_it():
@@ -61,7 +61,7 @@ def test_no_client_gets_it():
 
 def test_it_comes_back_from_the_store_and_stays_when_the_header_is_rewritten():
     kept = with_hidden(PLAIN, KEPT)
-    loaded = load_message(kept.exrk, kept.raw, kept.size, kept.flags, 5)
+    loaded = load_message(kept.address, kept.raw, kept.size, kept.flags, 5)
     assert hidden(loaded) == KEPT
     assert hidden(rewrite(loaded, Properties(priority=1))) == KEPT
     assert hidden(rewrite(loaded, Properties(priority=1), EXRK)) == NOTHING

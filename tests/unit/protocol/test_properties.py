@@ -83,11 +83,11 @@ def test_rewrite_keeps_the_body_frames() -> None:
     changed = properties.rewrite(message, known, b"\x01e\x01k")
     assert changed.raw.endswith(b"".join(frames[1:]))
     assert properties.decode(changed.raw) == known
-    assert (changed.exrk, changed.size, changed.channel) == (b"\x01e\x01k", 100, 7)
+    assert (changed.address, changed.size, changed.channel) == (b"\x01e\x01k", 100, 7)
     assert changed.flags & constants.PERSISTENT
     assert changed.flags & constants.MANDATORY
     assert not changed.flags & constants.PROP_EXPIRATION
-    assert properties.rewrite(message, known).exrk == message.exrk
+    assert properties.rewrite(message, known).address == message.address
 
 
 def test_foreign_octets_in_strings_survive() -> None:

@@ -103,7 +103,7 @@ def test_what_the_broker_hides_behind_a_routing_key_is_not_shown(tmp_path: Path)
     disk = StoreOnDisk(tmp_path)
     sent = [message(body, exchange="ex", key="rk") for body in (b"x", b"y" * 5000)]
     for one in sent:
-        one.exrk += b"\x00\x00\x00\x09\x03BCCA\x00\x00\x00\x00"
+        one.address += b"\x00\x00\x00\x09\x03BCCA\x00\x00\x00\x00"
         one.flags |= 1 << 21
     disk.publish("q", [sent[0], message(b"z", exchange="ex", key="rk"), sent[1]])
     disk.commit()

@@ -8,8 +8,8 @@ from scripts.house import Module
 
 def test_the_index_is_read_whole() -> None:
     modules = {module.path: module for module in house.read("")}
-    assert "broker/turn/turn.py" in modules
-    assert modules["broker/turn/turn.py"].text.startswith('"""')
+    assert "broker/turn/loop_scheduler.py" in modules
+    assert modules["broker/turn/loop_scheduler.py"].text.startswith('"""')
     assert not [path for path in modules if path.startswith(("tests/", "bench/", "scripts/"))]
 
 

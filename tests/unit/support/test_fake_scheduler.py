@@ -1,4 +1,4 @@
-"""FakeScheduler keeps what `broker.turn.turn.Turn` keeps: each test runs on both, the turn on a loop run by hand."""
+"""FakeScheduler keeps what `broker.turn.loop_scheduler.LoopScheduler` keeps: each test runs on both, the other on a loop run by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 import pytest
 
 from burrowmq.broker.turn.clock import Scheduler
-from burrowmq.broker.turn.turn import Turn
+from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from tests.support.bench.loop import ManualLoop
 from tests.support.fake_scheduler import FakeScheduler
 
@@ -36,7 +36,7 @@ class FakeHand:
 class TurnHand:
     def __init__(self) -> None:
         self._loop = ManualLoop()
-        self.scheduler = Turn(cast("Any", self._loop), lambda: None)
+        self.scheduler = LoopScheduler(cast("Any", self._loop), lambda: None)
 
     def end_turn(self) -> None:
         self._loop.run()

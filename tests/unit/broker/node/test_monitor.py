@@ -42,7 +42,7 @@ class World:
             lambda: self.now,
             self.bench.alarms,
             {"/": self.bench.vhost},
-            self.bench.turn,
+            self.bench.scheduler,
             Reclaim(self.allocator),
         )
 

@@ -41,11 +41,11 @@ def test_a_vhost_knows_what_its_queues_are_when_nobody_says() -> None:
 
 
 def test_listeners_count_in_seconds() -> None:
-    doors = options.doors(CONFIG, 50)
-    assert (doors.handshake_timeout_s, doors.tls_handshake_timeout_s) == (10.0, 5.0)
-    assert (doors.tcp, doors.context, doors.sockets_max) == (CONFIG.listeners, None, 50)
-    assert doors.proxy is None
-    assert options.doors(replace(CONFIG, proxy_protocol=True), 50).proxy is not None
+    accepting = options.acceptor_options(CONFIG, 50)
+    assert (accepting.handshake_timeout_s, accepting.tls_handshake_timeout_s) == (10.0, 5.0)
+    assert (accepting.tcp, accepting.context, accepting.sockets_max) == (CONFIG.listeners, None, 50)
+    assert accepting.proxy is None
+    assert options.acceptor_options(replace(CONFIG, proxy_protocol=True), 50).proxy is not None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.support.bench.broker import BrokerBench
 def factory(bench: BrokerBench) -> VhostFactory:
     config = NodeConfig(node_name="rabbit@test", data_dir="d")
     engine, observer = cast("Any", bench.engine), cast("Any", bench.observer)
-    return VhostFactory(config, engine, bench.turn, bench.metrics, bench.entropy, observer)
+    return VhostFactory(config, engine, bench.scheduler, bench.metrics, bench.entropy, observer)
 
 
 def test_a_queue_is_made_as_it_was_declared() -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from burrowmq.broker.peer.wire import Peer
-from burrowmq.broker.sockets.acceptor import Acceptor, DoorOptions
+from burrowmq.broker.sockets.acceptor import Acceptor, AcceptorOptions
 from burrowmq.broker.sockets.listener import CannotListen, SocketOptions
-from burrowmq.broker.sockets.proxy_gate import ProxyOptions
+from burrowmq.broker.sockets.proxy_socket import ProxyOptions
 from burrowmq.config.tls import TlsConfig, make_context
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.observer import RecordingObserver
@@ -29,7 +29,7 @@ class World:
         self.peers: list[Peer] = []
         given = {"tcp": (("127.0.0.1", 0),), **options}
         self.acceptor = Acceptor(
-            DoorOptions(**given),
+            AcceptorOptions(**given),
             self.open_session,
             self.peers.__len__,
             self.observer,  # type: ignore[arg-type]

@@ -267,7 +267,7 @@ def test_a_message_that_finds_a_bug_costs_itself_alone():
     batch = backlog.take(1, 1 << 20)
     assert batch is not None
     (good,) = batch.messages
-    broken = Message(good.exrk, good.raw, -1, good.flags, 1, 0)  # no header has that size
+    broken = Message(good.address, good.raw, -1, good.flags, 1, 0)  # no header has that size
     first = bench.vhost.queues["first"]
     first.context.republish(first, "rejected", [good, broken, good])
     assert bench.vhost.queues["last"].ready_count == 2

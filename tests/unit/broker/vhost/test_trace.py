@@ -29,7 +29,7 @@ def traced(*channels: int) -> tuple[BrokerBench, Client]:
 
 
 def turn_on(bench: BrokerBench) -> None:
-    bench.vhost.tracer = Tracer(bench.vhost, "rabbit@here", bench.turn)
+    bench.vhost.tracer = Tracer(bench.vhost, "rabbit@here", bench.scheduler)
 
 
 def copies(bench: BrokerBench) -> list[tuple[str, bytes, dict[str, Any]]]:

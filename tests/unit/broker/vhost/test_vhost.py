@@ -12,7 +12,7 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.broker.vhost import vhost as vhost_module
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
-from burrowmq.protocol.codec import body_bytes, join_exrk
+from burrowmq.protocol.codec import body_bytes, join_address
 from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
 from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
@@ -42,7 +42,7 @@ def edge(source: str, destination: str, key: bytes = b"", kind: Any = "queue") -
 
 
 def resolved(vhost: Vhost, exchange_name: bytes, key: bytes) -> list[str] | None:
-    found = vhost.resolve(join_exrk(exchange_name, key)).queues
+    found = vhost.resolve(join_address(exchange_name, key)).queues
     return None if found is None else sorted(each.name for each in found)
 
 
@@ -65,13 +65,13 @@ def test_the_predeclared_exchanges() -> None:
 
 def test_a_missing_exchange() -> None:
     with pytest.raises(NotFound) as caught:
-        BrokerBench().vhost.resolve(join_exrk(b"x", b"k"))
+        BrokerBench().vhost.resolve(join_address(b"x", b"k"))
     assert caught.value.text == "no exchange 'x' in vhost '/'"
 
 
 def test_an_internal_exchange() -> None:
     with pytest.raises(AccessRefused) as caught:
-        BrokerBench().vhost.resolve(join_exrk(b"amq.rabbitmq.trace", b"k"))
+        BrokerBench().vhost.resolve(join_address(b"amq.rabbitmq.trace", b"k"))
     assert caught.value.text == (
         "cannot publish to internal exchange 'amq.rabbitmq.trace' in vhost '/'"
     )
@@ -80,8 +80,8 @@ def test_an_internal_exchange() -> None:
 def test_routes_are_remembered_until_something_changes() -> None:
     vhost = BrokerBench().vhost
     assert resolved(vhost, b"", b"q") == []
-    exrk = join_exrk(b"", b"q")
-    assert vhost.resolve(exrk) is vhost.resolve(exrk)
+    address = join_address(b"", b"q")
+    assert vhost.resolve(address) is vhost.resolve(address)
     before = vhost.generation
     found = queue(vhost)
     assert vhost.generation > before
@@ -94,7 +94,7 @@ def test_routes_are_remembered_until_something_changes() -> None:
         vhost.policies_changed,
         lambda: vhost.delete_queue(found),
     ):
-        vhost.resolve(exrk)
+        vhost.resolve(address)
         before = vhost.generation
         change()
         assert vhost.generation > before
@@ -112,7 +112,7 @@ def test_routes_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_headers_exchange_is_routed_message_by_message() -> None:
     vhost = BrokerBench().vhost
     assert resolved(vhost, b"amq.headers", b"k") is None
-    assert vhost.resolve(join_exrk(b"amq.headers", b"k")).exchange.name == "amq.headers"
+    assert vhost.resolve(join_address(b"amq.headers", b"k")).exchange.name == "amq.headers"
 
 
 def test_direct_replies_are_asked_for_and_never_remembered() -> None:
@@ -123,7 +123,7 @@ def test_direct_replies_are_asked_for_and_never_remembered() -> None:
     client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
     target = client.session.channels[1].reply_target
     assert target is not None
-    assert vhost.resolve(join_exrk(b"", target.key)).queues == (target,)
+    assert vhost.resolve(join_address(b"", target.key)).queues == (target,)
     assert resolved(vhost, b"", b"amq.rabbitmq.reply-to.none") == []
     assert not vhost.route_cache
 

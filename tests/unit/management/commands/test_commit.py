@@ -18,15 +18,15 @@ def test_a_change_reaches_the_end_of_the_turn(bench: NodeBench) -> None:
     node, lazy = bench.node, bench.node.vhosts["/"].queues["lazy"]
     bench.perform(lambda: topology.purge(node, "/", "lazy"))
     assert lazy.ready_count == 0
-    turns = node.turn.turns
+    turns = node.scheduler.turns
     bench.perform(lambda: users.put_user(node, "bob", "x", None, ["management"]))
-    assert node.turn.turns > turns
+    assert node.scheduler.turns > turns
     assert ("user", '["bob"]') in [row[:2] for row in bench.store.load()]
 
 
 def test_a_change_that_is_refused_does_not(bench: NodeBench) -> None:
     node = bench.node
-    turns = node.turn.turns
+    turns = node.scheduler.turns
 
     def refused() -> None:
         with pytest.raises(ApiError, match="404"):
@@ -35,7 +35,7 @@ def test_a_change_that_is_refused_does_not(bench: NodeBench) -> None:
             topology.delete_queue(node, "/", "nope")
 
     bench.perform(refused)
-    assert node.turn.turns == turns
+    assert node.scheduler.turns == turns
 
 
 def test_sessions_are_found_and_closed_with_just_the_reason(bench: NodeBench) -> None:

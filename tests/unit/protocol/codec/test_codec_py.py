@@ -105,7 +105,7 @@ def test_the_buffer_is_bounded(codec) -> None:
 def test_names_must_be_utf8(codec) -> None:
     good = publish(routing_key="ключ")
     (run,) = codec.HotCodec(131072).feed(good)
-    assert codec.split_exrk(run.exrk)[1] == "ключ".encode()
+    assert codec.split_address(run.address)[1] == "ключ".encode()
     bad = publish(routing_key="AB").replace(b"AB", b"\xc3\x28")
     assert type(codec.HotCodec(131072).feed(bad)[0]).__name__ == "Frame"
 

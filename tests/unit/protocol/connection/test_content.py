@@ -142,5 +142,5 @@ def test_flags_and_routing_of_the_slow_path() -> None:
     (run,) = running(1, 2).receive_data(
         b"".join([method(1, command), publish(2)[:0], b"\x08\0\0\0\0\0\0\xce", *frames])
     )
-    assert run.exrk == b"\x01e\x01k"
+    assert run.address == b"\x01e\x01k"
     assert run.flags == constants.PROP_HEADERS | constants.MANDATORY | constants.MAYBE_CC

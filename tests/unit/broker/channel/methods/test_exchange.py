@@ -55,7 +55,7 @@ def test_nowait_is_silent() -> None:
     assert client.call(1, declare(nowait=True, durable=True)) == []
     assert list(client.bench.vhost.exchanges)[-1] == "x"
     assert client.call(1, Methods.Delete(exchange="x", nowait=True)) == []
-    client.bench.turn.touch()
+    client.bench.scheduler.touch()
     client.bench.run()
     assert client.bench.engine.in_flight is None, "nobody waits for the disk"
     assert "x" not in client.bench.vhost.exchanges

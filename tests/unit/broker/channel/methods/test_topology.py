@@ -41,7 +41,7 @@ def test_a_reply_waits_for_what_it_promises(
     staged = before if is_own else bench.vhost.rows.staged
     channel = client.session.channels[1]
     answer(channel, Methods.BindOk(), nowait=False, staged=staged, is_durable=is_durable)
-    bench.turn.touch()
+    bench.scheduler.touch()
     bench.run()
     assert client.names() == ([] if waits else ["Queue.BindOk"])
     if waits:

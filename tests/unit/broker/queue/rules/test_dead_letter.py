@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from burrowmq.broker.queue.rules.dead_letter import Death, is_cycle, record, routing_keys
-from burrowmq.protocol.codec import Message, join_exrk, split_exrk
+from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
 from burrowmq.protocol.properties import Properties, build, decode
 from burrowmq.protocol.table import Long, Timestamp
@@ -34,7 +34,7 @@ def entry(**fields: Any) -> dict[str, Any]:
 
 
 def with_deaths(found: Any) -> Message:
-    return build(join_exrk(b"", b"k"), Properties(headers={"x-death": found}), b"")
+    return build(join_address(b"", b"k"), Properties(headers={"x-death": found}), b"")
 
 
 def headers(found: Message) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def headers(found: Message) -> dict[str, Any]:
 def test_the_first_death():
     original = message(b"body", routing_key=b"k", exchange=b"x", expiration="500", persistent=True)
     dead, deaths = record(original, death())
-    assert split_exrk(dead.exrk) == (b"dlx", b"k")
+    assert split_address(dead.address) == (b"dlx", b"k")
     assert (body_of(dead.raw), decode(dead.raw).delivery_mode) == (b"body", 2)
     assert decode(dead.raw).expiration is None
     entry = headers(dead)["x-death"][0]
@@ -68,7 +68,7 @@ def test_the_first_death():
 
 def test_a_routing_key_of_the_queue_wins():
     dead, _ = record(message(b"", routing_key=b"k"), death(routing_key=b"other"))
-    assert split_exrk(dead.exrk)[1] == b"other"
+    assert split_address(dead.address)[1] == b"other"
 
 
 def test_the_same_queue_and_reason_count_up_and_move_to_the_front():
@@ -111,23 +111,23 @@ def test_a_count_at_the_end_of_64_bits_goes_on_at_their_beginning():
 
 
 def test_a_message_that_comes_with_deaths_has_died_before():
-    exrk = join_exrk(b"", b"k")
+    address = join_address(b"", b"k")
     for found, is_first in (([], False), ([{"queue": "a"}], False), ("no list", True)):
-        dead, _ = record(build(exrk, Properties(headers={"x-death": found}), b""), death())
+        dead, _ = record(build(address, Properties(headers={"x-death": found}), b""), death())
         assert ("x-first-death-queue" in headers(dead)) is is_first
         assert headers(dead)["x-last-death-queue"] == "q"
 
 
 def test_cc_stands_in_the_record_and_bcc_does_not():
     properties = Properties(headers={"CC": ["c1"], "BCC": ["b1"]})
-    original = build(join_exrk(b"x", b"k"), properties, b"")
+    original = build(join_address(b"x", b"k"), properties, b"")
     assert routing_keys(original, decode(original.raw)) == [b"k", b"c1", b"b1"]
     _, deaths = record(original, death())
     assert deaths[0]["routing-keys"] == ["k", "c1"]
 
 
 def test_bcc_keys_stay_until_a_queue_has_a_key_of_its_own():
-    original = build(join_exrk(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
+    original = build(join_address(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
     original = with_hidden(original, Hidden(["b1", "b2"], []))
     dead, deaths = record(original, death())
     assert (hidden(dead).bcc, deaths[0]["routing-keys"]) == (["b1", "b2"], ["k", "c1"])
@@ -138,7 +138,7 @@ def test_bcc_keys_stay_until_a_queue_has_a_key_of_its_own():
 
 
 def test_after_a_queue_with_a_key_of_its_own_the_cc_header_is_for_show():
-    original = build(join_exrk(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
+    original = build(join_address(b"x", b"k"), Properties(headers={"CC": ["c1"]}), b"")
     dead, _ = record(original, death("first", routing_key=b"own"))
     for queue in ("second", "third"):
         assert headers(dead)["CC"] == ["c1"]
@@ -151,7 +151,7 @@ def test_after_a_queue_with_a_key_of_its_own_the_cc_header_is_for_show():
 def test_what_a_header_has_no_room_for_is_kept_where_nobody_sees_it(header_max: int):
     """The oldest deaths go first, then all, then the other headers; the message and what is known of it stay."""
     dead = with_hidden(
-        build(join_exrk(b"x", b"k"), Properties(headers={"h": "x" * 200}), b"body"),
+        build(join_address(b"x", b"k"), Properties(headers={"h": "x" * 200}), b"body"),
         Hidden(["blind"], []),
     )
     limit = max(header_max, len(dead.raw) - len(b"body") - 8)

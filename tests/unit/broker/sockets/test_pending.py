@@ -1,8 +1,8 @@
-"""Gate: a limit on sockets on their way in, and who is told of those that do not come through."""
+"""PendingSockets: a limit on pending sockets, and a word to the operator about those that fail."""
 
 from __future__ import annotations
 
-from burrowmq.broker.sockets.gate import Gate
+from burrowmq.broker.sockets.pending import PendingSockets
 from tests.support.bench.observer import RecordingObserver
 
 
@@ -17,33 +17,33 @@ class Socket:
 
 def test_one_too_many_is_named_and_a_place_is_free_again() -> None:
     observer = RecordingObserver()
-    gate = Gate(1, "letter", observer)
+    pending = PendingSockets(1, "letter", observer)
     first, second = Socket("a:1"), Socket("b:2")
-    assert gate.enter(first)
-    assert not gate.enter(second)
+    assert pending.enter(first)
+    assert not pending.enter(second)
     assert observer.named("connection_failed") == [("b:2", 0, "1 letters are in progress", "")]
-    gate.leave(first)
-    gate.leave(first)  # a second time does no harm
-    assert gate.enter(second)
-    assert gate.in_progress == 1
+    pending.leave(first)
+    pending.leave(first)  # a second time does no harm
+    assert pending.enter(second)
+    assert pending.in_progress == 1
 
 
 def test_a_refused_socket_has_left() -> None:
     observer = RecordingObserver()
-    gate = Gate(5, "letter", observer)
+    pending = PendingSockets(5, "letter", observer)
     socket = Socket("a:1")
-    gate.enter(socket)
-    gate.refused(socket, "why")
-    assert gate.in_progress == 0
+    pending.enter(socket)
+    pending.refused(socket, "why")
+    assert pending.in_progress == 0
     assert [text for _, _, text, _ in observer.named("connection_failed")] == ["why"]
 
 
 def test_closing_ends_those_on_their_way() -> None:
-    gate = Gate(5, "letter", RecordingObserver())
+    pending = PendingSockets(5, "letter", RecordingObserver())
     sockets = [Socket("a:1"), Socket("b:2")]
     for each in sockets:
-        gate.enter(each)
-    gate.leave(sockets[0])
-    gate.close()
+        pending.enter(each)
+    pending.leave(sockets[0])
+    pending.close()
     assert [each.is_aborted for each in sockets] == [False, True]
-    assert gate.in_progress == 0
+    assert pending.in_progress == 0

@@ -1,4 +1,4 @@
-"""TlsGate: a handshake that succeeds, fails, takes too long, or is one too many; nothing sent behind it is lost."""
+"""PendingHandshakes: a handshake that succeeds, fails, takes too long, or is one too many; nothing behind it is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from burrowmq.broker.sockets.listener import Accepted
-from burrowmq.broker.sockets.tls_gate import GateOptions, TlsGate
+from burrowmq.broker.sockets.tls_socket import HandshakeOptions, PendingHandshakes
 from burrowmq.config.tls import TlsConfig, make_context
 from tests.support.bench.observer import RecordingObserver
 from tests.support.certificates import Authority, Leaf
@@ -46,15 +46,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Leaf:
     return Authority(tmp_path_factory.mktemp("ca")).issue_server()
 
 
-class Door:
-    """A gate on a port, and what was seen of it."""
+class Listener:
+    """A listener on a port, and what was seen of it."""
 
     def __init__(self, leaf: Leaf, *, timeout_s: float = 5.0, limit: int = 10) -> None:
         config = TlsConfig(certfile=str(leaf.certificate), keyfile=str(leaf.key))
         self.observer = RecordingObserver()
-        options = GateOptions(context=make_context(config), timeout_s=timeout_s, limit=limit)
+        options = HandshakeOptions(context=make_context(config), timeout_s=timeout_s, limit=limit)
         self.inner: list[Echo] = []
-        self.gate = TlsGate(options, self.make, self.observer)  # type: ignore[arg-type]
+        self.pending = PendingHandshakes(options, self.make, self.observer)  # type: ignore[arg-type]
         self.client_context = ssl.create_default_context(
             cafile=str(leaf.certificate.parent / "Test_CA.pem")
         )
@@ -65,7 +65,7 @@ class Door:
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        self.server = await loop.create_server(lambda: Accepted(self.gate), "127.0.0.1", 0)
+        self.server = await loop.create_server(lambda: Accepted(self.pending), "127.0.0.1", 0)
         self.port = self.server.sockets[0].getsockname()[1]
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -79,84 +79,84 @@ class Door:
         return [text for _, _, text, _ in self.observer.named("connection_failed")]
 
 
-def run(door: Door, step: Callable[[], Awaitable[None]]) -> None:
+def run(listener: Listener, step: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
-        await door.open()
+        await listener.open()
         try:
             await asyncio.wait_for(step(), 10)
         finally:
-            door.gate.close()
-            door.server.close()
+            listener.pending.close()
+            listener.server.close()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
 
 
 def test_what_a_client_sends_right_behind_its_handshake_arrives(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        reader, writer = await door.connect()
+        reader, writer = await listener.connect()
         writer.write(b"at once")
         assert await reader.readexactly(7) == b"at once"
         writer.write(b"later")
         assert await reader.readexactly(5) == b"later"
-        assert door.gate.in_progress == 0
+        assert listener.pending.in_progress == 0
         writer.close()
 
-    run(door, step)
-    assert door.reasons == []
+    run(listener, step)
+    assert listener.reasons == []
 
 
 def test_a_plain_client_is_closed_and_named(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        reader, writer = await door.plain()
+        reader, writer = await listener.plain()
         writer.write(b"AMQP\0\0\x09\x01")
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1000)
         writer.close()
 
-    run(door, step)
-    (reason,) = door.reasons
+    run(listener, step)
+    (reason,) = listener.reasons
     assert reason.startswith("TLS handshake failed: ")
 
 
 def test_a_client_that_says_nothing_has_its_time(server):
-    door = Door(server, timeout_s=0.05)
+    listener = Listener(server, timeout_s=0.05)
 
     async def step() -> None:
-        reader, writer = await door.plain()
+        reader, writer = await listener.plain()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1)
         writer.close()
-        assert door.gate.in_progress == 0
+        assert listener.pending.in_progress == 0
 
-    run(door, step)
-    (reason,) = door.reasons
+    run(listener, step)
+    (reason,) = listener.reasons
     assert "takes too long" in reason
 
 
 def test_one_too_many_is_closed_at_once(server):
-    door = Door(server, limit=1)
+    listener = Listener(server, limit=1)
 
     async def step() -> None:
-        _, first = await door.plain()
-        await until(lambda: door.gate.in_progress)
-        reader, second = await door.plain()
+        _, first = await listener.plain()
+        await until(lambda: listener.pending.in_progress)
+        reader, second = await listener.plain()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1)
         first.close()
         second.close()
-        await until(lambda: not (door.gate.in_progress))
-        reader, third = await door.connect()
+        await until(lambda: not (listener.pending.in_progress))
+        reader, third = await listener.connect()
         third.write(b"in")
         assert await reader.readexactly(2) == b"in"
         third.close()
 
-    run(door, step)
-    assert door.reasons[0] == "1 TLS handshakes are in progress"
+    run(listener, step)
+    assert listener.reasons[0] == "1 TLS handshakes are in progress"
 
 
 async def until(condition: Callable[[], Any]) -> None:
@@ -166,28 +166,28 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def test_a_megabyte_there_and_back_in_few_reads(server):
-    door = Door(server)
+    listener = Listener(server)
     sent = bytes(range(256)) * 4096
 
     async def step() -> None:
-        reader, writer = await door.connect()
+        reader, writer = await listener.connect()
         writer.write(sent)
         assert await reader.readexactly(len(sent)) == sent
         # A read holds what the socket had, not one record of 16 KB.
-        assert len(door.inner[0].reads) < len(sent) // 16384
+        assert len(listener.inner[0].reads) < len(sent) // 16384
         writer.close()
-        await until(lambda: door.inner[0].is_lost)
+        await until(lambda: listener.inner[0].is_lost)
 
-    run(door, step)
+    run(listener, step)
 
 
 def test_a_peer_that_does_not_read_is_noticed_through_tls(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        reader, writer = await door.connect()
-        await until(lambda: door.inner)
-        (echo,) = door.inner
+        reader, writer = await listener.connect()
+        await until(lambda: listener.inner)
+        (echo,) = listener.inner
         echo.transport.set_write_buffer_limits(high=65536)
         reader._transport.pause_reading()  # type: ignore[attr-defined]
         while not echo.pauses:
@@ -198,77 +198,77 @@ def test_a_peer_that_does_not_read_is_noticed_through_tls(server):
             await reader.read(1 << 20)
         writer.close()
 
-    run(door, step)
+    run(listener, step)
 
 
 def test_the_end_is_said_in_both_directions(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        reader, writer = await door.connect()
-        await until(lambda: door.inner)
-        door.inner[0].transport.write(b"last")
-        door.inner[0].transport.close()
-        door.inner[0].transport.write(b"too late")
+        reader, writer = await listener.connect()
+        await until(lambda: listener.inner)
+        listener.inner[0].transport.write(b"last")
+        listener.inner[0].transport.close()
+        listener.inner[0].transport.write(b"too late")
         # A close_notify, or the client's TLS would take the end for an attack.
         assert await reader.read() == b"last"
         writer.close()
-        await until(lambda: door.inner[0].is_lost)
+        await until(lambda: listener.inner[0].is_lost)
 
-    run(door, step)
+    run(listener, step)
 
 
 def test_octets_that_are_no_record_end_the_connection(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        _, writer = await door.connect()
-        await until(lambda: door.inner)
+        _, writer = await listener.connect()
+        await until(lambda: listener.inner)
         raw = writer.get_extra_info("socket")
         raw._sock.send(bytes(100)) if hasattr(raw, "_sock") else os.write(raw.fileno(), bytes(100))
-        await until(lambda: door.inner[0].is_lost)
+        await until(lambda: listener.inner[0].is_lost)
         writer.transport.abort()
 
-    run(door, step)
+    run(listener, step)
 
 
 def test_more_than_a_handshake_takes_is_refused(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        reader, writer = await door.plain()
+        reader, writer = await listener.plain()
         # A record of 2**14 octets that never ends, again and again.
         writer.write((b"\x16\x03\x01\x40\x00\x01\x00\xff\xff" + bytes(16379)) * 20)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1000)
         writer.close()
 
-    run(door, step)
-    assert len(door.reasons) == 1
+    run(listener, step)
+    assert len(listener.reasons) == 1
 
 
 def test_many_handshakes_share_the_turns(server):
-    door = Door(server, limit=100)
+    listener = Listener(server, limit=100)
 
     async def step() -> None:
-        found = await asyncio.gather(*(door.connect() for _ in range(40)))
+        found = await asyncio.gather(*(listener.connect() for _ in range(40)))
         for reader, writer in found:
             writer.write(b"hello")
             assert await reader.readexactly(5) == b"hello"
             writer.close()
 
-    run(door, step)
-    assert door.reasons == []
+    run(listener, step)
+    assert listener.reasons == []
 
 
 def test_a_stop_ends_the_handshakes(server):
-    door = Door(server)
+    listener = Listener(server)
 
     async def step() -> None:
-        _, writer = await door.plain()
-        await until(lambda: door.gate.in_progress)
-        door.gate.close()
-        await until(lambda: not (door.gate.in_progress))
+        _, writer = await listener.plain()
+        await until(lambda: listener.pending.in_progress)
+        listener.pending.close()
+        await until(lambda: not (listener.pending.in_progress))
         writer.close()
 
-    run(door, step)
+    run(listener, step)

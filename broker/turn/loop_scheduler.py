@@ -1,7 +1,7 @@
 """The event loop as the core sees it: time, timers, and the ordered stages at the end of a turn.
 
-`Turn` implements `clock.Scheduler` on asyncio. Everything marked dirty while sockets were read is handled in one
-callback, in fixed order:
+`LoopScheduler` implements `clock.Scheduler` on asyncio. Everything marked dirty while sockets were read is handled in
+one callback, in fixed order:
 
   1 pump dirty queues      deliveries go into the connections' buffers
   2 hand over the batch    what was staged goes to the disk thread (one batch in flight, the next collects)
@@ -39,7 +39,7 @@ class SystemEntropy:
         return os.urandom(size)
 
 
-class Turn:
+class LoopScheduler:
     """Scheduler on a running asyncio loop."""
 
     def __init__(

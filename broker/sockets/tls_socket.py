@@ -1,9 +1,10 @@
 """TLS between a socket and its transport: the handshakes in progress, then octets in and out through OpenSSL.
 
-State: the sockets whose handshake has not ended (`TlsGate`), and for each connection OpenSSL's session with its two
-memory buffers (`TlsSocket`), which are empty between calls. `TlsSocket` is what asyncio calls and what `AmqpTransport`
-writes to: write buffer, pauses and limits are those of the socket beneath, so back-pressure is the same as without
-TLS. asyncio's own TLS is not used because it tells nobody about a handshake that fails or hangs, and buffers on top.
+State: the sockets whose handshake has not ended (`PendingHandshakes`), and for each connection OpenSSL's session with
+its two memory buffers (`TlsSocket`), which are empty between calls. `TlsSocket` is what asyncio calls and what
+`AmqpTransport` writes to: write buffer, pauses and limits are those of the socket beneath, so back-pressure is the same
+as without TLS. asyncio's own TLS is not used because it tells nobody about a handshake that fails or hangs, and buffers
+on top.
 
 Invariants: at most `limit` handshakes are in progress, each at most `timeout_s` long, at most STEPS_PER_TURN of their
 steps (each a signature, a millisecond) are taken in one turn of the loop; none counts as a connection before it is
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from burrowmq.broker.report.observer import Observer
-from burrowmq.broker.sockets.gate import Arrival, Gate
+from burrowmq.broker.sockets.pending import PendingSocket, PendingSockets
 
 STEPS_PER_TURN = 8
 UNREAD_MAX = 128 * 1024
@@ -48,7 +49,7 @@ class Inner(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateOptions:
+class HandshakeOptions:
     """What handshakes are made with."""
 
     context: ssl.SSLContext
@@ -56,12 +57,12 @@ class GateOptions:
     limit: int
 
 
-class TlsGate(Gate):
+class PendingHandshakes(PendingSockets):
     """The handshakes of a node; makes the protocols of accepted sockets."""
 
     def __init__(
         self,
-        options: GateOptions,
+        options: HandshakeOptions,
         make_inner: Callable[[asyncio.Transport], Inner],
         observer: Observer,
     ) -> None:
@@ -90,15 +91,15 @@ class TlsGate(Gate):
             self._waiting.popleft().step()
 
 
-class TlsSocket(Arrival):
+class TlsSocket(PendingSocket):
     """A connection with TLS: asyncio's protocol below, the transport of `Inner` above."""
 
-    def __init__(self, gate: TlsGate, transport: asyncio.Transport) -> None:
-        super().__init__(gate, transport, gate.options.timeout_s)
-        self._gate = gate
+    def __init__(self, handshakes: PendingHandshakes, transport: asyncio.Transport) -> None:
+        super().__init__(handshakes, transport, handshakes.options.timeout_s)
+        self._handshakes = handshakes
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._session = gate.options.context.wrap_bio(
+        self._session = handshakes.options.context.wrap_bio(
             self._incoming, self._outgoing, server_side=True
         )
         self._inner: Inner | None = None
@@ -117,7 +118,7 @@ class TlsSocket(Arrival):
             self._fail("more octets than a handshake takes")
         elif not self._is_waiting:
             self._is_waiting = True
-            self._gate.step_later(self)
+            self._handshakes.step_later(self)
 
     def eof_received(self) -> bool:
         """The client will not send more: the connection ends."""
@@ -161,7 +162,7 @@ class TlsSocket(Arrival):
     def _begin(self) -> None:
         """The handshake is through."""
         self._arrived()
-        self._inner = self._gate.make_inner(cast("asyncio.Transport", self))
+        self._inner = self._handshakes.make_inner(cast("asyncio.Transport", self))
         self._deliver()
 
     # -- octets -------------------------------------------------------------------------------------------------

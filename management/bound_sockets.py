@@ -25,7 +25,7 @@ class CannotOpen(OSError):
     """An address could not be bound."""
 
 
-class Doors:
+class BoundSockets:
     """Bound sockets: burrowctl's, the HTTP API's, Prometheus', and the last two with TLS."""
 
     def __init__(self) -> None:
@@ -42,21 +42,21 @@ class Doors:
             sock.close()
 
 
-def bind(process: ServerProcess) -> Doors:
+def bind(process: ServerProcess) -> BoundSockets:
     """Bind what the configuration names. Raises OSError, with the address, when one is taken."""
-    config, doors = process.config, Doors()
+    config, bound = process.config, BoundSockets()
     try:
         path = settings.control_socket(config)
         if path:
-            doors.control = _bind_control(path)
-        _bind_all(settings.management_addresses(config), doors.api)
-        _bind_all(settings.prometheus_addresses(config), doors.prometheus)
-        _bind_all(settings.tls_addresses(config.management), doors.secure_api)
-        _bind_all(settings.tls_addresses(config.prometheus), doors.secure_prometheus)
+            bound.control = _bind_control(path)
+        _bind_all(settings.management_addresses(config), bound.api)
+        _bind_all(settings.prometheus_addresses(config), bound.prometheus)
+        _bind_all(settings.tls_addresses(config.management), bound.secure_api)
+        _bind_all(settings.tls_addresses(config.prometheus), bound.secure_prometheus)
     except OSError:
-        doors.close()
+        bound.close()
         raise
-    return doors
+    return bound
 
 
 def _bind_control(path: str) -> socket.socket:

@@ -1,10 +1,10 @@
-"""The turn: stages in their fixed order, marks, commits, lag."""
+"""LoopScheduler: stages in their fixed order, marks, commits, lag."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from burrowmq.broker.turn.turn import LAG_BUCKETS_S, SystemEntropy, Turn
+from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S, LoopScheduler, SystemEntropy
 from tests.support.bench.loop import ManualLoop
 
 
@@ -12,7 +12,9 @@ class World:
     def __init__(self) -> None:
         self.loop = ManualLoop()
         self.order: list[str] = []
-        self.turn = Turn(cast("Any", self.loop), lambda: self.order.append("hand over"))
+        self.scheduler = LoopScheduler(
+            cast("Any", self.loop), lambda: self.order.append("hand over")
+        )
 
 
 class Part:
@@ -29,7 +31,7 @@ class Part:
     def pump(self) -> None:
         assert not self.is_dirty
         self.world.order.append(f"pump{self.name}")
-        self.world.turn.confirms_dirty(self)
+        self.world.scheduler.confirms_dirty(self)
 
     def flush(self) -> None:
         self.world.order.append(f"write{self.name}")
@@ -37,7 +39,7 @@ class Part:
 
     @property
     def has_waiting_confirms(self) -> bool:
-        return self.waits_for > self.world.turn.committed_epoch
+        return self.waits_for > self.world.scheduler.committed_epoch
 
     def emit_confirms(self, committed_epoch: int) -> None:
         self.world.order.append(f"confirm{self.name} {committed_epoch}")
@@ -46,9 +48,9 @@ class Part:
 def test_the_stages_have_their_order_whatever_was_marked_first():
     world = World()
     output, queue, channel = Part(world), Part(world), Part(world)
-    world.turn.output_dirty(output)
-    world.turn.confirms_dirty(channel)
-    world.turn.queue_dirty(queue)
+    world.scheduler.output_dirty(output)
+    world.scheduler.confirms_dirty(channel)
+    world.scheduler.queue_dirty(queue)
     world.loop.run_once()
     assert world.order == ["pump", "hand over", "confirm 0", "confirm 0", "write"]
 
@@ -58,8 +60,8 @@ def test_marks_of_one_turn_are_one_callback_and_one_call_each():
     queue = Part(world)
     queue.pump = lambda: world.order.append("pump")  # type: ignore[method-assign]
     for _ in range(100):
-        world.turn.queue_dirty(queue)
-        world.turn.touch()
+        world.scheduler.queue_dirty(queue)
+        world.scheduler.touch()
     world.loop.run()
     assert world.order == ["pump", "hand over"]
     assert world.loop.callbacks_run == 1
@@ -69,28 +71,28 @@ def test_what_a_stage_makes_for_an_earlier_one_waits_for_the_next_turn():
     world = World()
     output, queue = Part(world), Part(world)
     queue.pump = lambda: world.order.append("pump")  # type: ignore[method-assign]
-    output.on_flush = lambda: world.turn.queue_dirty(queue)
-    world.turn.output_dirty(output)
+    output.on_flush = lambda: world.scheduler.queue_dirty(queue)
+    world.scheduler.output_dirty(output)
     world.loop.run()
     assert world.order == ["hand over", "write", "pump", "hand over"]
-    assert world.turn.turns == 2
+    assert world.scheduler.turns == 2
 
 
 def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
     world = World()
     channel = Part(world)
     channel.waits_for = 2
-    world.turn.confirms_dirty(channel)
+    world.scheduler.confirms_dirty(channel)
     world.loop.run()
-    world.turn.on_committed(1)
+    world.scheduler.on_committed(1)
     world.loop.run()
     assert channel.is_confirm_dirty
-    world.turn.on_committed(2)
+    world.scheduler.on_committed(2)
     world.loop.run()
     asked = [step for step in world.order if step.startswith("confirm")]
     assert asked == ["confirm 0", "confirm 1", "confirm 2"]
     assert not channel.is_confirm_dirty
-    world.turn.on_committed(3)
+    world.scheduler.on_committed(3)
     world.loop.run()
     assert len([step for step in world.order if step.startswith("confirm")]) == 3
 
@@ -98,24 +100,24 @@ def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
 def test_waiters_are_called_in_order_once_their_batch_is_durable():
     world = World()
     for epoch in (1, 1, 2):
-        world.turn.when_committed(epoch, lambda e=epoch: world.order.append(f"durable {e}"))
+        world.scheduler.when_committed(epoch, lambda e=epoch: world.order.append(f"durable {e}"))
     world.loop.run()
     assert world.order == ["hand over"], "waiting makes sure that the batch is handed over"
-    world.turn.on_committed(1)
+    world.scheduler.on_committed(1)
     assert world.order[1:] == ["durable 1", "durable 1"]
-    world.turn.when_committed(1, lambda: world.order.append("at once"))
-    world.turn.on_committed(2)
+    world.scheduler.when_committed(1, lambda: world.order.append("at once"))
+    world.scheduler.on_committed(2)
     assert world.order[3:] == ["at once", "durable 2"]
 
 
 def test_lag_is_counted_in_buckets():
     world = World()
-    world.turn.watch_lag(0.0)
+    world.scheduler.watch_lag(0.0)
     for _ in range(3):
         world.loop.run_once()
-    assert sum(world.turn.lag_counts) == 3
-    assert len(world.turn.lag_counts) == len(LAG_BUCKETS_S) + 1
-    assert world.turn.lag_max_s >= 0.0
+    assert sum(world.scheduler.lag_counts) == 3
+    assert len(world.scheduler.lag_counts) == len(LAG_BUCKETS_S) + 1
+    assert world.scheduler.lag_max_s >= 0.0
 
 
 def test_entropy_differs():
@@ -127,16 +129,16 @@ def test_entropy_differs():
 def test_nothing_happens_any_more_after_the_stop():
     world = World()
     timer_runs: list[str] = []
-    world.turn.call_later(1.0, lambda: timer_runs.append("before"))
-    world.turn.watch_lag(0.5)
+    world.scheduler.call_later(1.0, lambda: timer_runs.append("before"))
+    world.scheduler.watch_lag(0.5)
     world.loop.advance(1.0)
     assert timer_runs == ["before"]
-    world.turn.call_later(1.0, lambda: timer_runs.append("after"))
-    world.turn.queue_dirty(Part(world, "q"))
-    world.turn.stop()
+    world.scheduler.call_later(1.0, lambda: timer_runs.append("after"))
+    world.scheduler.queue_dirty(Part(world, "q"))
+    world.scheduler.stop()
     world.loop.advance(10.0)
-    world.turn.touch()
+    world.scheduler.touch()
     world.loop.run()
     assert timer_runs == ["before"]
     assert world.order == []
-    assert sum(world.turn.lag_counts) == 2
+    assert sum(world.scheduler.lag_counts) == 2

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from burrowmq.broker.report.observer import Observer
-from burrowmq.broker.sockets.gate import Arrival, Gate
 from burrowmq.broker.sockets.listener import MakeProtocol
+from burrowmq.broker.sockets.pending import PendingSocket, PendingSockets
 from burrowmq.protocol.proxy_header import BadProxyHeader, ProxyHeader, read_proxy_header
 
 
@@ -30,7 +30,7 @@ class ProxyOptions:
     limit: int = 256
 
 
-class ProxyGate(Gate):
+class PendingHeaders(PendingSockets):
     """The sockets whose header is not in; makes the protocols of accepted sockets."""
 
     def __init__(
@@ -48,12 +48,12 @@ class ProxyGate(Gate):
         return ProxySocket(self, transport)
 
 
-class ProxySocket(Arrival):
+class ProxySocket(PendingSocket):
     """A socket until its header is in."""
 
-    def __init__(self, gate: ProxyGate, transport: asyncio.Transport) -> None:
-        super().__init__(gate, transport, gate.options.timeout_s)
-        self._gate = gate
+    def __init__(self, headers: PendingHeaders, transport: asyncio.Transport) -> None:
+        super().__init__(headers, transport, headers.options.timeout_s)
+        self._headers = headers
         self._received = b""
 
     def data_received(self, data: bytes) -> None:
@@ -79,7 +79,7 @@ class ProxySocket(Arrival):
 
     def _begin(self, header: ProxyHeader, rest: bytes) -> None:
         seen = ProxiedTransport(self._transport, header)
-        inner = self._gate.make_inner(cast("asyncio.Transport", seen))
+        inner = self._headers.make_inner(cast("asyncio.Transport", seen))
         self._transport.set_protocol(inner)
         if rest and not self._transport.is_closing():
             inner.data_received(rest)

@@ -1,12 +1,11 @@
-"""The sockets of a listener that are no connections yet: something has to come first, a header or a handshake.
+"""Pending sockets: accepted by a listener, but no connections yet, because a header or a handshake has to come first.
 
-State: who is still on the way in. `broker.sockets.tls_gate` and `broker.sockets.proxy_gate` say what has to come and
-how long it may take.
+`PendingSockets` is the set of them; `PendingSocket` is what sockets of both kinds share: a place in the set, the time
+limit, the end. `broker.sockets.tls_socket` and `broker.sockets.proxy_socket` say what has to come and how long it may
+take. State: the set.
 
-`Arrival` is the part that sockets of both kinds share: the place in the gate, the time limit, the end.
-
-Invariants: at most `limit` are on the way at any time, and one more is closed; whoever does not come through is named
-to the operator.
+Invariants: at most `limit` sockets are pending at any time, and one more is closed; a socket that never becomes a
+connection is reported to the operator.
 """
 
 from __future__ import annotations
@@ -16,15 +15,17 @@ import asyncio
 from burrowmq.broker.report.observer import Observer
 
 
-class Arrival(asyncio.Protocol):
-    """A socket on its way in; what has to come, and what becomes of it then, are the subclass's."""
+class PendingSocket(asyncio.Protocol):
+    """A socket that something has to come on first; what that is, and what follows, is the subclass's business."""
 
-    def __init__(self, gate: Gate, transport: asyncio.Transport, timeout_s: float) -> None:
-        self._arrival_gate = gate
+    def __init__(
+        self, pending: PendingSockets, transport: asyncio.Transport, timeout_s: float
+    ) -> None:
+        self._pending_sockets = pending
         self._transport = transport
         self._timer: asyncio.TimerHandle | None = None
         self._is_over = False
-        if gate.enter(self):
+        if pending.enter(self):
             self._timer = asyncio.get_running_loop().call_later(
                 timeout_s, self._fail, "takes too long"
             )
@@ -46,13 +47,13 @@ class Arrival(asyncio.Protocol):
     def _arrived(self) -> None:
         """What had to come is here."""
         self._stop_timer()
-        self._arrival_gate.leave(self)
+        self._pending_sockets.leave(self)
 
     def _fail(self, reason: str) -> None:
         """It will not come: close, and tell the operator why."""
         self._is_over = True
         self._stop_timer()
-        self._arrival_gate.refused(self, f"{self._arrival_gate.failure}: {reason}")
+        self._pending_sockets.refused(self, f"{self._pending_sockets.failure}: {reason}")
         if not self._transport.is_closing():
             self._transport.close()
 
@@ -61,40 +62,40 @@ class Arrival(asyncio.Protocol):
             self._timer.cancel()
 
 
-class Gate:
-    """Counts sockets on their way in; `what` names the thing that each of them is waited for."""
+class PendingSockets:
+    """The pending sockets of one kind; `what` names the thing that has to come on each of them."""
 
     def __init__(self, limit: int, what: str, observer: Observer) -> None:
         self._limit = limit
         self._what = what
         self.failure = f"{what} failed"
         self._observer = observer
-        self._arriving: set[Arrival] = set()
+        self._sockets: set[PendingSocket] = set()
 
     @property
     def in_progress(self) -> int:
-        """How many are on their way."""
-        return len(self._arriving)
+        """How many are pending."""
+        return len(self._sockets)
 
-    def enter(self, socket: Arrival) -> bool:
+    def enter(self, socket: PendingSocket) -> bool:
         """A socket was accepted; False when there are too many already."""
-        if len(self._arriving) >= self._limit:
+        if len(self._sockets) >= self._limit:
             self.refused(socket, f"{self._limit} {self._what}s are in progress")
             return False
-        self._arriving.add(socket)
+        self._sockets.add(socket)
         return True
 
-    def leave(self, socket: Arrival) -> None:
-        """It is through, or will not be."""
-        self._arriving.discard(socket)
+    def leave(self, socket: PendingSocket) -> None:
+        """It is pending no more, whatever became of it."""
+        self._sockets.discard(socket)
 
-    def refused(self, socket: Arrival, reason: str) -> None:
+    def refused(self, socket: PendingSocket, reason: str) -> None:
         """Tell the operator why a socket was closed."""
         self.leave(socket)
         self._observer.connection_failed(socket.peer_name, 0, reason, "")
 
     def close(self) -> None:
         """Wait for none of them any more: the node stops."""
-        for socket in list(self._arriving):
+        for socket in list(self._sockets):
             self.leave(socket)
             socket.abort()

@@ -1,4 +1,4 @@
-"""ProxyGate: the header comes first, whole or in pieces; who sends none is closed and named."""
+"""PendingHeaders: the header comes first, whole or in pieces; who sends none is closed and named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from burrowmq.broker.sockets.listener import Accepted
-from burrowmq.broker.sockets.proxy_gate import ProxyGate, ProxyOptions
+from burrowmq.broker.sockets.proxy_socket import PendingHeaders, ProxyOptions
 from tests.support.bench.observer import RecordingObserver
 
 LINE = b"PROXY TCP4 10.1.2.3 10.9.9.9 4711 5672\r\n"
@@ -30,13 +30,13 @@ class Echo(asyncio.Protocol):
         self.is_lost = True
 
 
-class Door:
-    """A gate on a port, and what was seen of it."""
+class Listener:
+    """A listener on a port, and what was seen of it."""
 
     def __init__(self, *, timeout_s: float = 5.0, limit: int = 10) -> None:
         self.observer = RecordingObserver()
         self.inner: list[Echo] = []
-        self.gate = ProxyGate(
+        self.pending = PendingHeaders(
             ProxyOptions(timeout_s=timeout_s, limit=limit), self.make, self.observer
         )
 
@@ -58,12 +58,12 @@ class Door:
     def run(self, step: Callable[[], Awaitable[None]]) -> None:
         async def main() -> None:
             loop = asyncio.get_running_loop()
-            server = await loop.create_server(lambda: Accepted(self.gate), "127.0.0.1", 0)
+            server = await loop.create_server(lambda: Accepted(self.pending), "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
             try:
                 await asyncio.wait_for(step(), 10)
             finally:
-                self.gate.close()
+                self.pending.close()
                 server.close()
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -72,44 +72,44 @@ class Door:
 
 @pytest.mark.parametrize("cut", [1, len(LINE) - 1, len(LINE), len(LINE) + 2])
 def test_a_header_in_pieces_and_what_comes_behind_it(cut: int) -> None:
-    door = Door()
+    listener = Listener()
 
     async def step() -> None:
-        reader, writer = await door.connect()
+        reader, writer = await listener.connect()
         octets = LINE + b"hello"
         writer.write(octets[:cut])
-        await door.until(lambda: door.gate.in_progress or door.inner)
+        await listener.until(lambda: listener.pending.in_progress or listener.inner)
         writer.write(octets[cut:])
         assert await reader.readexactly(5) == b"hello"
         writer.write(b"later")
         assert await reader.readexactly(5) == b"later"
-        seen = door.inner[0].transport
+        seen = listener.inner[0].transport
         assert seen.get_extra_info("peername") == ("10.1.2.3", 4711)
         assert seen.get_extra_info("sockname") == ("10.9.9.9", 5672)
         assert seen.get_extra_info("proxy")[0] == "127.0.0.1"
         assert seen.get_extra_info("socket") is not None
-        assert door.gate.in_progress == 0
+        assert listener.pending.in_progress == 0
         writer.close()
-        await door.until(lambda: door.inner[0].is_lost)
+        await listener.until(lambda: listener.inner[0].is_lost)
 
-    door.run(step)
-    assert door.reasons == []
+    listener.run(step)
+    assert listener.reasons == []
 
 
 def test_a_proxy_that_names_nobody_leaves_the_sockets_own_ends() -> None:
-    door = Door()
+    listener = Listener()
 
     async def step() -> None:
-        _, writer = await door.connect()
+        _, writer = await listener.connect()
         writer.write(b"PROXY UNKNOWN\r\n")
-        await door.until(lambda: door.inner)
-        seen = door.inner[0].transport
+        await listener.until(lambda: listener.inner)
+        seen = listener.inner[0].transport
         assert seen.get_extra_info("peername") == writer.get_extra_info("sockname")
-        assert seen.get_extra_info("sockname")[1] == door.port
+        assert seen.get_extra_info("sockname")[1] == listener.port
         assert seen.get_extra_info("proxy") is None
         writer.close()
 
-    door.run(step)
+    listener.run(step)
 
 
 @pytest.mark.parametrize(
@@ -120,32 +120,32 @@ def test_a_proxy_that_names_nobody_leaves_the_sockets_own_ends() -> None:
     ],
 )
 def test_who_sends_no_header_is_closed_and_named(octets: bytes, reason: str) -> None:
-    door = Door()
+    listener = Listener()
 
     async def step() -> None:
-        reader, writer = await door.connect()
+        reader, writer = await listener.connect()
         writer.write(octets)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1)
         writer.close()
 
-    door.run(step)
-    assert door.inner == []
-    assert len(door.reasons) == 1
-    assert door.reasons[0].startswith(reason)
+    listener.run(step)
+    assert listener.inner == []
+    assert len(listener.reasons) == 1
+    assert listener.reasons[0].startswith(reason)
 
 
 def test_a_header_that_does_not_come_in_time() -> None:
-    door = Door(timeout_s=0.0)
+    listener = Listener(timeout_s=0.0)
 
     async def step() -> None:
-        reader, writer = await door.connect()
+        reader, writer = await listener.connect()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1)
         writer.close()
 
-    door.run(step)
-    assert door.reasons == ["PROXY header failed: takes too long"]
+    listener.run(step)
+    assert listener.reasons == ["PROXY header failed: takes too long"]
 
 
 @pytest.mark.parametrize(
@@ -154,45 +154,45 @@ def test_a_header_that_does_not_come_in_time() -> None:
 def test_a_port_that_is_only_looked_at_is_not_worth_a_word(
     octets: bytes, reasons: list[str]
 ) -> None:
-    door = Door()
+    listener = Listener()
 
     async def step() -> None:
-        _, writer = await door.connect()
-        await door.until(lambda: door.gate.in_progress)
+        _, writer = await listener.connect()
+        await listener.until(lambda: listener.pending.in_progress)
         writer.write(octets)
         writer.close()
-        await door.until(lambda: not door.gate.in_progress)
+        await listener.until(lambda: not listener.pending.in_progress)
 
-    door.run(step)
-    assert door.reasons == reasons
+    listener.run(step)
+    assert listener.reasons == reasons
 
 
 def test_one_socket_too_many() -> None:
-    door = Door(limit=1)
+    listener = Listener(limit=1)
 
     async def step() -> None:
-        _, first = await door.connect()
-        await door.until(lambda: door.gate.in_progress)
-        reader, second = await door.connect()
+        _, first = await listener.connect()
+        await listener.until(lambda: listener.pending.in_progress)
+        reader, second = await listener.connect()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1)
         first.close()
         second.close()
 
-    door.run(step)
-    assert door.reasons == ["1 PROXY headers are in progress"]
+    listener.run(step)
+    assert listener.reasons == ["1 PROXY headers are in progress"]
 
 
 def test_a_gate_that_closes_ends_what_waits() -> None:
-    door = Door()
+    listener = Listener()
 
     async def step() -> None:
-        reader, writer = await door.connect()
-        await door.until(lambda: door.gate.in_progress)
-        door.gate.close()
+        reader, writer = await listener.connect()
+        await listener.until(lambda: listener.pending.in_progress)
+        listener.pending.close()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await reader.readexactly(1)
         writer.close()
 
-    door.run(step)
-    assert door.reasons == []
+    listener.run(step)
+    assert listener.reasons == []

@@ -14,7 +14,7 @@ import pytest
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig
 from burrowmq.config.units import Endpoint
-from burrowmq.management import doors
+from burrowmq.management import bound_sockets
 from tests.support.bench.observer import RecordingObserver
 
 
@@ -30,7 +30,7 @@ def process_in(data_dir: Path, port: int = 0) -> ServerProcess:
 
 
 def test_who_connects_before_the_server_is_loaded_waits(tmp_path: Path) -> None:
-    opened = doors.bind(process_in(tmp_path))
+    opened = bound_sockets.bind(process_in(tmp_path))
     try:
         address = opened.api[0].getsockname()
         with socket.create_connection(address, timeout=5) as client:
@@ -42,7 +42,7 @@ def test_who_connects_before_the_server_is_loaded_waits(tmp_path: Path) -> None:
 
 
 def test_the_control_socket_is_its_owners_alone(tmp_path: Path) -> None:
-    opened = doors.bind(process_in(tmp_path))
+    opened = bound_sockets.bind(process_in(tmp_path))
     try:
         mode = os.stat(tmp_path / "control.sock").st_mode
         assert stat.S_ISSOCK(mode)
@@ -55,15 +55,15 @@ def test_a_taken_port_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=rf"127\.0\.0\.1:{port}"):
-            doors.bind(process_in(tmp_path, port))
+            bound_sockets.bind(process_in(tmp_path, port))
 
 
 def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
-    doors.bind(process_in(tmp_path)).close()
+    bound_sockets.bind(process_in(tmp_path)).close()
     assert (tmp_path / "control.sock").exists()
-    doors.bind(process_in(tmp_path)).close()
+    bound_sockets.bind(process_in(tmp_path)).close()
 
 
 def test_binding_loads_nothing_heavy() -> None:
-    code = "import sys, management.doors; sys.exit('aiohttp' in sys.modules)"
+    code = "import sys, management.bound_sockets; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
