@@ -185,7 +185,7 @@ def _batches(
     for slot, at, past in zip(slots, starts, ends, strict=True):
         if past <= at:
             # Its place holds nothing; an offset behind the read gives None.
-            at = past = end  # noqa: PLW2901
+            at = past = end  # noqa: PLW2901 - only what is read changes
         if batch and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
             yield start, end, batch, places
             batch, places = [], []
