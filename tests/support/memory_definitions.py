@@ -24,6 +24,12 @@ class MemoryDefinitionStore:
         self._texts: dict[tuple[str, str], str] = {}
         self._is_closed = False
 
+    def opened_again(self) -> MemoryDefinitionStore:
+        """What the next start finds: all that was committed, and nothing else of this one."""
+        found = MemoryDefinitionStore(self._disk)
+        found._texts.update(self._texts)
+        return found
+
     def load(self) -> list[DefinitionChange]:
         """All rows, by kind and key."""
         return [

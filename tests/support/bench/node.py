@@ -92,7 +92,7 @@ class NodeBench:
         )
         machine = Machine(
             filesystem=self.disk,
-            definitions_at=lambda _: self.store,
+            definitions_at=self._open_store,
             start_store=_start_inline,
             measure=self.figures.measure,
             allocator=self.figures,
@@ -127,6 +127,11 @@ class NodeBench:
         """The running application."""
         assert self.host.running is not None
         return self.host.running
+
+    def _open_store(self, _: str) -> MemoryDefinitionStore:
+        """Of each start its own; `store` is the last one."""
+        self.store = self.store.opened_again()
+        return self.store
 
     def run_short_of_memory(self) -> None:
         """Use more than the watermark allows, and have the monitor look."""
@@ -178,9 +183,12 @@ class NodeBench:
     def queue(self, name: str = "q", *, vhost: str = "/", **declaration: Any) -> Queue:
         """Declare a queue, durable unless `declaration` says otherwise."""
         wanted = QueueDeclaration(name=name, **{"durable": True, **declaration})
-        return self.perform(
-            lambda: self.node.vhosts[vhost].declare_queue(wanted, declaration.get("owner"))
-        )
+
+        def declare() -> Queue:
+            self.node.scheduler.touch()
+            return self.node.vhosts[vhost].declare_queue(wanted, declaration.get("owner"))
+
+        return self.perform(declare)
 
 
 def _start_inline(engine: Engine, _: object) -> None:

@@ -42,6 +42,18 @@ def test_rows_come_by_kind_and_key_and_the_last_change_counts(store: DefinitionS
     assert store.load() == [("queue", "b", 2), ("vhost", "ü", 1)]
 
 
+def test_rows_are_there_when_it_is_opened_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.db")
+    memory, sqlite = MemoryDefinitionStore(), SqliteDefinitionStore(path)
+    for store in (memory, sqlite):
+        store.commit([("queue", "q", 1), ("vhost", "/", {"a": 1})])
+        store.close()
+    for again in (memory.opened_again(), SqliteDefinitionStore(path)):
+        again.commit([("queue", "q", None)])
+        assert again.load() == [("vhost", "/", {"a": 1})]
+        again.close()
+
+
 def test_deleting_what_is_not_there_is_nothing(store: DefinitionStore) -> None:
     store.commit([("queue", "q", None)])
     assert store.load() == []

@@ -1,13 +1,17 @@
-"""ServerProcess: the configuration's word about memory comes before the machine's."""
+"""ServerProcess: the configuration's word about memory comes before the machine's, and which machine that is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.broker.machine import resources
+from burrowmq.broker.node.server_process import Machine, ServerProcess
 from burrowmq.config.schema import NodeConfig
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.files.filesystem import OsFileSystem
 from tests.support.bench.observer import RecordingObserver
+from tests.support.counting_entropy import CountingEntropy
 
 CONFIG = NodeConfig(node_name="rabbit@test", data_dir="d")
 
@@ -19,3 +23,15 @@ def test_memory_is_what_the_configuration_says_else_what_there_is() -> None:
     assert found.memory_total_bytes > 1 << 20
     stated = replace(CONFIG, resources=replace(CONFIG.resources, memory_total_bytes=1 << 40))
     assert ServerProcess(config=stated, observer=observer).memory_total_bytes == 1 << 40
+
+
+def test_it_stands_on_this_machine_unless_another_is_given() -> None:
+    observer: Any = RecordingObserver()
+    found = ServerProcess(config=CONFIG, observer=observer).machine
+    assert isinstance(found.filesystem, OsFileSystem)
+    assert (found.start_store, found.measure) == (Engine.start, resources.measure)
+    assert found.definitions_at is None, "SQLite's"
+    assert len({found.entropy.token(16) for _ in range(10)}) == 10
+    other = Machine(entropy=CountingEntropy())
+    process = ServerProcess(config=CONFIG, observer=observer, machine=other)
+    assert process.machine.entropy.token(2) == b"\0\x01"
