@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request
 from burrowmq.protocol import properties as basic
@@ -24,7 +24,7 @@ from burrowmq.protocol.errors import ResourceLocked
 from burrowmq.protocol.table import from_json
 
 GET_TIMEOUT_S = 10.0
-Taken: TypeAlias = tuple[Backlog, Batch]
+Taken: TypeAlias = tuple[Origin, DeliveryRun]
 NAMES = (
     "content_type", "content_encoding", "headers", "delivery_mode", "priority", "correlation_id", "reply_to",
     "expiration", "message_id", "timestamp", "type", "user_id", "app_id", "cluster_id",
@@ -95,48 +95,44 @@ async def get(
             one = await _take(queue)
             if one is None:
                 break
-            backlog, batch = one
+            origin, run = one
             taken.append(one)
-            queue.delivered(False, backlog, batch)
-            found.append((batch.messages[0], bool(batch.redelivered), queue.ready_count))
+            origin.hand_out(run, no_ack=False)
+            found.append((run.messages[0], bool(run.redelivered), queue.ready_count))
     finally:
-        for backlog, batch in reversed(taken):
-            _settle(queue, backlog, batch, ack_mode)
+        for origin, run in reversed(taken):
+            _settle(origin, run, ack_mode)
     return found
 
 
 async def _take(queue: Queue) -> Taken | None:
-    """One batch of one message, None when there is none; waits when it is being read from disk."""
+    """One run of one message, None when there is none; waits when it is being read from disk."""
     waiter: asyncio.Future[Taken | None] = asyncio.get_running_loop().create_future()
 
-    def on_batch(backlog: Backlog | None, batch: Batch | None) -> None:
-        found = None if backlog is None or batch is None else (backlog, batch)
+    def on_run(origin: Origin | None, run: DeliveryRun | None) -> None:
+        found = None if origin is None or run is None else (origin, run)
         if not waiter.done():
             waiter.set_result(found)
         elif found is not None:
-            backlog, batch = found
-            queue.delivered(False, backlog, batch)
-            _settle(queue, backlog, batch, "ack_requeue_true")
+            origin, run = found
+            origin.hand_out(run, no_ack=False)
+            _settle(origin, run, "ack_requeue_true")
 
-    queue.get(on_batch)
+    queue.get(on_run)
     try:
         return await asyncio.wait_for(waiter, GET_TIMEOUT_S)
     except TimeoutError as error:
         raise ApiError(503, "timeout", "the queue is loading") from error
 
 
-def _settle(queue: Queue, backlog: Backlog, batch: Batch, ack_mode: str) -> None:
+def _settle(origin: Origin, run: DeliveryRun, ack_mode: str) -> None:
     if ack_mode.endswith("requeue_true"):
-        expiries = batch.expiries or [0] * len(batch.messages)
-        entries = [
-            (seq, message, due, batch.kind, True)
-            for seq, message, due in zip(batch.seqs, batch.messages, expiries, strict=True)
-        ]
-        queue.requeue(backlog, entries)
+        origin.requeue(returned(run.seqs, run.messages, run.expiries, run.kind, redelivered=True))
         return
     if ack_mode == "reject_requeue_false":
-        queue.dead_letter("rejected", batch.messages)
-    queue.settle(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
+        origin.reject(run.messages)
+    # Counted as an ack is only what a client acknowledges.
+    origin.settle(run.seqs, run.messages, run.kind, run.size, is_acked=False)
 
 
 def row(found: tuple[Any, bool, int], encoding: str, truncate: int | None) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """One channel of one connection: delivery tags, unacked messages, prefetch, confirms, transaction.
 
 State owned: everything that AMQP scopes to a channel. Called by `broker.channel.methods` (what the client asked), by
-queues through `broker.queue.serve.consumer.Outlet` (deliveries) and by the end-of-turn stages (confirms). Output goes
-to the session's buffer in the order in which it is produced; one write per connection and turn carries it.
+queues through `broker.queue.serve.consumer.ConsumerChannel` (deliveries) and by the end-of-turn stages (confirms).
+Output goes to the session's buffer in the order in which it is produced; one write per connection and turn carries it.
 
 A channel may be *held*: a reply waits for the disk (a durable declaration, tx.commit, basic.get on a queue that is
 loading). Then its later input waits too, so that replies keep their order; the session keeps that input.
@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from burrowmq.broker.channel.confirms import Confirms
 from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
+from burrowmq.broker.channel.transaction import Transaction
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
 from burrowmq.broker.peer.wire import Peer
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch, Returned
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.run import DeliveryRun, Returned, returned
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
 from burrowmq.broker.turn.clock import Entropy, Scheduler
@@ -36,19 +37,13 @@ from burrowmq.protocol.codec import (
     encode_return,
 )
 from burrowmq.protocol.connection.server import ServerConnection
-from burrowmq.protocol.errors import InternalError, PreconditionFailed, ResourceError
+from burrowmq.protocol.errors import InternalError, PreconditionFailed
 
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import User
     from burrowmq.broker.vhost.vhost import Vhost
     from burrowmq.protocol.methods import Method
     from burrowmq.storage.engine import Engine
-
-
-TRANSACTION_BYTES = 256 << 20
-"""Most bytes that the publishes of one transaction may take before they are committed."""
-TRANSACTION_MESSAGE_BYTES = 256
-"""What a message counts against that limit besides its frames."""
 
 
 class ChannelSession(Protocol):
@@ -100,25 +95,11 @@ class ChannelSession(Protocol):
         ...
 
 
-class Transaction:
-    """What tx.commit will do: publishes already routed, and settlements in issue order.
+class Subscription(NamedTuple):
+    """A consumer of a channel, and the queue that it consumes."""
 
-    Bounded: settlements by what is unacked, publishes by TRANSACTION_BYTES (one message of any size fits).
-    """
-
-    __slots__ = ("publishes", "settlements", "size")
-
-    def __init__(self) -> None:
-        self.publishes: list[tuple[Route, tuple[Queue, ...], Message]] = []
-        self.settlements: list[tuple[Callable[[list[Piece]], None], list[Piece]]] = []
-        self.size = 0
-
-    def add(self, route: Route, queues: tuple[Queue, ...], message: Message) -> None:
-        """Keep a publish until the commit. Raises ResourceError when the transaction has grown too large."""
-        self.size += len(message.raw) + TRANSACTION_MESSAGE_BYTES
-        if self.publishes and self.size > TRANSACTION_BYTES:
-            raise ResourceError(f"transaction exceeds {TRANSACTION_BYTES} bytes")
-        self.publishes.append((route, queues, message))
+    consumer: Consumer
+    queue: Queue
 
 
 class Channel:
@@ -132,7 +113,8 @@ class Channel:
         self.vhost = vhost
         self.replies = replies
         self.metrics = ChannelMetrics()
-        self.consumers: dict[str, Consumer] = {}
+        self.consumers: dict[str, Subscription] = {}
+        """By tag."""
         self.unacked = Unacked()
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
@@ -206,67 +188,68 @@ class Channel:
             self.prefetched_gets = self.got_unacked_count
         self.global_prefetch_count = count
 
-    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-        """Send a batch to a consumer of this channel as one buffer."""
-        messages = batch.messages
+    def deliver(self, consumer: Consumer, origin: Origin, run: DeliveryRun) -> None:
+        """Send a run to a consumer of this channel as one buffer."""
+        messages = run.messages
         count = len(messages)
         tag = self.next_tag
         self.next_tag = tag + count
         consumer.waiting_place = 0
+        no_ack = consumer.no_ack
+        if not no_ack:
+            consumer.unacked_count += count
         session = self.session
         session.write(
             encode_deliver(
                 self.number,
                 consumer.tag_bytes,
                 tag,
-                batch.redelivered,
+                run.redelivered,
                 messages,
                 session.connection.frame_max,
             )
         )
         if self.vhost.tracer is not None:
-            self.vhost.tracer.delivered(consumer.queue, messages, batch.redelivered, self.tapped)
+            self.vhost.tracer.delivered(origin.queue_name, messages, run.redelivered, self.tapped)
         metrics = self.metrics
         totals = session.metrics
         totals.messages_delivered += count
-        if batch.redelivered:
+        if run.redelivered:
             metrics.redeliver += count
-        if consumer.no_ack:
+        if no_ack:
             metrics.deliver_no_ack += count
             totals.messages_delivered_auto_ack += count
         else:
             metrics.deliver += count
             totals.messages_delivered_manual_ack += count
             self.consumer_unacked_count += count
-            self.unacked.add(Delivery(tag, consumer.queue, backlog, batch, consumer))
+            self.unacked.add(Delivery(tag, origin, run, consumer))
 
-    def deliver_got(self, queue: Queue, backlog: Backlog, batch: Batch, *, no_ack: bool) -> None:
+    def deliver_got(self, queue: Queue, origin: Origin, run: DeliveryRun, *, no_ack: bool) -> None:
         """Send the message that basic.get took."""
-        message = batch.messages[0]
+        message = run.messages[0]
         tag = self.next_tag
         self.next_tag = tag + 1
-        queue.delivered(no_ack, backlog, batch)
+        origin.got(run, no_ack=no_ack)
         if self.vhost.tracer is not None:
-            self.vhost.tracer.delivered(queue, batch.messages, batch.redelivered, self.tapped)
+            self.vhost.tracer.delivered(queue.name, run.messages, run.redelivered, self.tapped)
         totals = self.session.metrics
         totals.messages_delivered += 1
-        if batch.redelivered:
+        if run.redelivered:
             self.metrics.redeliver += 1
         if no_ack:
             self.metrics.get_no_ack += 1
-            queue.metrics.get_no_ack += 1
             totals.messages_get_auto_ack += 1
         else:
             self.metrics.get += 1
-            queue.metrics.get += 1
             totals.messages_get_manual_ack += 1
             self.got_unacked_count += 1
-            self.unacked.add(Delivery(tag, queue, backlog, batch, None))
+            self.unacked.add(Delivery(tag, origin, run, None))
         self.session.write(
             encode_get_ok(
                 self.number,
                 tag,
-                batch.redelivered,
+                run.redelivered,
                 message,
                 queue.ready_count,
                 self.session.connection.frame_max,
@@ -287,8 +270,9 @@ class Channel:
 
     def consumer_cancelled(self, consumer: Consumer) -> None:
         """The queue went away: forget the consumer; tell the client if it asked for such notice."""
-        if self.consumers.pop(consumer.tag, None) is not None and not self.is_closed:
-            self.session.cancel_notice(self.number, consumer.tag, is_durable=consumer.queue.durable)
+        found = self.consumers.pop(consumer.tag, None)
+        if found is not None and not self.is_closed:
+            self.session.cancel_notice(self.number, consumer.tag, is_durable=found.queue.durable)
 
     # -- settlements --------------------------------------------------------------------------------------------
 
@@ -308,35 +292,33 @@ class Channel:
             delivery = piece.delivery
             if is_ack:
                 self.metrics.ack += count
-                delivery.queue.metrics.ack += count
                 self.session.metrics.messages_acknowledged += count
             else:
                 self.session.metrics.messages_rejected += count
             size = body_bytes(piece.messages)
-            delivery.queue.settle(delivery.backlog, piece.seqs, piece.messages, delivery.kind, size)
+            delivery.origin.settle(piece.seqs, piece.messages, delivery.kind, size, is_acked=is_ack)
             self._return_credit(delivery, count)
         self._unblock_siblings()
 
     def discard(self, pieces: list[Piece]) -> None:
         """Rejected without requeue: dead-letter where the queue says so, then gone."""
         for piece in pieces:
-            piece.delivery.queue.dead_letter("rejected", piece.messages)
+            piece.delivery.origin.reject(piece.messages)
         self.settle(pieces, is_ack=False)
 
     def requeue(self, pieces: list[Piece]) -> None:
         """Back to their places in their queues."""
-        by_backlog: dict[int, tuple[Delivery, list[Returned]]] = {}
+        by_origin: dict[Origin, list[Returned]] = {}
         for piece in pieces:
             delivery = piece.delivery
-            entries = by_backlog.setdefault(id(delivery.backlog), (delivery, []))[1]
-            expiries = piece.expiries or [0] * len(piece.messages)
-            entries.extend(
-                (seq, message, due, delivery.kind, True)
-                for seq, message, due in zip(piece.seqs, piece.messages, expiries, strict=True)
+            by_origin.setdefault(delivery.origin, []).extend(
+                returned(
+                    piece.seqs, piece.messages, piece.expiries, delivery.kind, redelivered=True
+                )
             )
             self._return_credit(delivery, len(piece.messages))
-        for delivery, entries in by_backlog.values():
-            delivery.queue.requeue(delivery.backlog, entries)
+        for origin, entries in by_origin.items():
+            origin.requeue(entries)
         self._unblock_siblings()
 
     def restore_unacked(self, pieces: list[Piece]) -> None:
@@ -351,7 +333,9 @@ class Channel:
         self.consumer_unacked_count -= count
         consumer.unacked_count -= count
         if consumer.is_blocked and not self.global_prefetch_count:
-            consumer.queue.consumer_unblocked(consumer)
+            found = self.consumers.get(consumer.tag)
+            if found is not None:  # None while the channel is being closed
+                found.queue.consumer_unblocked(consumer)
 
     def _unblock_siblings(self) -> None:
         if self.global_prefetch_count:
@@ -359,11 +343,11 @@ class Channel:
 
     def unblock_consumers(self) -> None:
         """Credit may have come back to every consumer of the channel (qos, the connection drained)."""
-        blocked = [consumer for consumer in self.consumers.values() if consumer.is_blocked]
+        blocked = [each for each in self.consumers.values() if each.consumer.is_blocked]
         if self.global_prefetch_count:
-            blocked.sort(key=attrgetter("waiting_place"))
-        for consumer in blocked:
-            consumer.queue.consumer_unblocked(consumer)
+            blocked.sort(key=attrgetter("consumer.waiting_place"))
+        for consumer, queue in blocked:
+            queue.consumer_unblocked(consumer)
 
     # -- confirms -----------------------------------------------------------------------------------------------
 
@@ -393,7 +377,7 @@ class Channel:
         if self.is_closed:
             return
         self.is_closed = True
-        consumers = list(self.consumers.values())
+        subscriptions = list(self.consumers.values())
         self.consumers.clear()
         pieces = self.unacked.settle_up_to(0)
         if self.transaction is not None:
@@ -401,8 +385,8 @@ class Channel:
                 pieces.extend(taken)
             self.transaction = None
         self.requeue(pieces)
-        for consumer in consumers:
-            consumer.queue.remove_consumer(consumer)
+        for consumer, queue in subscriptions:
+            queue.remove_consumer(consumer)
         if self.reply_target is not None:
             self.replies.remove(self.reply_target)
             self.reply_target = None

@@ -1,11 +1,11 @@
 """Deliveries of one channel that wait for an ack, by delivery tag.
 
-One `Delivery` is a batch that went to one consumer (or one basic.get) with consecutive tags. Acks come in order more
-often than not, so a batch keeps a head index and shrinks from the front; a tag settled out of order leaves a hole
-(None) in its messages. Finding a tag is a bisection over the batches, O(log batches); an ack of everything up to a tag
-is O(batches settled). Batches settled behind one that is not leave the list together, when they are half of it.
+One `Delivery` is a run that went to one consumer (or one basic.get) with consecutive tags. Acks come in order more
+often than not, so a delivery keeps a head index and shrinks from the front; a tag settled out of order leaves a hole
+(None) in its messages. Finding a tag is a bisection, O(log deliveries); an ack of everything up to a tag is
+O(deliveries settled). Those settled behind one that is not leave the list together, when they are half of it.
 
-State owned: the batches. Never tells queues anything: the channel acts on the `Piece`s that come back.
+State owned: the deliveries. Never tells queues anything: the channel acts on the `Piece`s that come back.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.origin import Origin
+from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.protocol.codec import Message
 
@@ -24,28 +23,26 @@ COMPACT_ABOVE = 512
 
 
 class Delivery:
-    """A batch on its way: tags first_tag .. first_tag + len(messages) - 1."""
+    """A run on its way: tags first_tag .. first_tag + len(messages) - 1."""
 
     __slots__ = (
-        "backlog", "consumer", "expiries", "first_tag", "head", "hole_count", "kind", "messages", "queue", "seqs",
+        "consumer", "expiries", "first_tag", "head", "hole_count", "kind", "messages", "origin", "seqs",
     )  # fmt: skip
 
     def __init__(
         self,
         first_tag: int,
-        queue: Queue,
-        backlog: Backlog,
-        batch: Batch,
+        origin: Origin,
+        run: DeliveryRun,
         consumer: Consumer | None,
     ) -> None:
         self.first_tag = first_tag
-        self.queue = queue
-        self.backlog = backlog
+        self.origin = origin
         self.consumer = consumer
-        self.seqs = batch.seqs
-        self.messages: list[Message | None] = list(batch.messages)
-        self.expiries = batch.expiries
-        self.kind = batch.kind
+        self.seqs = run.seqs
+        self.messages: list[Message | None] = list(run.messages)
+        self.expiries = run.expiries
+        self.kind = run.kind
         self.head = 0
         self.hole_count = 0
 
@@ -93,7 +90,7 @@ class Unacked:
         return pieces
 
     def known_up_to(self, first_tag: int, last_tag: int) -> int:
-        """The last tag before the first of these that is not outstanding; O(batches)."""
+        """The last tag before the first of these that is not outstanding; O(deliveries)."""
         try:
             for _ in self._spans(first_tag, last_tag):
                 pass
@@ -124,8 +121,8 @@ class Unacked:
                 zip(piece.tags, piece.seqs, piece.messages, strict=True)
             ):
                 due = [piece.expiries[place]] if piece.expiries is not None else None
-                batch = Batch((seq,), [message], message.size, old.kind, False, due)
-                self._deliveries.append(Delivery(tag, old.queue, old.backlog, batch, old.consumer))
+                run = DeliveryRun((seq,), [message], message.size, old.kind, False, due)
+                self._deliveries.append(Delivery(tag, old.origin, run, old.consumer))
                 self.count += 1
         live = [each for each in self._deliveries[self._start :] if each.head < len(each.messages)]
         self._deliveries = sorted(_without_overlap(live), key=lambda each: each.first_tag)
@@ -213,7 +210,7 @@ def _without_overlap(deliveries: list[Delivery]) -> list[Delivery]:
             message = delivery.messages[index]
             if message is not None:
                 due = [delivery.expiries[index]] if delivery.expiries is not None else None
-                batch = Batch(
+                run = DeliveryRun(
                     delivery.seqs[index : index + 1],
                     [message],
                     message.size,
@@ -224,9 +221,8 @@ def _without_overlap(deliveries: list[Delivery]) -> list[Delivery]:
                 split.append(
                     Delivery(
                         delivery.first_tag + index,
-                        delivery.queue,
-                        delivery.backlog,
-                        batch,
+                        delivery.origin,
+                        run,
                         delivery.consumer,
                     )
                 )

@@ -40,7 +40,7 @@ def _tag_or_none(consumer: Consumer | None) -> str | None:
 
 
 def _pid_or_none(node: RunningNode, consumer: Consumer | None) -> str | None:
-    return None if consumer is None else pid(node, consumer.outlet)
+    return None if consumer is None else pid(node, consumer.channel)
 
 
 def _capacity(queue: Queue) -> int | None:
@@ -232,7 +232,7 @@ def consumer_row(
     node: RunningNode, vhost: Vhost, queue: Queue, consumer: Consumer, table: Table = plain
 ) -> Row:
     """One consumer as `GET /api/consumers` shows it."""
-    channel = cast("Channel", consumer.outlet)  # a queue knows only a part of it
+    channel = cast("Channel", consumer.channel)  # a queue knows only a part of it
     is_active = bool(consumer.is_active)
     is_single = bool(queue.settings.single_active_consumer)
     return {

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.machine.resources import Measurement, mib
-from burrowmq.broker.queue.rate import RAM_LIMIT
 from burrowmq.broker.turn.clock import Scheduler, Timer
 from burrowmq.broker.vhost.vhost import Vhost
 
@@ -163,8 +162,5 @@ class Monitor:
         self.is_paging = is_paging
         for vhost in self._vhosts.values():
             for queue in vhost.queues.values():
-                # A read that was under way may have brought a start batch since the last look.
-                if is_paging and (not queue.is_paging or queue.ram_ready_count > RAM_LIMIT):
-                    queue.page_out()
-                queue.is_paging = is_paging
+                queue.paging.memory_is_short(is_short=is_paging)
         self._scheduler.touch()

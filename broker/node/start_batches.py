@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from burrowmq.broker.queue.queue import START_BATCH, START_BATCH_BYTES, Queue
+from burrowmq.broker.queue.memory.paging import START_BATCH, START_BATCH_BYTES
+from burrowmq.broker.queue.queue import Queue
 
 SHARE_OF_MEMORY = 10
 """Batches together take at most the memory limit divided by this."""

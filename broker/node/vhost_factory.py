@@ -57,9 +57,7 @@ class VhostFactory:
             engine=self._engine,
             metrics=self._metrics,
             options=QueueOptions(default_mode=self._config.store.default_mode),
-            republish=Republisher(
-                vhost, self._scheduler, self._metrics, self._observer, self._config.frame_max
-            ),
+            republish=Republisher(vhost, self._metrics, self._observer, self._config.frame_max),
             on_unused=functools.partial(self._delete_unused, vhost),
         )
         return vhost
@@ -68,8 +66,10 @@ class VhostFactory:
         """Who waits for direct replies in a virtual host that was made here."""
         return self._replies[vhost.name]
 
-    def _delete_unused(self, vhost: Vhost, queue: Queue) -> None:
-        vhost.delete_queue(queue)
+    def _delete_unused(self, vhost: Vhost, name: str) -> None:
+        queue = vhost.queues.get(name)
+        if queue is not None:
+            vhost.delete_queue(queue)
         self._scheduler.touch()
 
 

@@ -1,4 +1,4 @@
-"""The outside world of a queue, given to it at construction by `broker.node.node`.
+"""The outside world of a queue, given to it at construction by `broker.node.vhost_factory`.
 
 Frozen, and shared by all queues of one vhost. The two callables are the only ways from a queue to what lies above it:
 dead letters go up by one, the wish to be deleted by the other.
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from burrowmq.broker.queue.rules.dead_letter import Death
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.clock import Scheduler
 from burrowmq.protocol.codec import Message
 from burrowmq.storage.engine import Engine
-
-if TYPE_CHECKING:
-    from burrowmq.broker.queue.queue import Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +32,7 @@ class QueueContext:
     engine: Engine
     metrics: NodeMetrics
     options: QueueOptions
-    republish: Callable[[Queue, str, Sequence[Message]], None]
-    """(source queue, reason, messages): dead-letter them; the source's settings name the exchange."""
-    on_unused: Callable[[Queue], None]
-    """The last consumer of an auto-delete queue left, or the lease ended: delete the queue."""
+    republish: Callable[[Death, Sequence[Message]], None]
+    """(where from, why and where to; messages): take copies to the dead-letter exchange, if it exists."""
+    on_unused: Callable[[str], None]
+    """The last consumer of an auto-delete queue left, or the lease ended: delete the queue of that name."""

@@ -1,54 +1,54 @@
 """A classic queue: what arrives, what is ready, who gets it, what is settled.
 
-A queue is an actor in the sense that only its own synchronous methods change it; it is not a task. Runs of messages
-arrive by `publish`; consumers with credit take their share at once, the rest goes to the backlog (one per priority
-level). `pump`, called at the end of a loop turn when something changed, serves consumers from the backlog; channels
-settle what they were given by `settle` and `requeue`.
+A queue is an actor in the sense that only its own synchronous methods change it; it is not a task. It is made of
+parts, each of which owns the state of one feature and can be read by itself; the queue builds them, gives each what it
+needs of the others, and says what happens in which order. What it does itself is what concerns several parts at once:
+consumers that come and leave, messages that come back or were loaded, new settings, a start and the end.
 
-State owned: the levels, the consumers, the counts that list_queues shows, the expiry and lease timers. Never knows
-exchanges, bindings or sockets: dead letters leave through `QueueContext.republish`, deliveries through
-`serve.consumer.Outlet`. Cost per run is O(1) unless a feature that looks at each message is in use (priority, TTL, byte
-limits); `_is_plain` says in one test that none is.
+  order    levels: what is ready, in its order, in RAM and on disk
+  serve    serving, getters, consumers, rate: who gets it; origins: by which it comes back
+  rules    limits, expiry, dead letters, lease, transition: what arguments and policies ask for
+  memory   paging, idle: how much of it is in RAM
+  counts, arrivals
 
-Longer than most modules because it is one object's whole surface: `order.backlog` keeps the order, `serve.dispatch`
-says whose turn it is; limits, expiry, getters, rate, the lease and idle buffers have modules of their own; the counts
-stay with what changes them.
+Runs of messages arrive by `publish`; `pump`, called at the end of a loop turn when something changed, serves consumers
+from the levels; channels give back what they were given by its `Origin`. Never knows exchanges, bindings or sockets:
+dead letters leave through `QueueContext.republish`, deliveries through `serve.consumer.ConsumerChannel`. Cost per run
+is O(1) unless a feature that looks at each message is in use (priority, TTL, byte limits); `_is_plain` says in one test
+that none is.
 
 Sources: rabbit_amqqueue_process, rabbit_variable_queue; the classic queue guide of RabbitMQ.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable
 
-from burrowmq.broker.queue import idle
+from burrowmq.broker.queue.arrivals import Arrivals
 from burrowmq.broker.queue.context import QueueContext
-from burrowmq.broker.queue.lease import Lease
+from burrowmq.broker.queue.counts import Counts
+from burrowmq.broker.queue.memory.idle import Idle
+from burrowmq.broker.queue.memory.paging import Paging
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT, Batch, Kind, Returned
-from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, Rejected
-from burrowmq.broker.queue.rate import RAM_LIMIT, ConsumptionRate
-from burrowmq.broker.queue.rules import expiry, limits
+from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.origin import Origin
+from burrowmq.broker.queue.outcome import ACCEPTED, Rejected
+from burrowmq.broker.queue.rules.dead_letter import DeadLetters
+from burrowmq.broker.queue.rules.expiry import Expiry
+from burrowmq.broker.queue.rules.lease import Lease
+from burrowmq.broker.queue.rules.limits import Limits
 from burrowmq.broker.queue.rules.settings import Settings
-from burrowmq.broker.queue.serve import dispatch, getters
+from burrowmq.broker.queue.rules.transition import Transition
 from burrowmq.broker.queue.serve.consumer import HANDOVER_S, Consumer, Consumers
-from burrowmq.broker.queue.serve.getters import Getter
+from burrowmq.broker.queue.serve.getters import Getter, Getters
+from burrowmq.broker.queue.serve.rate import ConsumptionRate
+from burrowmq.broker.queue.serve.serving import Serving
 from burrowmq.broker.report.metrics import QueueMetrics
-from burrowmq.broker.turn.clock import Timer
-from burrowmq.protocol.codec import Message, body_bytes
-from burrowmq.protocol.constants import PERSISTENT, PROP_EXPIRATION
+from burrowmq.protocol.codec import Message
+from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.table import FieldTable
 from burrowmq.storage.loop.queue_log import QueueLog
-
-START_BATCH = 16_384
-"""Messages loaded at start and when a queue leaves lazy mode (RabbitMQ's lazy queue guide)."""
-START_BATCH_BYTES = 64 << 20
-"""Body bytes in such a batch at most."""
-LOAD_BYTES = 1 << 20
-RAM_BYTES = 16 << 20
-"""Body bytes in RAM above which what is published to a bounded queue goes to disk, and what comes back to it too."""
-NO_LIMIT = 1 << 62
 
 
 class Queue:
@@ -66,41 +66,88 @@ class Queue:
         arguments: FieldTable | None = None,
     ) -> None:
         self.name = name
-        self.context = context
         self.durable = durable and exclusive_owner is None
         self.auto_delete = auto_delete
         self.exclusive_owner = exclusive_owner
         self.arguments: FieldTable = arguments or {}
         self.settings = settings
-        self.metrics = QueueMetrics()
-        self.consumers = Consumers(is_single_active=settings.single_active_consumer)
-        self.exclusive_consumer: Consumer | None = None
-        self.levels = [self._make_level(level) for level in range((settings.max_priority or 0) + 1)]
-        self.backlog = self.levels[0]
-        self.unacked_count = 0
-        self.unacked_bytes = 0
-        self.persistent_count = 0
-        self.persistent_bytes = 0
-        self.unacked_persistent_count = 0
-        self.unacked_persistent_bytes = 0
         self.is_dirty = False
         self.is_deleted = False
-        self.is_paging = False
-        self.rate = ConsumptionRate(context.scheduler)
-        self.taken_before = 0
-        self.getters: deque[Getter] = deque()
+        self._context = context
+        self._scheduler = context.scheduler
+        self._changed = functools.partial(context.scheduler.queue_dirty, self)
         self._after_pump: list[Callable[[], None]] = []
-        self._lease = Lease(context.scheduler, lambda: context.on_unused(self))
-        self.idle_timer: Timer | None = None
-        self.expiry_timer: Timer | None = None
-        self.expiry_due_ms = 0
-        self.apply_settings(settings)
+        self._make_parts(settings, context)
+        self._connect_parts(context)
+        self._apply(settings)
 
-    def _make_level(self, level: int) -> Backlog:
-        return Backlog(lambda: self._open_log(level), self._on_loaded, is_durable=self.durable)
+    def _make_parts(self, settings: Settings, context: QueueContext) -> None:
+        """Build the parts that have a state; each is given those before it that it looks at."""
+        scheduler = context.scheduler
+        self.levels = Levels(
+            Backlog(
+                functools.partial(self._open_log, level),
+                self._on_loaded,
+                is_durable=self.durable,
+                level=level,
+            )
+            for level in range((settings.max_priority or 0) + 1)
+        )
+        self.counts = Counts(context.metrics)
+        self.consumers = Consumers(is_single_active=settings.single_active_consumer)
+        self.rate = ConsumptionRate(scheduler)
+        is_cached = context.options.default_mode == "cached"
+        self.paging = Paging(self.levels, self.rate, self._wake_waiting, is_cached=is_cached)
+        self.idle = Idle(scheduler, self.consumers, self.counts, self.paging)
+        self.lease = Lease(scheduler, functools.partial(context.on_unused, self.name))
+        self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
+        self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)
+
+    def _connect_parts(self, context: QueueContext) -> None:
+        """Build the parts that move messages from one to another."""
+        levels, consumers, counts, rate = self.levels, self.consumers, self.counts, self.rate
+        paging, expiry, dead_letters = self.paging, self.expiry, self.dead_letters
+        changed, head, load = self._changed, expiry.live_head, paging.load
+        self.origins = origins = [
+            Origin(
+                self.name,
+                level,
+                counts,
+                consumers.leavers,
+                dead_letter=dead_letters.send,
+                on_return=self._on_return,
+                changed=changed,
+            )
+            for level in levels
+        ]
+        self.serving = serving = Serving(
+            origins,
+            consumers,
+            counts,
+            rate,
+            context.scheduler,
+            head=head,
+            load=load,
+            changed=changed,
+        )
+        self.getters = Getters(
+            levels, origins, rate, head=head, load=load, drop_expired=expiry.drop_expired
+        )
+        durable = self.durable
+        self.arrivals = arrivals = Arrivals(
+            levels, consumers, counts, serving, paging, expiry, is_durable=durable, changed=changed
+        )
+        self._enqueue = arrivals.enqueue
+        accept, taken_next = arrivals.accept, serving.taken_next
+        self.limits = limits = Limits(
+            levels, counts, expiry, dead_letters, accept=accept, taken_next=taken_next
+        )
+        self.transition = Transition(
+            levels, limits, paging, apply=self._apply, after_pump=self.after_pump, changed=changed
+        )
 
     def _open_log(self, level: int) -> QueueLog:
-        context = self.context
+        context = self._context
         return context.engine.open_queue(
             context.vhost_name,
             self.name,
@@ -114,27 +161,47 @@ class Queue:
     @property
     def ready_count(self) -> int:
         """Messages ready for delivery, expired ones behind the head included."""
-        if len(self.levels) == 1:
-            backlog = self.backlog
-            requeued = backlog.requeued
-            in_ram = len(backlog.ram.messages) + len(requeued.heap)
-            return in_ram + requeued.parked.count + backlog.disk.count
-        return sum(level.count for level in self.levels)
+        return self.levels.ready_count
 
     @property
     def ready_bytes(self) -> int:
         """Body bytes of the ready messages."""
-        return sum(level.bytes for level in self.levels)
+        return self.levels.ready_bytes
 
     @property
     def ram_ready_count(self) -> int:
         """Ready messages whose body is in RAM."""
-        return sum(level.ram_count + len(level.disk.preloaded) for level in self.levels)
+        return self.levels.ram_ready_count
 
     @property
     def ram_ready_bytes(self) -> int:
         """Body bytes of them."""
-        return sum(level.ram_bytes + level.disk.preloaded.bytes for level in self.levels)
+        return self.levels.ram_ready_bytes
+
+    @property
+    def unacked_count(self) -> int:
+        """Messages that were handed out and not settled."""
+        return self.counts.unacked_count
+
+    @property
+    def unacked_bytes(self) -> int:
+        """Body bytes of them."""
+        return self.counts.unacked_bytes
+
+    @property
+    def persistent_count(self) -> int:
+        """Messages that a restart would bring back."""
+        return self.counts.persistent_count
+
+    @property
+    def persistent_bytes(self) -> int:
+        """Body bytes of them."""
+        return self.counts.persistent_bytes
+
+    @property
+    def metrics(self) -> QueueMetrics:
+        """What has happened so far."""
+        return self.counts.metrics
 
     @property
     def consumer_count(self) -> int:
@@ -144,12 +211,9 @@ class Queue:
     @property
     def memory_bytes(self) -> int:
         """Bytes that this queue's own objects take, buffers of the store included; bodies in RAM at 90 B overhead."""
-        total = 2600 + 700 * len(self.levels) + 600 * len(self.consumers)
-        total += self.ram_ready_bytes + 200 * self.ram_ready_count
-        for level in self.levels:
-            if level.has_log:
-                total += level.log.memory_bytes
-        return total
+        levels = self.levels
+        own = 2600 + 700 * len(levels) + 600 * len(self.consumers)
+        return own + levels.ram_ready_bytes + 200 * levels.ram_ready_count + levels.log_bytes
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
@@ -158,207 +222,67 @@ class Queue:
         if self.is_deleted:
             # A transaction may have been routed here before. Opening storage now would be a second one of that name.
             return ACCEPTED
-        self.metrics.publish += len(messages)
+        self.counts.published(len(messages))
         if self._is_plain and not flags & PROP_EXPIRATION:
-            return self.enqueue(self.backlog, messages, flags, size, None)
-        return limits.publish(self, messages, flags, size)
-
-    def enqueue(
-        self,
-        backlog: Backlog,
-        messages: list[Message],
-        flags: int,
-        size: int,
-        expiries: list[int] | None,
-    ) -> int:
-        """Hand a run to waiting consumers, store the rest at the tail of `backlog`."""
-        is_durable = self.durable and bool(flags & PERSISTENT)
-        outcome = PENDING if is_durable else ACCEPTED
-        if self.consumers.open_count and not self.ready_count:
-            taken, was_logged = dispatch.offer(self, backlog, messages, size, is_durable, expiries)
-            if taken == len(messages):
-                return outcome if was_logged else ACCEPTED
-            if taken:
-                messages = messages[taken:]
-                size = body_bytes(messages)
-                expiries = expiries[taken:] if expiries is not None else None
-        kind = DURABLE if is_durable else TRANSIENT
-        if backlog.disk.count or self.is_lazy or self.is_paging:
-            room = 0
-        elif self.is_cached:
-            room = NO_LIMIT
-        elif backlog.ram_bytes > RAM_BYTES:
-            room = 0
-        else:
-            room = self.rate.ram_limit() - backlog.ram_count
-        backlog.append(messages, size, kind, expiries, room)
-        if is_durable:
-            self.stored(len(messages), size)
-        if expiries is not None:
-            expiry.arm(self)
-        if self.consumers.open_count:
-            self.context.scheduler.queue_dirty(self)
-        return outcome
-
-    def stored(self, count: int, size: int) -> None:
-        """Account for persistent messages that were staged in the store."""
-        self.persistent_count += count
-        self.persistent_bytes += size
-        self.metrics.disk_writes += count
+            return self._enqueue(self.levels[0], messages, flags, size, None)
+        return self.limits.publish(messages, flags, size)
 
     # -- departures ---------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
-        if self.getters:
-            getters.serve(self)
+        if self.getters.waiting:
+            self.getters.serve()
         if self.consumers.leavers:
             self.consumers.hand_over()
-        dispatch.serve(self)
+        self.serving.serve()
         if self._after_pump:
-            waiting, self._after_pump = self._after_pump, []
-            for callback in waiting:
-                callback()
-
-    def owes(self, consumer: Consumer) -> bool:
-        """Whether messages that this consumer can take are on their way from disk."""
-        return consumer.credit() > 0 and any(level.is_loading for level in self.levels)
+            self._run_after_pump()
 
     def after_pump(self, callback: Callable[[], None]) -> None:
         """Run `callback` when consumers were served next."""
         self._after_pump.append(callback)
 
-    def head_level(self) -> Backlog | None:
-        """The level that is served next, after what has expired at its head is gone; None when nothing is ready."""
-        if self.has_expiries:
-            expiry.drop_expired(self)
-        if len(self.levels) == 1:
-            return self.backlog if self.backlog.count else None
-        for level in reversed(self.levels):
-            if level.count:
-                return level
-        return None
+    def _run_after_pump(self) -> None:
+        waiting, self._after_pump = self._after_pump, []
+        for callback in waiting:
+            callback()
 
-    @property
-    def has_expiries(self) -> bool:
-        """Whether any ready message may expire."""
-        return any(level.has_expiries for level in self.levels)
+    def _wake_waiting(self) -> None:
+        """The read that a basic.get or a cancel waits for may have become void: look again at the end of the turn."""
+        if self.getters.waiting or self._after_pump:
+            self._changed()
 
-    def load(self, backlog: Backlog, wanted: int) -> bool:
-        """Bring the head of `backlog` into RAM; True when it takes another turn."""
-        backlog.load(min(max(wanted, self.rate.ram_limit()), RAM_LIMIT), LOAD_BYTES, wanted)
-        return backlog.is_loading
+    def get(self, getter: Getter) -> None:
+        """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn."""
+        self.getters.add(getter)
+
+    def owes(self, consumer: Consumer) -> bool:
+        """Whether messages that this consumer can take are on their way from disk."""
+        return consumer.credit() > 0 and self.levels.is_loading
 
     def _on_loaded(self) -> None:
         if self.is_deleted:
             return
-        if not self._is_plain:
-            limits.enforce(self)
-        self.context.scheduler.queue_dirty(self)
-        idle.watch(self)
+        self.limits.enforce()
+        self._changed()
+        self.idle.watch()
 
-    def get(self, on_batch: Getter) -> None:
-        """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn."""
-        self.getters.append(on_batch)
-        getters.serve(self)
-
-    def delivered(self, consumer_no_ack: bool, backlog: Backlog, batch: Batch) -> None:
-        """Account for a batch that was sent (to a consumer or by basic.get) with or without an ack to come."""
-        count = len(batch.messages)
-        if batch.redelivered:
-            self.metrics.redeliver += count
-            self.context.metrics.messages_redelivered += count
-        if not consumer_no_ack:
-            self.unacked_count += count
-            self.unacked_bytes += batch.size
-            if batch.kind == DURABLE:
-                self.unacked_persistent_count += count
-                self.unacked_persistent_bytes += batch.size
-        else:
-            self.gone(backlog, batch.seqs, batch.messages, batch.kind, batch.size)
-
-    def gone(
-        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: Kind, size: int
-    ) -> None:
-        """These messages left the queue for good."""
-        if kind == DURABLE:
-            self.persistent_count -= len(messages)
-            self.persistent_bytes -= size
-        backlog.forget(seqs, messages, kind)
-
-    def dropped(self, count: int, size: int, kind: Kind) -> None:
-        """Messages that were dropped from the disk range unread."""
-        if kind == DURABLE:
-            self.persistent_count -= count
-            self.persistent_bytes -= size
-
-    def settle(
-        self, backlog: Backlog, seqs: Sequence[int], messages: list[Message], kind: Kind, size: int
-    ) -> None:
-        """Acked (or rejected without requeue, after dead-lettering): forget them."""
-        if self.is_deleted:
-            return
-        count = len(messages)
-        self._leave_unacked(count, size, kind)
-        self.gone(backlog, seqs, messages, kind, size)
-        if self.consumers.leavers:
-            self.context.scheduler.queue_dirty(self)
-
-    def _leave_unacked(self, count: int, size: int, kind: Kind) -> None:
-        self.unacked_count -= count
-        self.unacked_bytes -= size
-        if kind == DURABLE:
-            self.unacked_persistent_count -= count
-            self.unacked_persistent_bytes -= size
-
-    def requeue(self, backlog: Backlog, entries: list[Returned]) -> None:
-        """Put unacked messages back into their places; length limits and expiry are applied, then consumers served."""
-        if self.is_deleted or not entries:
-            return
-        for _, message, _, kind, _ in entries:
-            self._leave_unacked(1, message.size, kind)
-        backlog.give_back(entries)
-        self._bound_returned(backlog)
-        if not self._is_plain:
-            limits.enforce(self)
-        if self.has_expiries:
-            expiry.drop_expired(self)
-        self.context.scheduler.queue_dirty(self)
-
-    def _bound_returned(self, backlog: Backlog) -> None:
-        """What a greedy consumer gives back does not all stay in RAM; cached mode waits until memory is short."""
-        if self.is_cached and not (self.is_lazy or self.is_paging):
-            return
-        if len(backlog.requeued.heap) > 2 * RAM_LIMIT or backlog.requeued.bytes > RAM_BYTES:
-            backlog.park(RAM_LIMIT, LOAD_BYTES)
-        idle.watch(self)
-
-    def put_back(self, backlog: Backlog, batch: Batch) -> None:
-        """Return a batch that was taken but could not be sent: nobody has seen it."""
-        expiries = batch.expiries or [0] * len(batch.messages)
-        backlog.give_back(
-            [
-                (seq, message, due, batch.kind, batch.redelivered)
-                for seq, message, due in zip(batch.seqs, batch.messages, expiries, strict=True)
-            ]
-        )
-
-    def dead_letter(self, reason: str, messages: Sequence[Message]) -> None:
-        """Send copies to the dead-letter exchange if one is set; the caller removes the originals."""
-        # RabbitMQ: the queue itself does this, so that what is rejected after its end just goes.
-        if self.is_deleted:
-            return
-        if self.settings.dead_letter_exchange is None:
-            self.context.metrics.count_dropped(reason, len(messages))
-        else:
-            self.context.republish(self, reason, messages)
+    def _on_return(self, backlog: Backlog) -> None:
+        """Unacked messages have come back into their places."""
+        if not self.paging.keeps_all:
+            self.paging.bound_returned(backlog)
+            self.idle.watch()
+        self.limits.enforce()
+        if self.levels.has_expiries:
+            self.expiry.drop_expired()
+        self._changed()
 
     def purge(self) -> int:
         """Drop every ready message; returns how many."""
-        self.persistent_count = self.unacked_persistent_count
-        self.persistent_bytes = self.unacked_persistent_bytes
-        count = sum(level.purge() for level in self.levels)
-        self.wake_waiting()
+        self.counts.purged()
+        count = self.levels.purge()
+        self._wake_waiting()
         return count
 
     # -- consumers ----------------------------------------------------------------------------------------------
@@ -366,139 +290,102 @@ class Queue:
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; deliveries start at the end of this turn, after consume-ok."""
         self.consumers.add(consumer)
-        if consumer.exclusive:
-            self.exclusive_consumer = consumer
-        self._lease.stop()
-        self.context.scheduler.queue_dirty(self)
+        self.lease.stop()
+        self._changed()
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Forget a consumer; the last one to leave ends an auto-delete queue and starts the lease."""
-        if not self.consumers.remove(consumer):
-            return
-        if self.exclusive_consumer is consumer:
-            self.exclusive_consumer = None
-        if self.is_deleted:
+        if not self.consumers.remove(consumer) or self.is_deleted:
             return
         if consumer in self.consumers.leavers:
-            self.context.scheduler.call_later(HANDOVER_S, lambda: self._stop_waiting(consumer))
-        if not len(self.consumers):
-            idle.watch(self)
-            if self.auto_delete:
-                self.context.on_unused(self)
-                return
-            self.touch()
+            self._scheduler.call_later(HANDOVER_S, lambda: self._stop_waiting(consumer))
+        if len(self.consumers):
+            self._changed()
+            return
+        self.idle.watch()
+        if self.auto_delete:
+            self._context.on_unused(self.name)
         else:
-            self.context.scheduler.queue_dirty(self)
+            self.touch()
 
     def _stop_waiting(self, leaver: Consumer) -> None:
         self.consumers.stop_waiting(leaver)
         if self.consumers.open_count and not self.is_deleted:
-            self.context.scheduler.queue_dirty(self)
+            self._changed()
 
     def consumer_unblocked(self, consumer: Consumer) -> None:
         """Credit came back (ack, qos, the connection drained)."""
-        if self.consumers.unblock(consumer) and self.ready_count:
-            self.context.scheduler.queue_dirty(self)
+        if self.consumers.unblock(consumer) and self.levels.ready_count:
+            self._changed()
 
-    # -- settings, lease, idleness, life ------------------------------------------------------------------------
+    # -- settings -----------------------------------------------------------------------------------------------
 
-    def apply_settings(self, settings: Settings) -> None:
+    def change_settings(self, settings: Settings) -> None:
         """Put new effective settings (arguments and policy) in force, on what is queued too where RabbitMQ does."""
+        self.transition.put_in_force(self.settings, settings)
+
+    def _apply(self, settings: Settings) -> None:
         self.settings = settings
-        self.is_lazy = settings.mode == "lazy"
-        self.is_cached = self.context.options.default_mode == "cached"
+        self.paging.set_mode(is_lazy=settings.mode == "lazy")
+        self.expiry.set_ttl(settings.message_ttl_ms)
+        self.dead_letters.apply(settings)
+        for origin in self.origins:
+            origin.allow(settings.consumer_timeout_ms)
+        self.limits.apply(settings)
         self._is_plain = not (
-            settings.max_length is not None
-            or settings.max_length_bytes is not None
+            self.limits.are_set
             or settings.message_ttl_ms is not None
             or settings.max_priority is not None
         )
-        for level in self.levels:
-            level.disk.keeps_sizes = (
-                settings.max_length is not None or settings.max_length_bytes is not None
-            )
-        if settings.overflow == "drop-head":
-            limits.enforce(self)
+        self.limits.enforce()
         self.touch()
 
     def touch(self) -> None:
         """Restart the x-expires lease (declare, basic.get, the last consumer left)."""
-        self._lease.renew(None if len(self.consumers) else self.settings.expires_ms)
+        self.lease.renew(None if len(self.consumers) else self.settings.expires_ms)
 
-    def page_out(self) -> int:
-        """Move ready messages to disk (memory pressure, or default to lazy); returns how many moved."""
-        count = sum(level.page_out() for level in self.levels)
-        self.wake_waiting()
-        return count
-
-    def wake_waiting(self) -> None:
-        """The read that a basic.get or a cancel waits for may have become void: look again at the end of the turn."""
-        if self.getters or self._after_pump:
-            self.context.scheduler.queue_dirty(self)
+    # -- start and end ------------------------------------------------------------------------------------------
 
     def open_storage(self) -> None:
         """Open the storage before there is a message: an old queue of this name goes in the same batch."""
-        self.backlog.open()
+        self.levels[0].open()
 
     def recover(self, is_known: Callable[[str, int], bool]) -> None:
         """Take over what the store found for this durable queue; a start batch is loaded by `load_start_batch`.
 
         `is_known` tells whether the store has something of a level of this queue.
         """
-        for index, level in enumerate(self.levels):
-            if not is_known(self.name, index):
-                continue
-            level.recover(self._open_log(index))
-            found = level.log.recovered
-            if found is not None:
-                self.persistent_count += found.persistent_count
-                self.persistent_bytes += found.persistent_bytes
-        if self.has_expiries:
-            expiry.arm(self)
+        found = self.levels.recover(lambda level: is_known(self.name, level), self._open_log)
+        self.counts.recovered(*found)
+        if self.levels.has_expiries:
+            self.expiry.arm()
 
     def load_start_batch(self, max_bytes: int) -> None:
         """Load up to 16,384 messages, as every queue does when its node starts."""
-        for level in reversed(self.levels):
-            level.load_start_batch(START_BATCH, max_bytes)
+        self.paging.load_start_batch(max_bytes)
 
     def look_for_expiry(self) -> None:
         """After a start: learn whether the first message expires, if that is not known; it stays on disk if not."""
-        for level in reversed(self.levels):
-            if level.count:
-                if level.is_head_on_disk and not level.has_expiries:
-                    level.peek()
-                return
-
-    def convert(self, version: int) -> None:
-        """Have the store's files converted to this version of them; the queue goes on meanwhile."""
-        for level in self.levels:
-            if level.has_log:
-                level.log.set_version(version)
-        self.context.scheduler.queue_dirty(self)
+        self.levels.peek()
 
     def note_delivered(self) -> None:
         """Before a clean stop: tell the store below which id everything was handed out once."""
-        for level in self.levels:
-            if level.has_log:
-                level.log.set_delivered(level.fresh_seq)
+        self.levels.note_delivered()
 
     def delete(self) -> None:
         """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""
         self.is_deleted = True
-        self.context.metrics.queues_deleted += 1
-        self._lease.stop()
-        for timer in (self.idle_timer, self.expiry_timer):
-            if timer is not None:
-                timer.cancel()
+        self._context.metrics.queues_deleted += 1
+        self.lease.stop()
+        self.idle.end()
+        self.expiry.end()
+        self.transition.end()
+        self.dead_letters.end()
+        for origin in self.origins:
+            origin.end()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
-            consumer.outlet.consumer_cancelled(consumer)
-        while self.getters:
-            self.getters.popleft()(None, None)
-        waiting, self._after_pump = self._after_pump, []
-        for callback in waiting:
-            callback()
-        for level in self.levels:
-            if level.has_log:
-                level.log.delete()
-            level.let_go()
+            consumer.channel.consumer_cancelled(consumer)
+        self.getters.end()
+        self._run_after_pump()
+        self.levels.delete()

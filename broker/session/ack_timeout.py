@@ -115,7 +115,7 @@ class AckTimeouts:
         del self._marks[channel]
         consumer_tag = "" if oldest.consumer is None else oldest.consumer.tag
         self._observer.consumer_timed_out(
-            session.name, channel.number, consumer_tag, oldest.queue.name, tag, timeout_ms
+            session.name, channel.number, consumer_tag, oldest.origin.queue_name, tag, timeout_ms
         )
         session.fail_channel(
             channel,
@@ -127,5 +127,5 @@ class AckTimeouts:
         )
 
     def _timeout_of(self, oldest: Delivery) -> int | None:
-        own = None if oldest.queue.is_deleted else oldest.queue.settings.consumer_timeout_ms
+        own = oldest.origin.consumer_timeout_ms
         return self._timeout_ms if own is None else own

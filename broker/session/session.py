@@ -192,7 +192,7 @@ class Session:
             return
         try:
             ack(channel, run.first_tag, run.last_tag, multiple=run.multiple)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - as above
             self._guard(channel, error, 60, 80)
 
     def _on_method(self, event: MethodReceived) -> None:
@@ -204,7 +204,7 @@ class Session:
         handler = HANDLERS.get(method.name, _unknown)
         try:
             handler(channel, method)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - as above
             self._guard(channel, error, *method.ids)
 
     def _guard(self, channel: Channel, error: Exception, class_id: int, method_id: int) -> None:

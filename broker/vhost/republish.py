@@ -23,10 +23,9 @@ from collections.abc import Sequence
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.dead_letter import Death, is_cycle, record, routing_keys
+from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
-from burrowmq.broker.turn.clock import Clock
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import TABLE_SIZE_MAX
@@ -40,7 +39,6 @@ class Republisher:
     def __init__(
         self,
         vhost: Vhost,
-        clock: Clock,
         metrics: NodeMetrics,
         observer: Observer,
         frame_max: int = 0,
@@ -48,81 +46,67 @@ class Republisher:
         # No table is longer, whatever frames may be.
         self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
         self._vhost = vhost
-        self._clock = clock
         self._metrics = metrics
         self._observer = observer
-        self._waiting: deque[tuple[Queue, str, Sequence[Message]]] = deque()
+        self._waiting: deque[tuple[Death, Sequence[Message]]] = deque()
         self._is_publishing = False
 
-    def __call__(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
-        """Dead-letter `messages` of `source`; the caller removes the originals."""
+    def __call__(self, death: Death, messages: Sequence[Message]) -> None:
+        """Publish `messages`, which died so; the caller removes the originals."""
         if self._is_publishing:
-            self._waiting.append((source, reason, list(messages)))
+            self._waiting.append((death, list(messages)))
             return
         self._is_publishing = True
         try:
-            self._publish(source, reason, messages)
+            self._publish(death, messages)
             while self._waiting:
                 self._publish(*self._waiting.popleft())
         finally:
             self._is_publishing = False
 
-    def _publish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
-        name = source.settings.dead_letter_exchange
-        exchange = self._vhost.exchanges.get(name) if name is not None else None
-        if name is None or exchange is None:
-            self._metrics.count_dropped(reason, len(messages))
+    def _publish(self, death: Death, messages: Sequence[Message]) -> None:
+        exchange = self._vhost.exchanges.get(death.exchange.decode("utf-8", "surrogateescape"))
+        if exchange is None:
+            self._metrics.count_dropped(death.reason, len(messages))
             return
-        death = Death(
-            queue=source.name,
-            reason=reason,
-            exchange=name.encode("utf-8", "surrogateescape"),
-            routing_key=source.settings.dead_letter_routing_key,
-            time_s=self._clock.wall_ms() // 1000,
-        )
         lost = 0
         for message in messages:
             try:
-                lost += not self._send(source, exchange, message, death)
+                lost += not self._send(exchange, message, death)
             except FrameError as error:
                 # Drop it, as if its exchange routed it nowhere: the queue that gave it up has to go on.
-                self._observer.dead_letter_impossible(self._vhost.name, source.name, str(error))
+                self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))
                 lost += 1
             except Exception as error:  # noqa: BLE001 - one message must not cost those behind it
-                self._bug_found(source, error)
+                self._bug_found(death, error)
                 lost += 1
-        self._metrics.count_dead_lettered(reason, len(messages) - lost)
-        self._metrics.count_dropped(reason, lost)
+        self._metrics.count_dead_lettered(death.reason, len(messages) - lost)
+        self._metrics.count_dropped(death.reason, lost)
 
-    def _send(self, source: Queue, exchange: Exchange, message: Message, death: Death) -> bool:
+    def _send(self, exchange: Exchange, message: Message, death: Death) -> bool:
         """Publish one dead letter; False when a bug kept it out of every queue that it was to reach."""
         dead, deaths = record(message, death, self._header_max)
-        queues = self._targets(exchange, message, dead, death)
+        queues = self._targets(exchange, dead, dead_keys(message, death))
         exchange.publish_in += 1
         failed = 0
         for queue in queues:
-            if death.reason != "rejected" and is_cycle(queue.name, deaths):
+            if is_cycle(queue.name, death, deaths):
                 self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
                 continue
             try:
                 queue.publish([dead], dead.flags, dead.size)
             except Exception as error:  # noqa: BLE001 - one queue must not cost the others
-                self._bug_found(source, error)
+                self._bug_found(death, error)
                 failed += 1
             else:
                 exchange.publish_out += 1
         return not failed or failed < len(queues)
 
-    def _bug_found(self, source: Queue, error: Exception) -> None:
-        self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{source.name}'", error)
+    def _bug_found(self, death: Death, error: Exception) -> None:
+        self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{death.queue}'", error)
 
     def _targets(
-        self, exchange: Exchange, message: Message, dead: Message, death: Death
+        self, exchange: Exchange, dead: Message, keys: tuple[bytes, ...]
     ) -> Sequence[Queue]:
-        keys: tuple[bytes, ...]
-        if death.routing_key is not None:
-            keys = (death.routing_key,)
-        else:
-            keys = tuple(routing_keys(message, decode(message.raw)))
         headers = decode(dead.raw).headers or {}
         return self._vhost.route(exchange, keys, lambda: headers)

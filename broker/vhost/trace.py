@@ -95,12 +95,12 @@ class Tracer:
         self._seen.extend((b"publish." + exchange, message, tapped, extra) for message in messages)
 
     def delivered(
-        self, queue: Queue, messages: Sequence[Message], redelivered: bool, tapped: Tapped
+        self, queue_name: str, messages: Sequence[Message], redelivered: bool, tapped: Tapped
     ) -> None:
         """These went to a client."""
         if not self._is_listened_to():
             return
-        key = b"deliver." + queue.name.encode("utf-8", "surrogateescape")
+        key = b"deliver." + queue_name.encode("utf-8", "surrogateescape")
         flag: FieldTable = {"redelivered": int(redelivered)}
         self._seen.extend((key, message, tapped, flag) for message in messages)
 

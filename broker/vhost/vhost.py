@@ -30,7 +30,6 @@ from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from burrowmq.broker.queue.rules import settings as queue_settings
-from burrowmq.broker.queue.rules import transition
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.router import Route
@@ -354,7 +353,7 @@ class Vhost:
             if not self._says_mode(queue):
                 # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
                 settings = replace(settings, mode=queue.settings.mode)
-            transition.put_in_force(queue, settings)
+            queue.change_settings(settings)
         self._changed()
 
     def _says_mode(self, queue: Queue) -> bool:

@@ -184,7 +184,7 @@ def _reads_of(
     for slot, at, past in zip(slots, starts, ends, strict=True):
         if past <= at:
             # Its place holds nothing; an offset behind the read gives None.
-            at = past = end  # noqa: PLW2901
+            at = past = end  # noqa: PLW2901 - only what is read changes
         if chosen and not (end <= at <= end + _READ_GAP and past - start <= _READ_LIMIT):
             yield start, end, chosen, places
             chosen, places = [], []

@@ -6,7 +6,7 @@ import pytest
 
 from burrowmq.broker.channel.unacked import Delivery, Unacked
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import TRANSIENT, Batch
+from burrowmq.broker.queue.run import TRANSIENT, DeliveryRun
 from burrowmq.protocol.properties import Properties, build
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.names import QueueNames
@@ -64,31 +64,31 @@ def lazy_with(count: int) -> QueueBench:
 def test_a_get_that_waits_for_a_read_is_answered_when_the_queue_is_purged():
     bench = lazy_with(3)
     found: list[object] = []
-    bench.queue.get(lambda backlog, batch: found.append(batch))
+    bench.queue.get(lambda origin, run: found.append(run))
     assert not found
     bench.queue.purge()
-    bench.settle()
+    bench.run()
     assert found == [None]
 
 
 def test_a_cancel_that_waits_for_a_read_goes_on_when_the_queue_is_purged():
     bench = lazy_with(3)
     found: list[str] = []
-    bench.queue.get(lambda backlog, batch: None)
+    bench.queue.get(lambda origin, run: None)
     bench.queue.after_pump(lambda: found.append("cancelled"))
     bench.queue.purge()
-    bench.settle()
+    bench.run()
     assert found == ["cancelled"]
 
 
 def test_a_get_that_waits_for_a_read_is_answered_when_the_queue_is_paged_out():
     bench = QueueBench(mode="cached", answers_later=True)
     bench.publish(*[message(b"%d" % at, persistent=True) for at in range(4)])
-    bench.queue.page_out()
+    bench.queue.paging.page_out()
     found: list[object] = []
-    bench.queue.get(lambda backlog, batch: found.append(batch))
-    bench.queue.page_out()
-    bench.settle()
+    bench.queue.get(lambda origin, run: found.append(run))
+    bench.queue.paging.page_out()
+    bench.run()
     assert len(found) == 1
     assert found[0] is not None
 
@@ -124,8 +124,8 @@ def test_what_is_acked_behind_an_unacked_message_is_let_go():
     bench = QueueBench()
     unacked = Unacked()
     for tag in range(1, 5001):
-        batch = Batch((tag,), [message(b"x")], 1, TRANSIENT)
-        unacked.add(Delivery(tag, bench.queue, bench.queue.backlog, batch, None))
+        run = DeliveryRun((tag,), [message(b"x")], 1, TRANSIENT)
+        unacked.add(Delivery(tag, bench.queue.origins[0], run, None))
     for tag in range(2, 5001):
         assert len(unacked.settle_range(tag, tag)) == 1
     assert unacked.count == 1

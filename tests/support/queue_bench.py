@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.dead_letter import Death
 from burrowmq.broker.queue.rules.settings import QueueMode, Settings
+from burrowmq.broker.queue.run import DeliveryRun, Kind
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.protocol.codec import Message
@@ -23,18 +24,21 @@ class Inbox:
 
     def __init__(self, limit: int = UNLIMITED) -> None:
         self.limit = limit
-        self.got: list[tuple[Consumer, Backlog, int, Message, int, bool]] = []
+        self.got: list[tuple[Consumer, Origin, int, Message, Kind, bool]] = []
         self.bodies: list[bytes] = []
         self.cancelled: list[str] = []
+        self.queue: Queue | None = None
 
     def credit(self) -> int:
         """The channel's own limit."""
         return self.limit
 
-    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-        """Write a batch down."""
-        for seq, message in zip(batch.seqs, batch.messages, strict=True):
-            self.got.append((consumer, backlog, seq, message, batch.kind, batch.redelivered))
+    def deliver(self, consumer: Consumer, origin: Origin, run: DeliveryRun) -> None:
+        """Write a run down."""
+        if not consumer.no_ack:
+            consumer.unacked_count += len(run.messages)
+        for seq, message in zip(run.seqs, run.messages, strict=True):
+            self.got.append((consumer, origin, seq, message, run.kind, run.redelivered))
             self.bodies.append(body_of(message.raw))
 
     def set_aside(self, consumer: Consumer) -> None:
@@ -46,17 +50,21 @@ class Inbox:
 
     def ack(self, index: int = 0) -> None:
         """Settle one delivery."""
-        consumer, backlog, seq, message, kind, _ = self.got.pop(index)
+        consumer, origin, seq, message, kind, _ = self.got.pop(index)
         consumer.unacked_count -= 1
-        consumer.queue.settle(backlog, (seq,), [message], kind, message.size)
-        consumer.queue.consumer_unblocked(consumer)
+        origin.settle((seq,), [message], kind, message.size, is_acked=True)
+        self._unblock(consumer)
 
     def requeue(self, index: int = 0) -> None:
         """Give one delivery back."""
-        consumer, backlog, seq, message, kind, _ = self.got.pop(index)
+        consumer, origin, seq, message, kind, _ = self.got.pop(index)
         consumer.unacked_count -= 1
-        consumer.queue.requeue(backlog, [(seq, message, 0, kind, True)])
-        consumer.queue.consumer_unblocked(consumer)
+        origin.requeue([(seq, message, 0, kind, True)])
+        self._unblock(consumer)
+
+    def _unblock(self, consumer: Consumer) -> None:
+        assert self.queue is not None
+        self.queue.consumer_unblocked(consumer)
 
 
 class QueueBench:
@@ -74,7 +82,7 @@ class QueueBench:
         self.scheduler = FakeScheduler()
         self.engine = MemoryEngine(answers_later=answers_later)
         self.dead: list[tuple[str, bytes]] = []
-        self.unused: list[Queue] = []
+        self.unused: list[str] = []
         self.context = QueueContext(
             vhost_name="/",
             scheduler=self.scheduler,
@@ -88,8 +96,8 @@ class QueueBench:
             "q", Settings(mode=queue_mode, **settings), self.context, durable=durable
         )
 
-    def _republish(self, source: Queue, reason: str, messages: Sequence[Message]) -> None:
-        self.dead.extend((reason, body_of(message.raw)) for message in messages)
+    def _republish(self, death: Death, messages: Sequence[Message]) -> None:
+        self.dead.extend((death.reason, body_of(message.raw)) for message in messages)
 
     def publish(self, *messages: Message) -> object:
         """Publish messages of one delivery mode as one run."""
@@ -101,11 +109,12 @@ class QueueBench:
     def consume(self, inbox: Inbox | None = None, *, tag: str = "c", **options: Any) -> Inbox:
         """Add a consumer."""
         inbox = inbox or Inbox()
-        self.queue.add_consumer(Consumer(tag, self.queue, inbox, **options))
-        self.settle()
+        inbox.queue = self.queue
+        self.queue.add_consumer(Consumer(tag, inbox, **options))
+        self.run()
         return inbox
 
-    def settle(self) -> None:
+    def run(self) -> None:
         """Run turns and answer reads until nothing moves."""
         while self.scheduler.queues or self.engine.reads:
             self.scheduler.end_turn()
@@ -113,14 +122,14 @@ class QueueBench:
 
     def get(self) -> bytes | None:
         """basic.get with no_ack: the body, or None."""
-        found: list[tuple[Backlog | None, Batch | None]] = []
-        self.queue.get(lambda backlog, batch: found.append((backlog, batch)))
-        self.settle()
-        backlog, batch = found[0]
-        if backlog is None or batch is None:
+        found: list[tuple[Origin | None, DeliveryRun | None]] = []
+        self.queue.get(lambda origin, run: found.append((origin, run)))
+        self.run()
+        origin, run = found[0]
+        if origin is None or run is None:
             return None
-        self.queue.delivered(True, backlog, batch)
-        return body_of(batch.messages[0].raw)
+        origin.got(run, no_ack=True)
+        return body_of(run.messages[0].raw)
 
     def drain(self) -> list[bytes]:
         """Everything that is ready, in order."""

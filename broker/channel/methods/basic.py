@@ -12,11 +12,11 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.channel import Channel, Subscription
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.words.resource import describe
 from burrowmq.protocol import table
@@ -54,33 +54,38 @@ def get(channel: Channel, method: Any) -> None:
     no_ack = method.no_ack
     answered = False
 
-    def on_batch(backlog: Backlog | None, batch: Batch | None) -> None:
+    def on_run(origin: Origin | None, run: DeliveryRun | None) -> None:
         nonlocal answered
         answered = True
         if channel.is_closed:
-            if backlog is not None and batch is not None:
-                queue.put_back(backlog, batch)
+            if origin is not None and run is not None:
+                origin.put_back(run)
             return
         if channel.is_held:
-            channel.resume(lambda: _got(channel, queue, backlog, batch, no_ack=no_ack))
+            channel.resume(lambda: _got(channel, queue, origin, run, no_ack=no_ack))
         else:
-            _got(channel, queue, backlog, batch, no_ack=no_ack)
+            _got(channel, queue, origin, run, no_ack=no_ack)
 
-    queue.get(on_batch)
+    queue.get(on_run)
     if not answered:
         channel.is_held = True
 
 
 def _got(
-    channel: Channel, queue: Queue, backlog: Backlog | None, batch: Batch | None, *, no_ack: bool
+    channel: Channel,
+    queue: Queue,
+    origin: Origin | None,
+    run: DeliveryRun | None,
+    *,
+    no_ack: bool,
 ) -> None:
-    if backlog is None or batch is None:
+    if origin is None or run is None:
         channel.metrics.get_empty += 1
-        queue.metrics.get_empty += 1
+        queue.counts.got_nothing()
         channel.session.metrics.messages_get_empty += 1
         channel.reply(Basic.GetEmpty())
     else:
-        channel.deliver_got(queue, backlog, batch, no_ack=no_ack)
+        channel.deliver_got(queue, origin, run, no_ack=no_ack)
 
 
 def consume(channel: Channel, method: Any) -> None:
@@ -98,13 +103,12 @@ def consume(channel: Channel, method: Any) -> None:
     arguments = method.arguments or {}
     priority = _consumer_priority(queue, channel.vhost.name, arguments)
     where = describe("queue", queue.name, channel.vhost.name)
-    if queue.exclusive_consumer is not None or (
+    if queue.consumers.exclusive is not None or (
         method.exclusive and (queue.consumer_count or queue.settings.single_active_consumer)
     ):
         raise AccessRefused(f"{where} in exclusive use")
     consumer = Consumer(
         tag,
-        queue,
         channel,
         no_ack=method.no_ack,
         exclusive=method.exclusive,
@@ -112,7 +116,7 @@ def consume(channel: Channel, method: Any) -> None:
         priority=priority,
         arguments=arguments,
     )
-    channel.consumers[tag] = consumer
+    channel.consumers[tag] = Subscription(consumer, queue)
     if not method.nowait:
         channel.reply(Basic.ConsumeOk(consumer_tag=tag))
     queue.add_consumer(consumer)
@@ -164,25 +168,25 @@ def cancel(channel: Channel, method: Any) -> None:
 
     What the consumer could take when the cancel arrived is sent first, also when it is still being read from disk.
     """
-    consumer = channel.consumers.get(method.consumer_tag)
-    if consumer is not None and consumer.queue.owes(consumer):
+    found = channel.consumers.get(method.consumer_tag)
+    if found is not None and found.queue.owes(found.consumer):
         channel.is_held = True
-        consumer.queue.after_pump(lambda: channel.resume(lambda: _cancel(channel, method)))
+        found.queue.after_pump(lambda: channel.resume(lambda: _cancel(channel, method)))
     else:
         _cancel(channel, method)
 
 
 def _cancel(channel: Channel, method: Any) -> None:
     tag = method.consumer_tag
-    consumer = channel.consumers.pop(tag, None)
+    found = channel.consumers.pop(tag, None)
     if _is_reply_tag(channel, tag):
         assert channel.reply_target is not None
         channel.replies.remove(channel.reply_target)
         channel.reply_target = None
     if not method.nowait:
         channel.reply(Basic.CancelOk(consumer_tag=tag))
-    if consumer is not None:
-        consumer.queue.remove_consumer(consumer)
+    if found is not None:
+        found.queue.remove_consumer(found.consumer)
 
 
 def qos(channel: Channel, method: Any) -> None:

@@ -10,8 +10,9 @@ Source: rabbit_channel (basic.publish, deliver_to_queues, process_routing_confir
 
 from __future__ import annotations
 
-from burrowmq.broker.channel.channel import Channel, Transaction
+from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE, ReplyTarget
+from burrowmq.broker.channel.transaction import Transaction
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import routing_keys

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from burrowmq.broker.channel.channel import Channel, Transaction
+from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.methods.publish import enqueue
+from burrowmq.broker.channel.transaction import Transaction
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.methods import Tx
 

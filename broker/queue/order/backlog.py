@@ -10,9 +10,9 @@ Each part owns its state and knows neither the others nor when it is its turn. W
 and to and from the store. A run costs the same whatever its length.
 
 The owner (`broker.queue.queue`) decides what goes where; nothing here knows consumers, limits or policies. Loads from
-disk are asked for here and arrive through `reading`; a purge or page-out in between makes the answer stale. Never keeps
-a message both in `ram` and in `disk`; a start batch's bodies behind a large one (`preloaded`) are the exception, and
-are not counted twice.
+disk are asked for here and arrive through `pending_read`; a purge or page-out in between makes the answer stale. Never
+keeps a message both in `ram` and in `disk`; a start batch's bodies behind a large one (`start_batch_rest`) are the
+exception, and are not counted twice.
 
 Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
 """
@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from burrowmq.broker.queue.order.batch import DURABLE, LOGGED, Batch, Kind, Loaded, Returned
 from burrowmq.broker.queue.order.disk_range import DiskRange
+from burrowmq.broker.queue.order.pending_read import PendingRead
 from burrowmq.broker.queue.order.ram_runs import RamRuns
-from burrowmq.broker.queue.order.reading import Reading
 from burrowmq.broker.queue.order.requeued import Requeued
 from burrowmq.broker.queue.order.returned import unlogged_runs
+from burrowmq.broker.queue.run import DURABLE, LOGGED, DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message, body_bytes
 from burrowmq.protocol.constants import PERSISTENT
 from burrowmq.storage.loop.queue_log import QueueLog
@@ -38,11 +38,18 @@ class Backlog:
     """One level's ready messages. Created by its queue, used by nobody else."""
 
     def __init__(
-        self, open_log: Callable[[], QueueLog], on_loaded: Callable[[], None], *, is_durable: bool
+        self,
+        open_log: Callable[[], QueueLog],
+        on_loaded: Callable[[], None],
+        *,
+        is_durable: bool,
+        level: int = 0,
     ) -> None:
+        self.level = level
+        """Its number among the levels of its queue."""
         self._open_log = open_log
         self._persistent_flag = PERSISTENT if is_durable else 0
-        self._reading = Reading(on_loaded)
+        self._read = PendingRead(on_loaded)
         self._log: QueueLog | None = None
         self.next_seq = 0
         self.requeued = Requeued()
@@ -50,7 +57,7 @@ class Backlog:
         self.disk = DiskRange()
         self.ram_bytes = 0
         """Body bytes in RAM, those that came back included."""
-        self.batch_end_seq = 0
+        self.start_batch_end = 0
         self.redelivered_below = 0
         self.has_expiries = False
 
@@ -84,29 +91,31 @@ class Backlog:
     @property
     def is_loading(self) -> bool:
         """Whether a read is under way."""
-        return self._reading.is_under_way
+        return self._read.is_under_way
 
     @property
     def fresh_seq(self) -> int:
         """The id below which everything was handed out once."""
-        return self.ram.first if self.ram.messages else self.disk.first
+        if self.ram.messages:
+            return self.ram.first
+        return self.disk.first if self.disk.count else self.next_seq
 
     @property
-    def is_batch_left(self) -> bool:
+    def is_start_batch_left(self) -> bool:
         """Whether something of a start batch is still at the head, as it was loaded."""
         heap = self.requeued.heap
-        return (heap[0][0] if heap else self.fresh_seq) < self.batch_end_seq
+        return (heap[0][0] if heap else self.fresh_seq) < self.start_batch_end
 
     @property
     def log(self) -> QueueLog:
         """This level's part of the store, opened at first need."""
+        return self._log or self.open()
+
+    def open(self) -> QueueLog:
+        """Open this level's part of the store, unless it is open."""
         if self._log is None:
             self._log = self._open_log()
         return self._log
-
-    def open(self) -> None:
-        """Open this level's part of the store before it is needed."""
-        self._log = self.log
 
     @property
     def has_log(self) -> bool:
@@ -115,14 +124,14 @@ class Backlog:
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 
-    def take_seqs(self, count: int) -> int:
-        """Reserve `count` ids for messages that skip the backlog (handed to a consumer at once); returns the first."""
+    def bypass(
+        self, messages: list[Message], size: int, expiries: list[int] | None, *, is_durable: bool
+    ) -> int:
+        """Give ids to messages that go to a consumer at once, store them if they must last; returns the first id."""
         first = self.next_seq
-        self.next_seq += count
-        if not self.ram.messages:
-            self.ram.first = self.next_seq
-        if not self.disk.count:
-            self.disk.first = self.next_seq
+        self.next_seq = first + len(messages)
+        if is_durable:
+            (self._log or self.open()).append(first, messages, expiries, size)
         return first
 
     def append(
@@ -132,40 +141,28 @@ class Backlog:
 
         Whatever `room` says, nothing goes to RAM behind what is on disk.
         """
-        if room <= 0 or self.disk.count:
-            self._append_disk(messages, size, kind, expiries)
-        elif room >= len(messages):
-            self._append_ram(messages, size, kind, expiries)
-        else:
+        count = len(messages)
+        if self.disk.count:
+            room = 0
+        elif 0 < room < count:
             head = messages[:room]
             head_size = body_bytes(head)
             cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
-            self._append_ram(head, head_size, kind, cut[0])
-            self._append_disk(messages[room:], size - head_size, kind, cut[1])
-
-    def _append_ram(
-        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
-    ) -> None:
-        assert self.disk.count == 0
+            self.append(head, head_size, kind, cut[0], room)
+            messages, size, expiries, room = messages[room:], size - head_size, cut[1], 0
+            count = len(messages)
         first = self.next_seq
-        if kind & LOGGED:
+        if room <= 0 or kind & LOGGED:
             # First, because it may fail: then nothing has changed here.
-            self.log.append(first, messages, expiries, size)
-        self.ram.append(first, messages, kind, expiries)
-        self.ram_bytes += size
+            (self._log or self.open()).append(first, messages, expiries, size)
         if expiries is not None:
             self.has_expiries = True
-        self.next_seq = self.disk.first = first + len(messages)
-
-    def _append_disk(
-        self, messages: list[Message], size: int, kind: Kind, expiries: list[int] | None
-    ) -> None:
-        first = self.next_seq
-        self.log.append(first, messages, expiries, size)
-        if expiries is not None:
-            self.has_expiries = True
-        self.disk.append(first, messages, size, kind)
-        self.next_seq = first + len(messages)
+        self.next_seq = first + count
+        if room > 0:
+            self.ram.append(first, messages, kind, expiries)
+            self.ram_bytes += size
+        else:
+            self.disk.append(first, messages, size, kind)
 
     def give_back(self, entries: list[Returned]) -> None:
         """Put messages that were handed out back into their places."""
@@ -179,19 +176,19 @@ class Backlog:
 
     # -- departures ---------------------------------------------------------------------------------------------
 
-    def take(self, max_count: int, max_bytes: int) -> Batch | None:
+    def take(self, max_count: int, max_bytes: int) -> DeliveryRun | None:
         """Remove up to `max_count` messages from the head, at least one; None when the head is not in RAM."""
         requeued = self.requeued
         if requeued.heap and requeued.heap[0][0] < requeued.parked.first_seq:
-            batch = requeued.take(max_count, max_bytes)
+            run = requeued.take(max_count, max_bytes)
         elif requeued.parked.count or not self.ram.messages:
             return None
         else:
-            batch = self.ram.take(max_count, max_bytes, self.redelivered_below)
-            if batch.expiries is not None and not self.ram.has_expiries:
+            run = self.ram.take(max_count, max_bytes, self.redelivered_below)
+            if run.expiries is not None and not self.ram.has_expiries:
                 self.has_expiries = self.disk.count > 0
-        self.ram_bytes -= batch.size
-        return batch
+        self.ram_bytes -= run.size
+        return run
 
     def head(self) -> tuple[Message, int] | None:
         """(message, expiry) at the head if it is in RAM."""
@@ -218,7 +215,7 @@ class Backlog:
             self.forget((entry[0],), [entry[1]], entry[3])
         for first, stop, _ in self.requeued.parked:
             self.log.ack(first, stop - 1, None)
-        for seqs, kind in self.ram.stretches():
+        for seqs, kind in self.ram.by_kind():
             self.forget(seqs, None, kind)
         if self.disk.count:
             self.log.ack(self.disk.first, self.next_seq - 1, None)
@@ -227,11 +224,10 @@ class Backlog:
 
     def let_go(self) -> None:
         """Keep no message, whatever the store has: a channel's routes may hold a deleted queue for long."""
-        self._reading.void()
+        self._read.void()
         self.requeued.clear()
         self.ram.clear()
-        self.ram.first = self.next_seq
-        self.disk.clear(self.next_seq)
+        self.disk.clear()
         self.ram_bytes = 0
         self.has_expiries = False
 
@@ -247,7 +243,6 @@ class Backlog:
             return None
         seqs, size, kind = dropped
         self.log.ack(seqs.start, seqs.stop - 1, None)
-        self.ram.first = seqs.stop
         return len(seqs), size * len(seqs), kind
 
     def expired_count(self, now_ms: int) -> int:
@@ -268,15 +263,15 @@ class Backlog:
 
     def page_out(self) -> int:
         """Move everything to disk; returns how many moved. What the store has is not written again."""
-        moved = len(self.disk.preloaded)
-        self.disk.preloaded.clear()
+        moved = len(self.disk.start_batch_rest)
+        self.disk.start_batch_rest.clear()
         return moved + self.park(0, 0) + self._page_out_ram()
 
     def park(self, max_count: int, max_bytes: int) -> int:
         """Of what was handed out and came back keep only so much in RAM; returns how many went to disk."""
         moving, size = self.requeued.park(max_count, max_bytes)
         if moving:
-            self._reading.void()
+            self._read.void()
             self.ram_bytes -= size
         for run in unlogged_runs(moving):
             messages = [entry[1] for entry in run]
@@ -290,7 +285,7 @@ class Backlog:
         if not moving:
             return 0
         # A read in flight starts behind what now goes to disk: its answer would leave a gap.
-        self._reading.void()
+        self._read.void()
         for first, messages, expiries in self.ram.unlogged():
             self.log.append(first, messages, expiries, body_bytes(messages))
         size = body_bytes(self.ram.messages)
@@ -306,9 +301,7 @@ class Backlog:
         if found is None:
             return
         self.next_seq = found.next_seq
-        self.ram.first = self.disk.first = found.first_seq if found.count else found.next_seq
-        self.disk.count = found.count
-        self.disk.bytes = found.bytes
+        self.disk.recover(found.first_seq, found.count, found.bytes)
         self.redelivered_below = found.next_deliver_seq
 
     def load(self, max_count: int, max_bytes: int, wanted: int = ALL) -> None:
@@ -320,15 +313,15 @@ class Backlog:
             return
         parked = self.requeued.parked
         if parked.count:
-            where = parked.first_seq, min(max_count, parked.stretch), max_bytes
-            self._reading.begin(self.log, where, wanted, self._accept_parked)
+            where = parked.first_seq, min(max_count, parked.read_span), max_bytes
+            self._read.begin(self.log, where, wanted, self._accept_parked)
         elif self.disk.count:
-            run = self.disk.preloaded.take_run(self.disk.first)
+            run = self.disk.start_batch_rest.take_run(self.disk.first)
             if run:
                 self._accept(run, run[-1][0] + 1)
             else:
                 where = self.disk.first, max_count, max_bytes
-                self._reading.begin(self.log, where, wanted, self._accept)
+                self._read.begin(self.log, where, wanted, self._accept)
 
     def load_start_batch(self, max_count: int, max_bytes: int) -> None:
         """Load the first `max_count` positions, as far as their bodies are embedded in the queue's own store."""
@@ -338,13 +331,13 @@ class Backlog:
         def accept(loaded: list[Loaded], next_seq: int) -> None:
             left = max_bytes - sum([entry[1].size for entry in loaded])
             self._accept(loaded, next_seq)
-            self.batch_end_seq = self.disk.first
+            self.start_batch_end = self.disk.first
             count = max_count - len(loaded)
             if count > 0 and left > 0 and self.disk.count:
                 where = self.disk.first, count, left
-                self._reading.begin(self.log, where, EMBEDDED_ONLY, self._accept_behind)
+                self._read.begin(self.log, where, EMBEDDED_ONLY, self._accept_behind)
 
-        self._reading.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
+        self._read.begin(self.log, (self.disk.first, max_count, max_bytes), 0, accept)
 
     def peek(self) -> None:
         """Read the head of the disk range and leave it there; `has_expiries` tells then whether it expires."""
@@ -354,14 +347,14 @@ class Backlog:
         def accept(loaded: list[Loaded], next_seq: int) -> None:
             self.has_expiries |= bool(loaded and loaded[0][2])
 
-        self._reading.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
+        self._read.begin(self.log, (self.disk.first, 1, 1), ALL, accept)
 
     def _accept_behind(self, loaded: list[Loaded], next_seq: int) -> None:
         """The bodies of a start batch that stand behind one that was left on disk."""
-        self.disk.preloaded.fill(loaded)
-        self.disk.preloaded.drop_below(self.disk.first)
+        self.disk.start_batch_rest.fill(loaded)
+        self.disk.start_batch_rest.drop_below(self.disk.first)
         if loaded:
-            self.batch_end_seq = loaded[-1][0] + 1
+            self.start_batch_end = loaded[-1][0] + 1
 
     def _accept_parked(self, loaded: list[Loaded], next_seq: int) -> None:
         self.give_back(self.requeued.unpark(loaded, next_seq, self._kind_of))
@@ -388,8 +381,6 @@ class Backlog:
                 ]
             )
         self.disk.skip(count, size, next_seq, self.next_seq)
-        if not ram.messages:
-            ram.first = self.disk.first
 
     def _ram_to_requeued(self) -> None:
         size = self.ram_bytes - self.requeued.bytes

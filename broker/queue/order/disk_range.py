@@ -1,7 +1,8 @@
 """The end of a backlog that is on disk: a range of sequence ids, of which the bodies are in the store.
 
 State owned: where it begins, how many messages and body bytes it is believed to hold, their sizes where a length limit
-may have to drop them unread (`disk_sizes`), and the bodies of a start batch that stand further back (`preloaded`).
+may have to drop them unread (`disk_sizes`), and the bodies of a start batch that stand further back
+(`start_batch_rest`).
 Ids of the range may be missing: what was settled before a start, or what the store has lost. Called by
 `broker.queue.order.backlog`, which also tells the store.
 
@@ -12,32 +13,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burrowmq.broker.queue.order.batch import Kind
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
-from burrowmq.broker.queue.order.preloaded import Preloaded
+from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
+from burrowmq.broker.queue.run import Kind
 from burrowmq.protocol.codec import Message
 
 
 class DiskRange:
     """That of one backlog."""
 
-    __slots__ = ("_sizes", "bytes", "count", "first", "keeps_sizes", "preloaded")
+    __slots__ = ("_keeps_sizes", "_sizes", "bytes", "count", "first", "start_batch_rest")
 
     def __init__(self) -> None:
         self.first = 0
-        """Its first id; where it is empty, the next one that a message gets."""
+        """Its first id, while there is one."""
         self.count = 0
         self.bytes = 0
-        self.keeps_sizes = False
-        """Whether a range that begins from now on remembers the sizes of its messages."""
+        self._keeps_sizes = False
         self._sizes: DiskSizes | None = None
-        self.preloaded = Preloaded()
+        self.start_batch_rest = StartBatchRest()
+
+    def keep_sizes(self, *, is_on: bool) -> None:
+        """Whether a range that begins from now on remembers the sizes of its messages."""
+        self._keeps_sizes = is_on
+
+    def recover(self, first: int, count: int, size: int) -> None:
+        """This is what the store found at start."""
+        self.first = first
+        self.count = count
+        self.bytes = size
 
     def append(self, first: int, messages: Sequence[Message], size: int, kind: Kind) -> None:
         """A run went to the tail."""
         if not self.count:
             self.first = first
-            self._sizes = DiskSizes() if self.keeps_sizes else None
+            self._sizes = DiskSizes() if self._keeps_sizes else None
         if self._sizes is not None:
             self._sizes.append(messages, kind)
         self.count += len(messages)
@@ -55,7 +65,7 @@ class DiskRange:
         if self._sizes is not None:
             self._sizes.skip(count)
         self.first = max(next_seq, self.first)
-        self.preloaded.drop_below(self.first)
+        self.start_batch_rest.drop_below(self.first)
         self.count -= count
         self.bytes -= size
         if self.first >= end_seq or self.count < 0:
@@ -75,12 +85,11 @@ class DiskRange:
         self.first = seqs.stop
         self.count -= count
         self.bytes -= size * count
-        self.preloaded.drop_below(self.first)
+        self.start_batch_rest.drop_below(self.first)
         return seqs, size, kind
 
-    def clear(self, next_seq: int) -> None:
-        """Forget all; the next message gets the id `next_seq`."""
-        self.first = next_seq
+    def clear(self) -> None:
+        """Forget all."""
         self.count = self.bytes = 0
         self._sizes = None
-        self.preloaded.clear()
+        self.start_batch_rest.clear()

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from burrowmq.broker.queue.order.batch import Kind
+from burrowmq.broker.queue.run import Kind
 from burrowmq.protocol.codec import Message
 
 
-class _Stretch:
+class _SizeCount:
     __slots__ = ("count", "kind", "size")
 
     def __init__(self, count: int, size: int, kind: Kind) -> None:
@@ -27,33 +27,33 @@ class DiskSizes:
     """Body sizes and kinds of one disk range, oldest first."""
 
     def __init__(self) -> None:
-        self._stretches: deque[_Stretch] = deque()
+        self._counts: deque[_SizeCount] = deque()
 
     def __len__(self) -> int:
-        return len(self._stretches)
+        return len(self._counts)
 
     def append(self, messages: Sequence[Message], kind: Kind) -> None:
         """A run went to the tail."""
-        stretches = self._stretches
+        counts = self._counts
         for message in messages:
-            if stretches and stretches[-1].size == message.size and stretches[-1].kind == kind:
-                stretches[-1].count += 1
+            if counts and counts[-1].size == message.size and counts[-1].kind == kind:
+                counts[-1].count += 1
             else:
-                stretches.append(_Stretch(1, message.size, kind))
+                counts.append(_SizeCount(1, message.size, kind))
 
     def skip(self, count: int) -> None:
         """`count` messages left from the head."""
-        while count and self._stretches:
-            head = self._stretches[0]
+        while count and self._counts:
+            head = self._counts[0]
             step = min(count, head.count)
             head.count -= step
             count -= step
             if not head.count:
-                self._stretches.popleft()
+                self._counts.popleft()
 
     def take(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind]:
         """Remove messages of one size from the head until a limit is reached: (how many, size of each, kind)."""
-        head = self._stretches[0]
+        head = self._counts[0]
         count = min(head.count, max_count)
         if head.size and max_bytes < head.size * count:
             count = max(1, -(-max_bytes // head.size))

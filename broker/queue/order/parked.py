@@ -43,7 +43,7 @@ class Parked:
         return iter(self._ranges)
 
     @property
-    def stretch(self) -> int:
+    def read_span(self) -> int:
         """Ids that a read from the first one on may look at: the first range, with its neighbours if it is short."""
         first, stop, _ = self._ranges[0]
         return stop - first if stop - first >= LONG else self._ranges[-1].stop - first
@@ -65,7 +65,7 @@ class Parked:
         self._ranges = deque(merged)
         self.count += len(single)
         self.bytes += size
-        self._settle()
+        self._note_first()
 
     def take(self, seqs: Iterable[int], next_seq: int) -> list[bool | None]:
         """Take out all ids below `next_seq`; says of each of `seqs`, in order, if it is redelivered, None: not here."""
@@ -78,7 +78,7 @@ class Parked:
                 head = Range(head.first, next_seq, head.redelivered)
             self.count -= head.stop - head.first
             taken.append(head)
-        self._settle()
+        self._note_first()
         flags: list[bool | None] = []
         for seq in seqs:
             while taken and taken[0].stop <= seq:
@@ -87,11 +87,15 @@ class Parked:
             flags.append(taken[0].redelivered if is_here else None)
         return flags
 
+    def shrink(self, size: int) -> None:
+        """What was taken out were so many body bytes; what the store has lost took its bytes along."""
+        self.bytes = self.bytes - size if self.count else 0
+
     def clear(self) -> None:
         """Forget all."""
         self._ranges.clear()
         self.count = self.bytes = 0
-        self._settle()
+        self._note_first()
 
-    def _settle(self) -> None:
+    def _note_first(self) -> None:
         self.first_seq = self._ranges[0].first if self._ranges else NO_SEQ

@@ -2,10 +2,10 @@
 
 They are described run by run (how many messages, are they in the store, are they persistent), so that a run costs the
 same whatever its length. Where any message expires, deadlines are kept beside the messages, else none are. State
-owned: the messages, the id of the first, their stretches and deadlines. Called by `broker.queue.order.backlog`, which
+owned: the messages, the id of the first, their kinds and deadlines. Called by `broker.queue.order.backlog`, which
 asks `messages` itself how many there are: a method of ours would cost a call per run.
 
-Invariant: the stretches' counts add up to the messages, and so do the deadlines where there are any.
+Invariant: the kinds' counts add up to the messages, and so do the deadlines where there are any.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from burrowmq.broker.queue.order.batch import LOGGED, Batch, Kind, Returned
+from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
 from burrowmq.protocol.codec import Message, take
 
 
-class _Stretch:
+class _KindCount:
     """Neighbours that are of one kind."""
 
     __slots__ = ("count", "kind")
@@ -31,13 +31,13 @@ class _Stretch:
 class RamRuns:
     """Those of one backlog."""
 
-    __slots__ = ("_expiries", "_stretches", "first", "messages")
+    __slots__ = ("_expiries", "_kinds", "first", "messages")
 
     def __init__(self) -> None:
         self.messages: deque[Message] = deque()
         self.first = 0
-        """Id of the first message; where there is none, of the one that would be."""
-        self._stretches: deque[_Stretch] = deque()
+        """Id of the first message, while there is one."""
+        self._kinds: deque[_KindCount] = deque()
         self._expiries: deque[int] | None = None
 
     @property
@@ -62,21 +62,21 @@ class RamRuns:
                 self._expiries = deque([0] * len(self.messages))
             self._expiries.extend(expiries if expiries is not None else [0] * count)
         self.messages.extend(messages)
-        stretches = self._stretches
-        if stretches and stretches[-1].kind == kind:
-            stretches[-1].count += count
+        kinds = self._kinds
+        if kinds and kinds[-1].kind == kind:
+            kinds[-1].count += count
         else:
-            stretches.append(_Stretch(count, kind))
+            kinds.append(_KindCount(count, kind))
 
-    def take(self, max_count: int, max_bytes: int, redelivered_below: int) -> Batch:
+    def take(self, max_count: int, max_bytes: int, redelivered_below: int) -> DeliveryRun:
         """Remove messages of one kind from the head: at least one, then until a limit is reached."""
-        stretch = self._stretches[0]
-        messages, size = take(self.messages, min(max_count, stretch.count), max_bytes)
+        part = self._kinds[0]
+        messages, size = take(self.messages, min(max_count, part.count), max_bytes)
         count = len(messages)
-        if count == stretch.count:
-            self._stretches.popleft()
+        if count == part.count:
+            self._kinds.popleft()
         else:
-            stretch.count -= count
+            part.count -= count
         first = self.first
         self.first = first + count
         expiries = None
@@ -85,11 +85,11 @@ class RamRuns:
             expiries = [popleft() for _ in range(count)]
             if not self._expiries:
                 self._expiries = None
-        return Batch(
+        return DeliveryRun(
             range(first, first + count),
             messages,
             size,
-            stretch.kind,
+            part.kind,
             first < redelivered_below,
             expiries,
         )
@@ -112,16 +112,16 @@ class RamRuns:
                     return place
         return most
 
-    def stretches(self) -> Iterator[tuple[range, Kind]]:
+    def by_kind(self) -> Iterator[tuple[range, Kind]]:
         """The ids, as far as neighbours are of one kind."""
         seq = self.first
-        for stretch in self._stretches:
-            yield range(seq, seq + stretch.count), stretch.kind
-            seq += stretch.count
+        for part in self._kinds:
+            yield range(seq, seq + part.count), part.kind
+            seq += part.count
 
     def unlogged(self) -> Iterator[tuple[int, list[Message], list[int] | None]]:
-        """What the store does not have: (first id, messages, deadlines) of each stretch."""
-        for seqs, kind in self.stretches():
+        """What the store does not have: (first id, messages, deadlines) of each part."""
+        for seqs, kind in self.by_kind():
             if not kind & LOGGED:
                 start, stop = seqs.start - self.first, seqs.stop - self.first
                 messages = list(islice(self.messages, start, stop))
@@ -131,7 +131,7 @@ class RamRuns:
 
     def entries(self, redelivered_below: int) -> list[Returned]:
         """All messages, each with its own id, as those have them that came back."""
-        kinds = [stretch.kind for stretch in self._stretches for _ in range(stretch.count)]
+        kinds = [part.kind for part in self._kinds for _ in range(part.count)]
         expiries = self._expiries or [0] * len(kinds)
         return [
             (seq, message, due, kind, seq < redelivered_below)
@@ -143,5 +143,5 @@ class RamRuns:
     def clear(self) -> None:
         """Forget all."""
         self.messages.clear()
-        self._stretches.clear()
+        self._kinds.clear()
         self._expiries = None

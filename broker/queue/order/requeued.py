@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burrowmq.broker.queue.order import returned
-from burrowmq.broker.queue.order.batch import Batch, Kind, Loaded, Returned
 from burrowmq.broker.queue.order.parked import Parked
+from burrowmq.broker.queue.run import DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message
 
 
@@ -32,11 +32,11 @@ class Requeued:
         self.bytes += size
         self.heap = returned.merge(self.heap, entries)
 
-    def take(self, max_count: int, max_bytes: int) -> Batch:
+    def take(self, max_count: int, max_bytes: int) -> DeliveryRun:
         """Remove messages from the head of the heap, as far as nothing parked comes before them."""
-        batch = returned.take(self.heap, max_count, max_bytes, self.parked.first_seq)
-        self.bytes -= batch.size
-        return batch
+        run = returned.take(self.heap, max_count, max_bytes, self.parked.first_seq)
+        self.bytes -= run.size
+        return run
 
     def park(self, max_count: int, max_bytes: int) -> tuple[list[Returned], int]:
         """Keep only so much in RAM; what goes to disk, in order, and its body bytes."""
@@ -64,8 +64,7 @@ class Requeued:
             if redelivered is not None
         ]
         size = sum([entry[1].size for entry in entries])
-        # What the store has lost took its bytes along.
-        self.parked.bytes = self.parked.bytes - size if self.parked.count else 0
+        self.parked.shrink(size)
         return entries
 
     def clear(self) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from burrowmq.broker.queue.order.batch import LOGGED, Batch, Returned
 from burrowmq.broker.queue.order.parked import NO_SEQ
+from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Returned
 from burrowmq.protocol.codec import Message
 
 
@@ -45,7 +45,9 @@ def unlogged_runs(entries: list[Returned]) -> Iterator[list[Returned]]:
         yield run
 
 
-def take(heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = NO_SEQ) -> Batch:
+def take(
+    heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = NO_SEQ
+) -> DeliveryRun:
     """Remove messages from the head as far as they are alike and their ids below `below_seq`, as the first one's is.
 
     At least one, then until a limit is reached.
@@ -64,4 +66,4 @@ def take(heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = 
         messages.append(head[1])
         expiries.append(head[2])
         size += head[1].size
-    return Batch(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)
+    return DeliveryRun(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)

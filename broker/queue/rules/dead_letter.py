@@ -1,17 +1,25 @@
-"""What a message becomes when it is dead-lettered: x-death, x-first-death-*, x-last-death-*, cycles.
+"""Dead letters: which messages of a queue become one, what it looks like, by which keys it goes, where it must not.
 
-Pure functions: message in, message out. Who asks: `broker.vhost.republish`, which routes the result. Never changes the
-message it is given.
+`DeadLetters` is the queue's part: whoever drops messages (expiry, length limits, a rejection) sends them there with the
+reason, and removes the originals itself. State owned: the exchange and key that are in force. The rest of the module
+are pure functions, message in, message out: `record` writes x-death, x-first-death-* and x-last-death-*, `dead_keys`
+says by which keys the result is routed, `is_cycle` which queues it must not reach again. No message is changed.
+
+What is elsewhere: `broker.vhost.republish` looks the exchange up, routes, and publishes to the queues that it finds,
+one dead letter after the other.
 
 Source: RabbitMQ's rabbit_dead_letter and the dead-letter exchange guide; 3.13 header fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.report.metrics import NodeMetrics
+from burrowmq.broker.turn.clock import Clock
 from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.constants import MAYBE_CC, TABLE_SIZE_MAX
 from burrowmq.protocol.errors import FrameError
@@ -48,7 +56,74 @@ class Death:
     reason: str
     exchange: bytes
     routing_key: bytes | None
+    """The queue's own key for its dead letters; None when each keeps those that it has."""
     time_s: int
+
+
+class DeadLetters:
+    """Those of one queue.
+
+    `republish` takes them to their exchange, if it exists; `totals` count what dies where none is set.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_is_ended",
+        "_queue_name",
+        "_republish",
+        "_routing_key",
+        "_totals",
+        "exchange",
+    )
+
+    def __init__(
+        self,
+        queue_name: str,
+        clock: Clock,
+        totals: NodeMetrics,
+        republish: Callable[[Death, Sequence[Message]], None],
+    ) -> None:
+        self._queue_name = queue_name
+        self._clock = clock
+        self._totals = totals
+        self._republish = republish
+        self._routing_key: bytes | None = None
+        self._is_ended = False
+        self.exchange: str | None = None
+
+    def apply(self, settings: Settings) -> None:
+        """Where they go from now on."""
+        self.exchange = settings.dead_letter_exchange
+        self._routing_key = settings.dead_letter_routing_key
+
+    def end(self) -> None:
+        """The queue is gone. RabbitMQ: what is rejected after that just goes."""
+        self._is_ended = True
+
+    @property
+    def is_off(self) -> bool:
+        """Whether what dies is dropped, so that nobody has to read it."""
+        return self.exchange is None
+
+    def send(self, reason: str, messages: Sequence[Message]) -> None:
+        """Send copies to the dead-letter exchange if one is set; the caller removes the originals."""
+        if self._is_ended:
+            return
+        if self.exchange is None:
+            self.drop(reason, len(messages))
+            return
+        death = Death(
+            queue=self._queue_name,
+            reason=reason,
+            exchange=self.exchange.encode("utf-8", "surrogateescape"),
+            routing_key=self._routing_key,
+            time_s=self._clock.wall_ms() // 1000,
+        )
+        self._republish(death, messages)
+
+    def drop(self, reason: str, count: int) -> None:
+        """So many died, and no dead-letter exchange is set."""
+        self._totals.count_dropped(reason, count)
 
 
 def routing_keys(message: Message, properties: Properties, *, with_bcc: bool = True) -> list[bytes]:
@@ -185,8 +260,17 @@ def _wrapped(count: int) -> Long:
     return Long((count + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
-def is_cycle(queue_name: str, deaths: Sequence[FieldValue]) -> bool:
-    """Whether the message came through `queue_name` before without a reject since: then it is dropped there."""
+def dead_keys(message: Message, death: Death) -> tuple[bytes, ...]:
+    """The keys that route a dead letter, by the message as it was in its queue."""
+    if death.routing_key is not None:
+        return (death.routing_key,)
+    return tuple(routing_keys(message, decode(message.raw)))
+
+
+def is_cycle(queue_name: str, death: Death, deaths: Sequence[FieldValue]) -> bool:
+    """Whether a dead letter came through `queue_name` before without a reject since: then it is dropped there."""
+    if death.reason == "rejected":
+        return False
     for entry in deaths:
         if not isinstance(entry, dict):
             continue

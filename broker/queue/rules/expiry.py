@@ -5,36 +5,162 @@ Messages expire only at the head of their level, and levels are looked at from t
 a live head. The timer is armed for that head when it is in RAM; a head on disk in a queue with deadlines is loaded so
 that there is one to look at.
 
+State owned: the queue's own TTL, the timer, and the deadline that it is set for. Called when messages arrive, when the
+head is looked at, and by the timer. (x-expires, the end of a queue that nobody uses, is `rules.lease`.)
+
 Source: the TTL guide of RabbitMQ; rabbit_amqqueue_process (drop_expired_msgs).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from burrowmq.broker.queue.counts import Counts
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.rules.dead_letter import DeadLetters
+from burrowmq.broker.queue.serve.consumer import Consumers
+from burrowmq.broker.turn.clock import Scheduler, Timer
 from burrowmq.protocol.codec import Message
 from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.properties import decode
-
-if TYPE_CHECKING:
-    from burrowmq.broker.queue.order.backlog import Backlog
-    from burrowmq.broker.queue.queue import Queue
 
 HEAD_BATCH = 256
 MAX_TIMER_S = 3600.0
 
 
-def deadlines(queue: Queue, messages: list[Message], flags: int) -> list[int] | None:
-    """Deadline of each message, by the smaller of the queue's TTL and its own `expiration`; None when none has one."""
-    ttl = queue.settings.message_ttl_ms
-    has_own = flags & PROP_EXPIRATION
-    if ttl is None and not has_own:
-        return None
-    now = queue.context.scheduler.wall_ms()
-    if not has_own:
-        assert ttl is not None
-        return [now + ttl] * len(messages)
-    return [_deadline(message, ttl, now) for message in messages]
+class Expiry:
+    """That of one queue."""
+
+    __slots__ = (
+        "_consumers",
+        "_counts",
+        "_dead_letters",
+        "_is_ended",
+        "_levels",
+        "_scheduler",
+        "due_ms",
+        "timer",
+        "ttl_ms",
+    )
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        levels: Levels,
+        consumers: Consumers,
+        counts: Counts,
+        dead_letters: DeadLetters,
+    ) -> None:
+        self._scheduler = scheduler
+        self._levels = levels
+        self._consumers = consumers
+        self._counts = counts
+        self._dead_letters = dead_letters
+        self._is_ended = False
+        self.ttl_ms: int | None = None
+        self.timer: Timer | None = None
+        self.due_ms = 0
+        """The deadline that the timer is set for, 0 when it is not."""
+
+    def set_ttl(self, ttl_ms: int | None) -> None:
+        """The queue's own, for messages that arrive from now on."""
+        self.ttl_ms = ttl_ms
+
+    def end(self) -> None:
+        """The queue is gone: nothing of it expires any more."""
+        self._is_ended = True
+        if self.timer is not None:
+            self.timer.cancel()
+
+    # -- arrivals -----------------------------------------------------------------------------------------------
+
+    def deadlines(self, messages: list[Message], flags: int) -> list[int] | None:
+        """Deadline of each message, by the smaller of the queue's TTL and its own `expiration`; None: none has one."""
+        ttl = self.ttl_ms
+        has_own = flags & PROP_EXPIRATION
+        if ttl is None and not has_own:
+            return None
+        now = self._scheduler.wall_ms()
+        if not has_own:
+            assert ttl is not None
+            return [now + ttl] * len(messages)
+        return [_deadline(message, ttl, now) for message in messages]
+
+    def is_any_due(self, deadlines: list[int]) -> bool:
+        """Whether some of these are due already: a TTL of 0."""
+        return min(deadlines) <= self._scheduler.wall_ms()
+
+    def discard_on_arrival(self, message: Message, due: int) -> bool:
+        """TTL 0: drop a message that is due and that no consumer takes at once; True when it is gone.
+
+        Behind a live head it waits to be looked at. RabbitMQ: a queue whose own TTL is 0 keeps not even that one when
+        it has no dead-letter exchange.
+        """
+        keeps_none = self.ttl_ms == 0 and self._dead_letters.is_off
+        ready_count = self._levels.ready_count
+        if due > self._scheduler.wall_ms() or (ready_count and not keeps_none):
+            return False
+        if not ready_count and self._consumers.ready(1):
+            return False
+        self._dead_letters.send("expired", [message])
+        return True
+
+    # -- at the head --------------------------------------------------------------------------------------------
+
+    def live_head(self) -> Backlog | None:
+        """The level that is served next, after what has expired at its head is gone; None when nothing is ready."""
+        for level in self._levels:
+            if level.has_expiries:
+                self.drop_expired()
+                break
+        return self._levels.head()
+
+    def drop_expired(self) -> None:
+        """Remove expired heads, dead-lettering them, and arm the timer for the next."""
+        now = self._scheduler.wall_ms()
+        for level in reversed(self._levels):
+            while (count := level.expired_count(now)) > 0:
+                run = level.take(count, 1 << 62)
+                assert run is not None
+                self._dead_letters.send("expired", run.messages)
+                self._counts.gone(len(run.messages), run.size, run.kind)
+                level.forget(run.seqs, run.messages, run.kind)
+            if level.count:
+                if _needs_head(level):
+                    level.load(HEAD_BATCH, 1 << 20, 1)
+                    if not level.is_loading and level.expired_count(now):
+                        self.drop_expired()
+                        return
+                break
+        self.arm()
+
+    def arm(self) -> None:
+        """Set the timer for the deadline of the head that `drop_expired` would look at, and of none behind it."""
+        due = 0
+        level = self._levels.head()
+        if level is not None:
+            if _needs_head(level):
+                level.load(HEAD_BATCH, 1 << 20, 1)
+            head = level.head()
+            if head is not None:
+                due = head[1]
+        if due == self.due_ms:
+            return
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.due_ms = due
+        if due:
+            delay_s = (due - self._scheduler.wall_ms()) / 1000
+            self.timer = self._scheduler.call_later(
+                min(max(delay_s, 0.001), MAX_TIMER_S), self._on_timer
+            )
+
+    def _on_timer(self) -> None:
+        self.timer = None
+        self.due_ms = 0
+        if not self._is_ended:
+            self.drop_expired()
+            self._scheduler.touch()
 
 
 def _deadline(message: Message, ttl: int | None, now: int) -> int:
@@ -44,57 +170,5 @@ def _deadline(message: Message, ttl: int | None, now: int) -> int:
     return now + (int(own) if ttl is None else min(int(own), ttl))
 
 
-def drop_expired(queue: Queue) -> None:
-    """Remove expired heads, dead-lettering them, and arm the timer for the next."""
-    now = queue.context.scheduler.wall_ms()
-    for level in reversed(queue.levels):
-        while (count := level.expired_count(now)) > 0:
-            batch = level.take(count, 1 << 62)
-            assert batch is not None
-            queue.dead_letter("expired", batch.messages)
-            queue.gone(level, batch.seqs, batch.messages, batch.kind, batch.size)
-        if level.count:
-            if _needs_head(level):
-                level.load(HEAD_BATCH, 1 << 20, 1)
-                if not level.is_loading and level.expired_count(now):
-                    drop_expired(queue)
-                    return
-            break
-    arm(queue)
-
-
 def _needs_head(level: Backlog) -> bool:
     return level.has_expiries and level.is_head_on_disk
-
-
-def arm(queue: Queue) -> None:
-    """Set the timer for the deadline of the head that `drop_expired` would look at: not of one behind a live head."""
-    due = 0
-    for level in reversed(queue.levels):
-        if not level.count:
-            continue
-        if _needs_head(level):
-            level.load(HEAD_BATCH, 1 << 20, 1)
-        head = level.head()
-        if head is not None:
-            due = head[1]
-        break
-    if due == queue.expiry_due_ms:
-        return
-    if queue.expiry_timer is not None:
-        queue.expiry_timer.cancel()
-        queue.expiry_timer = None
-    queue.expiry_due_ms = due
-    if due:
-        delay_s = (due - queue.context.scheduler.wall_ms()) / 1000
-        queue.expiry_timer = queue.context.scheduler.call_later(
-            min(max(delay_s, 0.001), MAX_TIMER_S), lambda: _on_timer(queue)
-        )
-
-
-def _on_timer(queue: Queue) -> None:
-    queue.expiry_timer = None
-    queue.expiry_due_ms = 0
-    if not queue.is_deleted:
-        drop_expired(queue)
-        queue.context.scheduler.touch()

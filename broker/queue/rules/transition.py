@@ -1,61 +1,86 @@
 """New settings on a queue that has messages: what a change of policy does to what is there.
 
-Owns no state; called by the vhost for each queue after `Settings` were computed anew, changed or not. The order
-is RabbitMQ's: limits come into force before the overflow behaviour, so a policy that brings `max-length` and
+The order is RabbitMQ's: limits come into force before the overflow behaviour, so a policy that brings `max-length` and
 `reject-publish` together still drops the excess from the head, once. Then the mode: to lazy, everything in RAM goes
 to disk within this turn, and publishers wait for as long as that takes to be written (the store's backlog holds
 them); to default, one start batch is loaded. What was handed out stays in RAM until it is settled. A changed version is
 handed to the store, which converts the files while the queue goes on.
+
+State owned: the settings that wait until the excess is gone. Called by the queue whenever its settings were computed
+anew, changed or not.
 
 Source: rabbit_amqqueue_process:process_args_policy; the classic lazy queue guide.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from burrowmq.broker.queue.queue import START_BATCH_BYTES, Queue
+from burrowmq.broker.queue.memory.paging import START_BATCH_BYTES, Paging
+from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.rules.limits import Limits
+from burrowmq.broker.queue.rules.settings import Settings
 
-if TYPE_CHECKING:
-    from burrowmq.broker.queue.rules.settings import Settings
 
+class Transition:
+    """That of one queue.
 
-def put_in_force(queue: Queue, settings: Settings) -> None:
-    """Apply new settings to a queue, its content included."""
-    before = queue.settings
-    if settings == before:
-        # Equal is not the same: that ends what still waits for settings that drop the excess (`_stop_dropping`).
-        queue.settings = settings
-        return
-    if before.overflow == "drop-head" != settings.overflow:
-        dropping = replace(settings, overflow="drop-head")
-        queue.apply_settings(dropping)
-        _stop_dropping(queue, dropping, settings)
-    else:
-        queue.apply_settings(settings)
-    if before.mode != settings.mode:
-        if settings.mode == "lazy":
-            queue.page_out()
+    `apply` puts settings in force for what happens from now on; `after_pump` runs a callback when the queue was pumped
+    next, `changed` sees that it will be.
+    """
+
+    __slots__ = ("_after_pump", "_apply", "_changed", "_levels", "_limits", "_paging", "_waiting")
+
+    def __init__(
+        self,
+        levels: Levels,
+        limits: Limits,
+        paging: Paging,
+        *,
+        apply: Callable[[Settings], None],
+        after_pump: Callable[[Callable[[], None]], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._levels = levels
+        self._limits = limits
+        self._paging = paging
+        self._apply = apply
+        self._after_pump = after_pump
+        self._changed = changed
+        self._waiting: Settings | None = None
+
+    def put_in_force(self, before: Settings, settings: Settings) -> None:
+        """Go over from the settings in force to these, content included."""
+        # Whatever waited to be in force has been overtaken, also by settings that are equal to those in force.
+        self._waiting = None
+        if settings == before:
+            return
+        if before.overflow == "drop-head" != settings.overflow:
+            self._apply(replace(settings, overflow="drop-head"))
+            self._waiting = settings
+            self._stop_dropping(settings)
         else:
-            queue.load_start_batch(START_BATCH_BYTES)
-    if before.version != settings.version:
-        queue.convert(settings.version)
+            self._apply(settings)
+        if before.mode != settings.mode:
+            if settings.mode == "lazy":
+                self._paging.page_out()
+            else:
+                self._paging.load_start_batch(START_BATCH_BYTES)
+        if before.version != settings.version:
+            self._levels.convert(settings.version)
+            self._changed()
 
+    def end(self) -> None:
+        """The queue is gone: nothing comes into force any more."""
+        self._waiting = None
 
-def _stop_dropping(queue: Queue, dropping: Settings, settings: Settings) -> None:
-    """Reject from now on, or as soon as the excess that has to be read from disk is gone."""
-    if queue.is_deleted or queue.settings is not dropping:
-        return  # newer settings have come meanwhile
-    if _is_over(queue) and any(level.is_loading for level in queue.levels):
-        queue.after_pump(lambda: _stop_dropping(queue, dropping, settings))
-    else:
-        queue.apply_settings(settings)
-
-
-def _is_over(queue: Queue) -> bool:
-    settings = queue.settings
-    most, most_bytes = settings.max_length, settings.max_length_bytes
-    return (most is not None and queue.ready_count > most) or (
-        most_bytes is not None and queue.ready_bytes > most_bytes
-    )
+    def _stop_dropping(self, settings: Settings) -> None:
+        """Reject from now on, or as soon as the excess that has to be read from disk is gone."""
+        if self._waiting is not settings:
+            return  # newer settings have come meanwhile
+        if self._limits.are_exceeded and self._levels.is_loading:
+            self._after_pump(lambda: self._stop_dropping(settings))
+        else:
+            self._waiting = None
+            self._apply(settings)

@@ -2,7 +2,7 @@
 
 `Consumers` keeps, per priority, the consumers that can take messages in the order in which they will be served; a
 consumer that cannot (prefetch used up, connection congested) is set aside and comes back at the tail when it can,
-so that dispatch never walks over blocked consumers. The channel is seen through `Outlet` alone.
+so that dispatch never walks over blocked consumers. The channel is seen through `ConsumerChannel` alone.
 
 Where one consumer follows another (single active, exclusive), the order of the messages is what it is used for. A
 client that closes its channel cancels its consumers first and waits for the answers, so that what they hold comes back
@@ -16,29 +16,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
+from burrowmq.broker.queue.origin import Origin
+from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.protocol.table import FieldTable
-
-if TYPE_CHECKING:
-    from burrowmq.broker.queue.queue import Queue
 
 UNLIMITED = 1 << 30
 HANDOVER_S = 5.0
 """How long a successor waits when the channel of the one before it stays open and keeps what it holds."""
 
 
-class Outlet(Protocol):
+class ConsumerChannel(Protocol):
     """What a queue needs of the channel that its consumer lives on."""
 
     def credit(self) -> int:
         """How many more messages the channel's shared limit and its connection's buffer allow now."""
         ...
 
-    def deliver(self, consumer: Consumer, backlog: Backlog, batch: Batch) -> None:
-        """Send `batch` with the next delivery tags and, unless no_ack, remember it as unacked."""
+    def deliver(self, consumer: Consumer, origin: Origin, run: DeliveryRun) -> None:
+        """Send `run` with the next delivery tags and, unless no_ack, remember it as unacked, with its origin."""
         ...
 
     def set_aside(self, consumer: Consumer) -> None:
@@ -51,18 +48,21 @@ class Outlet(Protocol):
 
 
 class Consumer:
-    """Identity, limits and unacked count of one basic.consume."""
+    """Identity, limits and unacked count of one basic.consume.
+
+    It knows its channel, not its queue. The channel counts what is unacked; whether the consumer is active or blocked
+    is the business of `Consumers`.
+    """
 
     __slots__ = (
         "arguments",
+        "channel",
         "exclusive",
         "is_active",
         "is_blocked",
         "no_ack",
-        "outlet",
         "prefetch_count",
         "priority",
-        "queue",
         "tag",
         "tag_bytes",
         "unacked_count",
@@ -72,8 +72,7 @@ class Consumer:
     def __init__(
         self,
         tag: str,
-        queue: Queue,
-        outlet: Outlet,
+        channel: ConsumerChannel,
         *,
         no_ack: bool = False,
         exclusive: bool = False,
@@ -83,8 +82,7 @@ class Consumer:
     ) -> None:
         self.tag = tag
         self.tag_bytes = tag.encode()
-        self.queue = queue
-        self.outlet = outlet
+        self.channel = channel
         self.no_ack = no_ack
         self.exclusive = exclusive
         self.prefetch_count = prefetch_count
@@ -98,7 +96,7 @@ class Consumer:
 
     def credit(self) -> int:
         """How many messages may be sent to this consumer now; 0 or less when it is blocked."""
-        room = self.outlet.credit()
+        room = self.channel.credit()
         if self.no_ack or not self.prefetch_count:
             return room
         return min(room, self.prefetch_count - self.unacked_count)
@@ -114,8 +112,12 @@ class Consumers:
         self._is_single_active = is_single_active
         self._successors: list[Consumer] = []
         self.leavers: list[Consumer] = []
+        """One list as long as the queue lives: who settles looks into it."""
         self.active: Consumer | None = None
+        self.exclusive: Consumer | None = None
         self.open_count = 0
+        self.sole: Consumer | None = None
+        """The only consumer that may be served, when there is just one (it may still lack credit)."""
 
     def __len__(self) -> int:
         return len(self._all)
@@ -126,6 +128,8 @@ class Consumers:
     def add(self, consumer: Consumer) -> None:
         """Register at the tail of its priority."""
         self._all.append(consumer)
+        if consumer.exclusive:
+            self.exclusive = consumer
         if self._is_single_active:
             if self.active is None:
                 self._activate(consumer)
@@ -139,6 +143,8 @@ class Consumers:
         if consumer not in self._all:
             return False
         self._all.remove(consumer)
+        if consumer is self.exclusive:
+            self.exclusive = None
         if consumer in self._successors:
             self._successors.remove(consumer)
         if consumer.unacked_count and (consumer.exclusive or consumer is self.active):
@@ -146,7 +152,7 @@ class Consumers:
         ring = self._rings.get(consumer.priority)
         if ring is not None and consumer in ring:
             ring.remove(consumer)
-            self.open_count -= 1
+            self._one_less()
         # A cancelled consumer may still settle deliveries; it must not come back into the ring by that.
         consumer.is_blocked = False
         if self._is_single_active and consumer is self.active:
@@ -156,7 +162,7 @@ class Consumers:
 
     def hand_over(self) -> None:
         """Let those be served whose predecessors hold nothing any more."""
-        self.leavers = [leaver for leaver in self.leavers if leaver.unacked_count]
+        self.leavers[:] = [leaver for leaver in self.leavers if leaver.unacked_count]
         successors, self._successors = self._successors, []
         for consumer in successors:
             self._admit(consumer)
@@ -166,15 +172,6 @@ class Consumers:
         if leaver in self.leavers:
             self.leavers.remove(leaver)
             self.hand_over()
-
-    def sole(self) -> Consumer | None:
-        """The only consumer that may be served, when there is just one (it may still lack credit)."""
-        if self.open_count != 1:
-            return None
-        for ring in self._rings.values():
-            if ring:
-                return ring[0]
-        return None
 
     def ready(self, limit: int) -> list[Consumer]:
         """Up to `limit` consumers that can take a message now, in serving order, all of the highest such priority."""
@@ -188,8 +185,8 @@ class Consumers:
                 else:
                     del ring[len(ready)]
                     consumer.is_blocked = True
-                    consumer.outlet.set_aside(consumer)
-                    self.open_count -= 1
+                    consumer.channel.set_aside(consumer)
+                    self._one_less()
             if ready:
                 return ready
         return []
@@ -211,7 +208,7 @@ class Consumers:
 
     def _admit(self, consumer: Consumer) -> None:
         # On a leaver's own channel one client has both in hand, and a close takes both back into their places.
-        if any(leaver.outlet is not consumer.outlet for leaver in self.leavers):
+        if any(leaver.channel is not consumer.channel for leaver in self.leavers):
             self._successors.append(consumer)
         else:
             self._enter(consumer)
@@ -224,6 +221,13 @@ class Consumers:
             self._priorities = sorted(self._rings, reverse=True)
         ring.append(consumer)
         self.open_count += 1
+        self.sole = consumer if self.open_count == 1 else None
+
+    def _one_less(self) -> None:
+        self.open_count -= 1
+        self.sole = None
+        if self.open_count == 1:
+            self.sole = next(ring[0] for ring in self._rings.values() if ring)
 
     def _activate(self, consumer: Consumer) -> None:
         self.active = consumer

@@ -1,47 +1,80 @@
 """basic.get: one message from the head for each who asks, in the order of asking.
 
-The queue owns who waits (`Queue.getters`); a head that has to be read from disk answers in a later turn. Called when
-somebody asks and when the queue is pumped, before consumers are served.
+State owned: who waits. A head that has to be read from disk answers in a later turn. Served when somebody asks and
+when the queue is pumped, before consumers are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import Batch
-from burrowmq.broker.queue.rules import expiry
+from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.origin import Origin
+from burrowmq.broker.queue.run import DeliveryRun
+from burrowmq.broker.queue.serve.rate import ConsumptionRate
 
-if TYPE_CHECKING:
-    from burrowmq.broker.queue.queue import Queue
-
-Getter: TypeAlias = Callable[[Backlog | None, Batch | None], None]
-"""Given the level and its one message, or (None, None) when the queue is empty."""
+Getter: TypeAlias = Callable[[Origin | None, DeliveryRun | None], None]
+"""Given a run of one message and where it came from, or (None, None) when the queue is empty."""
 
 
-def serve(queue: Queue) -> None:
-    """Answer as many as can be answered now."""
-    waiting = queue.getters
-    while waiting:
-        backlog = queue.head_level()
-        if backlog is None:
-            waiting.popleft()(None, None)
-            continue
-        if _must_see_behind(backlog) and queue.load(backlog, 2):
-            return
-        batch = backlog.take(1, 1)
-        if batch is None:
-            if queue.load(backlog, 1):
+class Getters:
+    """Those of one queue; `origins` are by level.
+
+    `head` says which level is next, `load` has its head read, `drop_expired` removes what has expired at the heads.
+    """
+
+    __slots__ = ("_drop_expired", "_head", "_levels", "_load", "_origins", "_rate", "waiting")
+
+    def __init__(
+        self,
+        levels: Levels,
+        origins: Sequence[Origin],
+        rate: ConsumptionRate,
+        *,
+        head: Callable[[], Backlog | None],
+        load: Callable[[Backlog, int], bool],
+        drop_expired: Callable[[], None],
+    ) -> None:
+        self._levels = levels
+        self._origins = origins
+        self._rate = rate
+        self._head = head
+        self._load = load
+        self._drop_expired = drop_expired
+        self.waiting: deque[Getter] = deque()
+
+    def add(self, getter: Getter) -> None:
+        """Answer this one after those that wait, now if possible."""
+        self.waiting.append(getter)
+        self.serve()
+
+    def serve(self) -> None:
+        """Answer as many as can be answered now."""
+        waiting = self.waiting
+        while waiting:
+            backlog = self._head()
+            if backlog is None:
+                waiting.popleft()(None, None)
+                continue
+            leaves_unknown = backlog.has_expiries and backlog.ram_count == 1 and backlog.disk.count
+            if leaves_unknown and self._load(backlog, 2):
+                # After this get the new head would be on disk with its deadline unknown, so it is loaded first.
                 return
-            continue
-        queue.rate.note(1)
-        if queue.has_expiries:
-            # The count in get-ok is without what came to the head and is due.
-            expiry.drop_expired(queue)
-        waiting.popleft()(backlog, batch)
+            run = backlog.take(1, 1)
+            if run is None:
+                if self._load(backlog, 1):
+                    return
+                continue
+            self._rate.note(1)
+            if self._levels.has_expiries:
+                # The count in get-ok is without what came to the head and is due.
+                self._drop_expired()
+            waiting.popleft()(self._origins[backlog.level], run)
 
-
-def _must_see_behind(backlog: Backlog) -> bool:
-    """Whether a get would leave a head that may have expired on disk, where its deadline is not seen."""
-    return backlog.has_expiries and backlog.ram_count == 1 and backlog.disk.count > 0
+    def end(self) -> None:
+        """The queue is gone: there is nothing to get."""
+        while self.waiting:
+            self.waiting.popleft()(None, None)

@@ -49,7 +49,7 @@ class QueueModel(RuleBasedStateMachine):
         self.inbox.limit = count
         self.bench.queue.consumer_unblocked(consumer)
         self.bench.scheduler.queue_dirty(self.bench.queue)
-        self.bench.settle()
+        self.bench.run()
         self.inbox.limit = 0
         expected = self.ready[: len(self.inbox.bodies) - self.seen]
         assert [int(body) for body in self.inbox.bodies[self.seen :]] == expected
@@ -74,7 +74,7 @@ class QueueModel(RuleBasedStateMachine):
         self.ready.append(self.unacked.pop(index))
         self.ready.sort()
         self.inbox.requeue(index)
-        self.bench.settle()
+        self.bench.run()
 
     @rule()
     def get(self) -> None:
@@ -89,20 +89,20 @@ class QueueModel(RuleBasedStateMachine):
 
     @rule()
     def page_out(self) -> None:
-        self.bench.queue.page_out()
+        self.bench.queue.paging.page_out()
 
     @rule(count=st.integers(0, 5))
     def park(self, count: int) -> None:
-        self.bench.queue.backlog.park(count, 1 << 20)
+        self.bench.queue.levels[0].park(count, 1 << 20)
 
     @rule()
     def idle(self) -> None:
         self.bench.scheduler.advance(1500)
-        self.bench.settle()
+        self.bench.run()
 
     @rule(count=st.sampled_from([3, 16_384]))
     def start_batch(self, count: int) -> None:
-        self.bench.queue.backlog.load_start_batch(count, 1 << 20)
+        self.bench.queue.levels[0].load_start_batch(count, 1 << 20)
 
     @invariant()
     def counts_agree(self) -> None:
@@ -116,7 +116,7 @@ class QueueModel(RuleBasedStateMachine):
         assert 0 <= queue.persistent_count <= len(self.ready) + len(self.unacked)
         assert 0 <= queue.ram_ready_bytes <= queue.ready_bytes
         assert 0 <= queue.ram_ready_count <= queue.ready_count
-        requeued = queue.backlog.requeued
+        requeued = queue.levels[0].requeued
         assert requeued.bytes == sum(entry[1].size for entry in requeued.heap)
         parked = requeued.parked
         assert parked.count == sum(stop - first for first, stop, _ in parked)

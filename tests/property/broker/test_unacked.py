@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT, Batch
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT, DeliveryRun
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 
@@ -34,8 +34,8 @@ class UnackedModel(RuleBasedStateMachine):
         seqs = range(first * 10, first * 10 + count * step, step)
         messages = [message(b"%d" % seq) for seq in seqs]
         expiries = [seq + 5 for seq in seqs] if timed else None
-        batch = Batch(seqs, messages, 0, kind, False, expiries)
-        self.unacked.add(Delivery(first, self.queue, self.queue.backlog, batch, None))
+        run = DeliveryRun(seqs, messages, 0, kind, False, expiries)
+        self.unacked.add(Delivery(first, self.queue.origins[0], run, None))
         for place, seq in enumerate(seqs):
             due = expiries[place] if expiries else 0
             self.model[first + place] = (seq, messages[place].raw, due, kind)

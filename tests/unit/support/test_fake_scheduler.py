@@ -1,4 +1,4 @@
-"""FakeScheduler keeps what `broker.turn.loop_scheduler.LoopScheduler` keeps: each test runs on both, the other on a loop run by hand."""
+"""FakeScheduler keeps what `LoopScheduler` keeps: each test runs on both, the real one on a loop that is run by hand."""
 
 from __future__ import annotations
 

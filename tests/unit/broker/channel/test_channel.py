@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 from pika import spec
 
-from burrowmq.broker.channel import channel as channel_module
-from burrowmq.broker.channel.channel import Transaction
-from burrowmq.broker.vhost.router import Route
-from burrowmq.protocol.errors import ResourceError
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
-from tests.support.messages import message
 from tests.support.wire_client import method_bytes, publish_bytes
 
 
@@ -230,12 +225,3 @@ def test_what_leaves_after_the_channel_was_closed_is_not_sent():
     bench.engine.commit()
     bench.run()
     assert client.read() == []
-
-
-def test_a_transaction_is_bounded_but_takes_one_message_of_any_size(monkeypatch):
-    monkeypatch.setattr(channel_module, "TRANSACTION_BYTES", 10_000)
-    transaction = Transaction()
-    route = Route(BrokerBench().vhost.exchanges[""], ())
-    transaction.add(route, (), message(b"x" * 20_000))
-    with pytest.raises(ResourceError, match="transaction exceeds 10000 bytes"):
-        transaction.add(route, (), message(b"y"))

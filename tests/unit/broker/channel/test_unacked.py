@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.broker.channel.unacked import COMPACT_ABOVE, Delivery, Unacked, UnknownTag
-from burrowmq.broker.queue.order.batch import TRANSIENT, Batch
+from burrowmq.broker.queue.run import TRANSIENT, DeliveryRun
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 
@@ -14,8 +14,8 @@ QUEUE = QueueBench().queue
 
 def deliver(unacked: Unacked, first_tag: int, count: int) -> None:
     messages = [message(b"%d" % n) for n in range(count)]
-    batch = Batch(range(first_tag * 10, first_tag * 10 + count), messages, 0, TRANSIENT)
-    unacked.add(Delivery(first_tag, QUEUE, QUEUE.backlog, batch, None))
+    run = DeliveryRun(range(first_tag * 10, first_tag * 10 + count), messages, 0, TRANSIENT)
+    unacked.add(Delivery(first_tag, QUEUE.origins[0], run, None))
 
 
 def test_a_run_of_acks_over_two_deliveries():

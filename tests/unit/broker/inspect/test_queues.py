@@ -32,7 +32,7 @@ def test_counts_and_bytes(cached: NodeBench) -> None:
     assert (row["messages_ram"], row["message_bytes_ram"], row["message_bytes"]) == (4, 40, 40)
     assert (row["messages_paged_out"], row["consumers"], row["exclusive"]) == (0, 1, False)
     assert row["state"] == "running"
-    cached.perform(cached.node.vhosts["/"].queues["orders"].page_out)
+    cached.perform(cached.node.vhosts["/"].queues["orders"].paging.page_out)
     row = inspect.queue(cached.node, "/", "orders")
     assert row is not None
     assert (row["messages_ram"], row["messages_paged_out"], row["messages"]) == (1, 3, 4)
@@ -101,7 +101,7 @@ def test_the_heads_timestamp_is_of_the_highest_level_and_only_while_it_is_in_ram
     assert rows["levels"]["head_message_timestamp"] == 1002
     assert rows["levels"]["backing_queue_status"]["next_seq_id"] == 2
     assert rows["lazy"]["head_message_timestamp"] is None
-    cached.perform(queue.page_out)
+    cached.perform(queue.paging.page_out)
     (row,) = [
         row for row in inspect.iter_queues(cached.node, "/", columns) if row["name"] == "levels"
     ]

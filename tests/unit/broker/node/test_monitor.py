@@ -110,7 +110,7 @@ def test_queues_page_out_while_memory_is_short():
     client.send(publish_bytes(1, "", "q", b"c"))
     assert queue.ram_ready_count == 0
     world.look(10)
-    assert not queue.is_paging
+    assert not queue.paging.is_short
     found = client.call(1, *[spec.Basic.Get(queue="q", no_ack=True)] * 4)
     assert [getattr(method, "body", None) for _, method in found] == [b"a", b"b", b"c", None]
 

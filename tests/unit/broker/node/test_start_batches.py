@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from burrowmq.broker.node.start_batches import HEADS_PER_LOOK, MESSAGE_BYTES, StartBatches
-from burrowmq.broker.queue.queue import START_BATCH, START_BATCH_BYTES
+from burrowmq.broker.queue.memory.paging import START_BATCH, START_BATCH_BYTES
 
 
 class CountedQueue:

@@ -70,11 +70,11 @@ def test_what_prefetch_leaves_over_is_stored():
     assert (bench.queue.ready_count, bench.queue.unacked_count) == (3, 2)
     assert bench.queue.persistent_count == 5
     inbox.ack()
-    bench.settle()
+    bench.run()
     assert inbox.bodies == bodies(0, 3)
     while inbox.got:
         inbox.ack()
-        bench.settle()
+        bench.run()
     assert inbox.bodies == bodies(0, 5)
     assert bench.queue.persistent_count == bench.queue.unacked_count == 0
     assert not bench.engine.logs["q"].entries
@@ -106,10 +106,10 @@ def test_single_active_consumer_passes_on():
     bench.publish(*numbered(1, start=2))
     assert second.bodies == [], "the first still has 0 and 1"
     first.ack()
-    bench.settle()
+    bench.run()
     assert second.bodies == []
     first.ack()
-    bench.settle()
+    bench.run()
     assert second.bodies == [b"2"]
 
 
@@ -137,7 +137,7 @@ def test_purge_leaves_unacked_messages():
     assert bench.queue.persistent_count == 3
     assert sorted(bench.engine.logs["q"].entries) == [0, 1, 2]
     inbox.requeue(0)
-    bench.settle()
+    bench.run()
     assert inbox.bodies[-1] == b"0"
 
 
@@ -164,7 +164,7 @@ def test_drop_head_keeps_the_newest(mode, queue_mode, with_dlx, answers_later):
     )
     bench.publish(*numbered(2, persistent=True))
     bench.publish(*numbered(8, persistent=True, start=2))
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 3
     assert bench.queue.persistent_count == 3
     assert bench.dead == ([("maxlen", body) for body in bodies(0, 7)] if with_dlx else [])
@@ -211,11 +211,11 @@ def test_messages_expire_at_the_head_when_their_time_comes(queue_mode):
     bench.scheduler.advance(50)
     bench.publish(*numbered(1, start=2))
     bench.scheduler.advance(60)
-    bench.settle()
+    bench.run()
     assert bench.dead == [("expired", b"0"), ("expired", b"1")]
     assert bench.queue.ready_count == 1
     bench.scheduler.advance(60)
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 0
 
 
@@ -253,7 +253,7 @@ def test_delete_cancels_consumers_and_answers_getters():
     bench.publish(*numbered(3))
     found = []
     inbox = bench.consume(Inbox(limit=0))
-    bench.queue.get(lambda backlog, batch: found.append(batch))
+    bench.queue.get(lambda origin, run: found.append(run))
     assert found == []  # the head is being read
     bench.queue.delete()
     assert inbox.cancelled == ["c"]
@@ -267,6 +267,6 @@ def test_paging_out_moves_ram_to_disk_in_order():
     bench.publish(*numbered(10))
     bench.publish(*numbered(10, persistent=True, start=10))
     assert bench.queue.ram_ready_count == 20
-    assert bench.queue.page_out() == 20
+    assert bench.queue.paging.page_out() == 20
     assert bench.queue.ram_ready_count == 0
     assert bench.drain() == bodies(0, 20)

@@ -172,7 +172,7 @@ def test_a_message_whose_header_is_full_arrives_with_what_fits(given: dict[str, 
     declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
     client.send(publish_bytes(1, "", "work", b"x", properties=spec.BasicProperties(headers=given)))
     reject(client, "work")
-    (message,) = bench.vhost.queues["dead"].backlog.ram.messages
+    (message,) = bench.vhost.queues["dead"].levels[0].ram.messages
     assert message.frame_max <= 131_072
     found = headers(client, "dead")
     assert found.items() >= given.items()
@@ -263,13 +263,12 @@ def test_a_message_that_finds_a_bug_costs_itself_alone():
     declare(client, "next", max_length=0, dead_letter_exchange="", dead_letter_routing_key="last")
     declare(client, "last")
     client.send(publish_bytes(1, "", "last", b"x"))
-    backlog = bench.vhost.queues["last"].backlog
-    batch = backlog.take(1, 1 << 20)
-    assert batch is not None
-    (good,) = batch.messages
+    backlog = bench.vhost.queues["last"].levels[0]
+    run = backlog.take(1, 1 << 20)
+    assert run is not None
+    (good,) = run.messages
     broken = Message(good.address, good.raw, -1, good.flags, 1, 0)  # no header has that size
-    first = bench.vhost.queues["first"]
-    first.context.republish(first, "rejected", [good, broken, good])
+    bench.vhost.queues["first"].dead_letters.send("rejected", [good, broken, good])
     assert bench.vhost.queues["last"].ready_count == 2
     assert [name for name, _ in bench.observer.named("bug_found")] == [
         "dead letters of '/' 'first'"

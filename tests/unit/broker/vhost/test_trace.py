@@ -217,4 +217,4 @@ def test_copies_are_transient_whatever_the_message_is():
     properties = pika.BasicProperties(delivery_mode=2)
     client.send(publish_bytes(1, "", "q", b"x", properties=properties))
     bench.run()
-    assert not bench.vhost.queues["fire"].backlog.ram.messages[0].flags & PERSISTENT
+    assert not bench.vhost.queues["fire"].levels[0].ram.messages[0].flags & PERSISTENT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pika import BasicProperties, spec
 
-from burrowmq.broker.channel import channel as channel_module
+from burrowmq.broker.channel import transaction as transaction_module
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
 from tests.support.wire_client import method_bytes, publish_bytes
@@ -141,7 +141,7 @@ def test_a_queue_that_refuses_makes_the_commit_partial():
 
 
 def test_a_transaction_that_grows_without_end_ends_its_connection(monkeypatch):
-    monkeypatch.setattr(channel_module, "TRANSACTION_BYTES", 10_000)
+    monkeypatch.setattr(transaction_module, "TRANSACTION_BYTES", 10_000)
     bench = BrokerBench()
     client = transactional(bench)
     client.send(*[publish_bytes(1, "", "q", b"x" * 1000)] * 8)

@@ -1,6 +1,6 @@
 """Backlog: order through returned, RAM and disk; page-outs, late reads, recovery with holes.
 
-Covers: broker/queue/order/batch.py
+Covers: broker/queue/run.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from burrowmq.broker.queue.order.backlog import Backlog
-from burrowmq.broker.queue.order.batch import DURABLE, LOGGED, TRANSIENT, Kind
+from burrowmq.broker.queue.run import DURABLE, LOGGED, TRANSIENT, Kind
 from burrowmq.protocol.codec import body_bytes
 from tests.support.memory_log import MemoryEngine, MemoryLog
 from tests.support.messages import body_of, message
@@ -51,8 +51,8 @@ class World:
         self.backlog.append(messages, body_bytes(messages), kind, expiries, room)
 
     def take(self, count: int = 1000) -> list[bytes]:
-        batch = self.backlog.take(count, ALL)
-        return [] if batch is None else [body_of(each.raw) for each in batch.messages]
+        run = self.backlog.take(count, ALL)
+        return [] if run is None else [body_of(each.raw) for each in run.messages]
 
     def drain(self) -> list[bytes]:
         found: list[bytes] = []
@@ -95,17 +95,17 @@ def test_one_batch_is_of_one_kind():
     world.append(b"3")
     world.append(b"4", kind=DURABLE)
     kinds = []
-    while (batch := world.backlog.take(10, ALL)) is not None:
-        kinds.append((batch.kind, len(batch.messages), list(batch.seqs)))
+    while (run := world.backlog.take(10, ALL)) is not None:
+        kinds.append((run.kind, len(run.messages), list(run.seqs)))
     assert kinds == [(DURABLE, 2, [0, 1]), (TRANSIENT, 1, [2]), (DURABLE, 1, [3])]
 
 
 def test_take_gives_at_least_one_message_however_large():
     world = World()
     world.append(b"x" * 100, b"y" * 100)
-    batch = world.backlog.take(10, 1)
-    assert batch is not None
-    assert len(batch.messages) == 1
+    run = world.backlog.take(10, 1)
+    assert run is not None
+    assert len(run.messages) == 1
 
 
 def test_what_comes_back_goes_before_everything_else_by_its_id():
@@ -117,8 +117,8 @@ def test_what_comes_back_goes_before_everything_else_by_its_id():
     world.backlog.give_back([entries[0]])
     world.backlog.give_back([entries[1]])
     assert world.backlog.ram_bytes == 5
-    batch = world.backlog.take(10, ALL)
-    assert (list(batch.seqs), batch.redelivered) == ([0, 1, 2], True)
+    run = world.backlog.take(10, ALL)
+    assert (list(run.seqs), run.redelivered) == ([0, 1, 2], True)
     assert world.backlog.take(10, ALL).redelivered is False
 
 
@@ -126,9 +126,9 @@ def test_forgetting_tells_the_store_only_what_it_knows():
     world = World()
     world.append(b"0", b"1", b"2", kind=DURABLE)
     world.append(b"3")
-    batch = world.backlog.take(10, ALL)
-    world.backlog.forget(batch.seqs[:1], batch.messages[:1], batch.kind)
-    world.backlog.forget((2,), batch.messages[2:], batch.kind)
+    run = world.backlog.take(10, ALL)
+    world.backlog.forget(run.seqs[:1], run.messages[:1], run.kind)
+    world.backlog.forget((2,), run.messages[2:], run.kind)
     assert sorted(world.log.entries) == [1]
     transient = world.backlog.take(10, ALL)
     world.backlog.forget(transient.seqs, transient.messages, transient.kind)
@@ -201,13 +201,13 @@ def test_holes_after_recovery_and_what_was_delivered_before(answers_later):
     world.append(b"20", b"21", kind=DURABLE)
     flags = []
     while world.backlog.count:
-        batch = world.backlog.take(10, ALL)
-        if batch is None:
+        run = world.backlog.take(10, ALL)
+        if run is None:
             world.backlog.load(2, ALL)
             world.engine.answer_reads()
             continue
-        assert batch.kind == DURABLE
-        flags += [(seq, batch.redelivered) for seq in batch.seqs]
+        assert run.kind == DURABLE
+        flags += [(seq, run.redelivered) for seq in run.seqs]
     assert flags == [(s, s < 10) for s in (3, 4, 7, 9, 10, 11, 20, 21)]
 
 
@@ -235,7 +235,7 @@ def test_recovered_transient_copies_are_logged_but_not_durable():
 
 def test_dropping_from_disk_unread():
     world = World()
-    world.backlog.disk.keeps_sizes = True
+    world.backlog.disk.keep_sizes(is_on=True)
     world.append(b"aa", b"bb", b"c", room=0)
     assert world.backlog.drop_disk(10, 3) == (2, 4, TRANSIENT)
     assert sorted(world.log.entries) == [2]
@@ -246,7 +246,7 @@ def test_dropping_from_disk_unread():
 
 def test_the_head_in_ram_is_not_passed_over_by_a_drop_on_disk():
     world = World()
-    world.backlog.disk.keeps_sizes = True
+    world.backlog.disk.keep_sizes(is_on=True)
     world.append(b"a", b"b", room=1)
     assert world.backlog.drop_disk(1, ALL) is None
 
@@ -256,7 +256,7 @@ def test_how_many_at_the_head_have_expired():
     world.append(b"a", b"b", b"c", b"d", expiries=[5, 6, 0, 5])
     assert world.backlog.expired_count(5) == 1
     assert world.backlog.expired_count(10) == 2  # the third never expires and hides the fourth
-    batch = world.backlog.take(1, ALL)
-    world.backlog.give_back([(0, batch.messages[0], 5, batch.kind, True)])
+    run = world.backlog.take(1, ALL)
+    world.backlog.give_back([(0, run.messages[0], 5, run.kind, True)])
     assert world.backlog.expired_count(10) == 1
     assert world.backlog.expired_count(4) == 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT
 from burrowmq.broker.queue.order.disk_range import DiskRange
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT
 from tests.support.messages import message
 
 
 def filled(*sizes: int, keeps_sizes: bool = True) -> DiskRange:
     """One message of each size, ids from 5 on."""
     disk = DiskRange()
-    disk.keeps_sizes = keeps_sizes
+    disk.keep_sizes(is_on=keeps_sizes)
     messages = [message(b"x" * size) for size in sizes]
     disk.append(5, messages, sum(sizes), TRANSIENT)
     return disk
@@ -33,7 +33,7 @@ def test_dropping_by_equal_sizes():
 
 def test_sizes_are_known_of_a_range_that_began_with_them_only():
     disk = filled(3, keeps_sizes=False)
-    disk.keeps_sizes = True
+    disk.keep_sizes(is_on=True)
     disk.append(6, [message(b"x")], 1, TRANSIENT)
     assert disk.drop(1, 99) is None
     disk = filled(3)
@@ -43,9 +43,9 @@ def test_sizes_are_known_of_a_range_that_began_with_them_only():
 
 def test_what_was_read_leaves_and_takes_overtaken_bodies_along():
     disk = filled(3, 3, 1)
-    disk.preloaded.fill([(6, message(b"yyy"), 0), (7, message(b"z"), 0)])
+    disk.start_batch_rest.fill([(6, message(b"yyy"), 0), (7, message(b"z"), 0)])
     disk.skip(2, 6, 7, 8)
-    assert (disk.first, disk.count, disk.bytes, len(disk.preloaded)) == (7, 1, 1, 1)
+    assert (disk.first, disk.count, disk.bytes, len(disk.start_batch_rest)) == (7, 1, 1, 1)
     assert disk.drop(9, 99) == (range(7, 8), 1, TRANSIENT)
 
 
@@ -57,7 +57,7 @@ def test_what_the_store_has_lost_is_gone_at_the_end_of_the_range():
 
 def test_forgotten():
     disk = filled(3, 3)
-    disk.preloaded.fill([(6, message(b"yyy"), 0)])
-    disk.clear(9)
-    assert (disk.first, disk.count, disk.bytes, len(disk.preloaded)) == (9, 0, 0, 0)
+    disk.start_batch_rest.fill([(6, message(b"yyy"), 0)])
+    disk.clear()
+    assert (disk.count, disk.bytes, len(disk.start_batch_rest)) == (0, 0, 0)
     assert disk.drop(1, 1) is None

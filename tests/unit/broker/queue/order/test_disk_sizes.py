@@ -1,12 +1,12 @@
-"""DiskSizes: stretches of equal messages, against a plain list."""
+"""DiskSizes: counts of equal messages, against a plain list."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT
 from tests.support.messages import message
 
 steps = st.lists(
@@ -44,7 +44,7 @@ def test_equals_a_list(done):
         assert bool(sizes) == bool(model)
 
 
-def test_equal_messages_take_one_stretch():
+def test_equal_messages_take_one_count():
     sizes = DiskSizes()
     for _ in range(100):
         sizes.append([message(b"abc")] * 100, TRANSIENT)

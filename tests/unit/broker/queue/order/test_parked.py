@@ -38,9 +38,9 @@ def test_ids_are_taken_from_the_head_on_and_those_of_others_are_told_apart():
 def test_a_long_range_is_read_by_itself_and_short_ones_together():
     parked = Parked()
     parked.add(ids(*range(LONG), 100, 102), 1)
-    assert parked.stretch == LONG
+    assert parked.read_span == LONG
     parked.take([], 10)
-    assert parked.stretch == 103 - 10
+    assert parked.read_span == 103 - 10
 
 
 def test_clear():

@@ -1,9 +1,9 @@
-"""RamRuns: runs in, batches of one kind out; deadlines beside the messages only where there are any."""
+"""RamRuns: runs in, runs of one kind out; deadlines beside the messages only where there are any."""
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT
 from burrowmq.broker.queue.order.ram_runs import RamRuns
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT
 from tests.support.messages import message
 
 ALL = 1 << 40
@@ -22,7 +22,7 @@ def filled() -> RamRuns:
 
 def test_neighbours_of_one_kind_are_one_stretch():
     runs = filled()
-    assert list(runs.stretches()) == [
+    assert list(runs.by_kind()) == [
         (range(10, 12), DURABLE),
         (range(12, 14), TRANSIENT),
         (range(14, 15), DURABLE),
@@ -33,8 +33,8 @@ def test_neighbours_of_one_kind_are_one_stretch():
 def test_a_batch_ends_with_its_stretch():
     runs = filled()
     assert runs.take(1, ALL, 0).seqs == range(10, 11)
-    batch = runs.take(9, ALL, 0)
-    assert (batch.seqs, batch.messages, batch.size) == (range(11, 12), MESSAGES[1:2], 1)
+    run = runs.take(9, ALL, 0)
+    assert (run.seqs, run.messages, run.size) == (range(11, 12), MESSAGES[1:2], 1)
     assert (runs.take(9, ALL, 0).kind, runs.first) == (TRANSIENT, 14)
 
 
@@ -70,7 +70,7 @@ def test_after_all_is_forgotten_it_begins_anew():
     runs = filled()
     runs.append(15, MESSAGES[5:], DURABLE, [7])
     runs.clear()
-    assert (list(runs.stretches()), runs.entries(0), runs.has_expiries) == ([], [], False)
+    assert (list(runs.by_kind()), runs.entries(0), runs.has_expiries) == ([], [], False)
     runs.append(40, MESSAGES[:1], TRANSIENT, None)
     assert runs.take(1, ALL, 0).seqs == range(40, 41)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.order.batch import LOGGED, TRANSIENT, Kind, Returned
 from burrowmq.broker.queue.order.requeued import Requeued
+from burrowmq.broker.queue.run import LOGGED, TRANSIENT, Kind, Returned
 from burrowmq.protocol.codec import Message
 from tests.support.messages import message
 

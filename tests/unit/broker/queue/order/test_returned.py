@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.broker.queue.order import returned
-from burrowmq.broker.queue.order.batch import DURABLE, TRANSIENT
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT
 from tests.support.messages import message
 
 ids = st.lists(st.lists(st.integers(0, 1000), max_size=8), max_size=6)
@@ -28,19 +28,19 @@ def test_everything_leaves_in_order_of_ids(groups):
         )
     left: list[int] = []
     while heap:
-        batch = returned.take(heap, 3, 1 << 40)
-        assert 1 <= len(batch.seqs) <= 3
-        assert {seq % 2 == 0 for seq in batch.seqs} == {batch.redelivered}
-        assert {DURABLE if seq % 3 else TRANSIENT for seq in batch.seqs} == {batch.kind}
-        left += batch.seqs
+        run = returned.take(heap, 3, 1 << 40)
+        assert 1 <= len(run.seqs) <= 3
+        assert {seq % 2 == 0 for seq in run.seqs} == {run.redelivered}
+        assert {DURABLE if seq % 3 else TRANSIENT for seq in run.seqs} == {run.kind}
+        left += run.seqs
     assert left == sorted(seen)
 
 
 def test_bytes_limit_a_batch_and_deadlines_go_with_it():
     entries = [(seq, message(b"x" * 10), seq * 5, TRANSIENT, True) for seq in range(4)]
     heap = returned.merge([], entries)
-    batch = returned.take(heap, 10, 15)
-    assert (list(batch.seqs), batch.size, batch.expiries) == ([0, 1], 20, [0, 5])
+    run = returned.take(heap, 10, 15)
+    assert (list(run.seqs), run.size, run.expiries) == ([0, 1], 20, [0, 5])
     assert returned.take(heap, 1, 1).expiries == [10]
 
 

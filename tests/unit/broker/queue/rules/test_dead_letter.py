@@ -6,11 +6,21 @@ from typing import Any, cast
 
 import pytest
 
-from burrowmq.broker.queue.rules.dead_letter import Death, is_cycle, record, routing_keys
+from burrowmq.broker.queue.rules.dead_letter import (
+    DeadLetters,
+    Death,
+    dead_keys,
+    is_cycle,
+    record,
+    routing_keys,
+)
+from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.protocol.codec import Message, join_address, split_address
 from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
 from burrowmq.protocol.properties import Properties, build, decode
 from burrowmq.protocol.table import Long, Timestamp
+from tests.support.fake_scheduler import FakeScheduler
 from tests.support.messages import body_of, message
 
 
@@ -179,8 +189,74 @@ def test_cycles():
     def of(queue: str, reason: str) -> dict[str, Any]:
         return {"queue": queue, "reason": reason}
 
-    assert not is_cycle("a", [of("b", "expired")])
-    assert is_cycle("a", [of("b", "expired"), of("a", "maxlen")])
-    assert not is_cycle("a", [of("b", "rejected"), of("a", "expired")])
-    assert is_cycle("a", [of("a", "expired"), of("b", "rejected")])
-    assert not is_cycle("a", ["text"])
+    expired = death()
+    assert not is_cycle("a", expired, [of("b", "expired")])
+    assert is_cycle("a", expired, [of("b", "expired"), of("a", "maxlen")])
+    assert not is_cycle("a", expired, [of("b", "rejected"), of("a", "expired")])
+    assert is_cycle("a", expired, [of("a", "expired"), of("b", "rejected")])
+    assert not is_cycle("a", expired, ["text"])
+    assert not is_cycle("a", death(reason="rejected"), [of("a", "expired")])
+
+
+def test_a_key_of_the_queues_replaces_all_others():
+    both = Properties(headers={"CC": ["second"]})
+    original = build(join_address(b"x", b"first"), both, b"")
+    assert dead_keys(original, death()) == (b"first", b"second")
+    assert dead_keys(original, death(routing_key=b"dead")) == (b"dead",)
+
+
+# -- the queue's part -------------------------------------------------------------------------------------------------
+
+
+class Sent:
+    """A queue's dead letters, and where they went."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.found: list[tuple[Death, list[Message]]] = []
+        self.totals = NodeMetrics()
+        self.letters = DeadLetters(
+            "q",
+            FakeScheduler(),
+            self.totals,
+            lambda death, sent: self.found.append((death, [*sent])),
+        )
+        self.letters.apply(Settings(**settings))
+
+
+def test_they_go_where_the_settings_in_force_say():
+    sent = Sent(dead_letter_exchange="dlx")
+    one, other = message(b"1"), message(b"2")
+    sent.letters.send("expired", [one])
+    sent.letters.apply(Settings(dead_letter_exchange="é", dead_letter_routing_key=b"key"))
+    sent.letters.send("maxlen", [other])
+    assert sent.found == [
+        (death(), [one]),
+        (
+            Death(
+                queue="q",
+                reason="maxlen",
+                exchange="é".encode(),
+                routing_key=b"key",
+                time_s=1_700_000_000,
+            ),
+            [other],
+        ),
+    ]
+    assert sent.totals == NodeMetrics()
+
+
+def test_without_an_exchange_they_are_dropped_and_counted():
+    sent = Sent()
+    assert sent.letters.is_off
+    sent.letters.send("rejected", [message(b"1"), message(b"2")])
+    sent.letters.drop("maxlen", 3)
+    assert sent.found == []
+    assert (sent.totals.dropped_rejected, sent.totals.dropped_maxlen) == (2, 3)
+
+
+def test_what_is_rejected_after_the_queues_end_just_goes():
+    sent = Sent(dead_letter_exchange="dlx")
+    sent.letters.end()
+    sent.letters.send("rejected", [message(b"1")])
+    assert sent.found == []
+    assert sent.totals == NodeMetrics()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from burrowmq.broker.queue.run import returned
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 
@@ -23,32 +24,32 @@ def test_the_queues_ttl(mode, queue_mode, answers_later):
         dead_letter_exchange="",
     )
     bench.publish(*[message(b"%d" % n) for n in range(3)])
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(50)
     bench.publish(message(b"3"))
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(51)
-    bench.settle()
+    bench.run()
     assert bench.dead == [("expired", b"%d" % n) for n in range(3)]
     assert bench.queue.ready_count == 1
     bench.scheduler.advance(50)
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(1)
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 0
-    assert bench.queue.expiry_timer is None
+    assert bench.queue.expiry.timer is None
 
 
 def test_the_timer_runs_for_the_head_and_is_moved_for_an_earlier_one():
     bench = QueueBench(mode="cached", max_priority=2)
     bench.publish(message(b"late", expiration="1000"))
-    first = bench.queue.expiry_due_ms
+    first = bench.queue.expiry.due_ms
     bench.publish(message(b"never"))
-    assert bench.queue.expiry_due_ms == first
+    assert bench.queue.expiry.due_ms == first
     bench.publish(message(b"early", expiration="10", priority=2))
-    assert bench.queue.expiry_due_ms == first - 990
+    assert bench.queue.expiry.due_ms == first - 990
     bench.scheduler.advance(11)
-    assert bench.queue.expiry_due_ms == first
+    assert bench.queue.expiry.due_ms == first
     assert bench.queue.ready_count == 2
 
 
@@ -72,11 +73,11 @@ def test_what_expired_behind_a_live_head_is_not_delivered_with_it(mode, queue_mo
     bench.publish(message(b"stays"))
     bench.publish(message(b"goes", expiration="10"), message(b"stays too", expiration="10000"))
     bench.publish(message(b"goes too", expiration="10"), message(b"last"))
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(20)
-    bench.settle()
+    bench.run()
     inbox = bench.consume()
-    bench.settle()
+    bench.run()
     assert inbox.bodies == [b"stays", b"stays too", b"last"]
     assert bench.dead == [("expired", b"goes"), ("expired", b"goes too")]
 
@@ -105,12 +106,11 @@ def test_a_requeued_message_keeps_its_deadline():
     bench = QueueBench(mode="cached", message_ttl_ms=100, dead_letter_exchange="")
     bench.publish(message(b"x", persistent=True))
     found = []
-    bench.queue.get(lambda backlog, batch: found.append((backlog, batch)))
-    backlog, batch = found[0]
-    bench.queue.delivered(False, backlog, batch)
+    bench.queue.get(lambda origin, run: found.append((origin, run)))
+    origin, run = found[0]
+    origin.hand_out(run, no_ack=False)
     bench.scheduler.advance(200)
-    entries = [(batch.seqs[0], batch.messages[0], batch.expiries[0], batch.kind, True)]
-    bench.queue.requeue(backlog, entries)
+    origin.requeue(returned(run.seqs, run.messages, run.expiries, run.kind, redelivered=True))
     assert bench.dead == [("expired", b"x")]
     assert bench.queue.persistent_count == 0
     assert not bench.engine.logs["q"].entries
@@ -124,16 +124,16 @@ def test_ttl_zero_behind_a_live_head_waits_for_its_turn(mode, queue_mode, answer
         mode=mode, queue_mode=queue_mode, answers_later=answers_later, dead_letter_exchange=""
     )
     bench.publish(message(b"live"))
-    bench.settle()
+    bench.run()
     bench.publish(message(b"due", expiration="0"))
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(5)
-    bench.settle()
+    bench.run()
     assert (bench.queue.ready_count, bench.dead) == (2, [])
     inbox = bench.consume()
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(5)
-    bench.settle()
+    bench.run()
     assert inbox.bodies == [b"live"]
     assert (bench.queue.ready_count, bench.dead) == (0, [("expired", b"due")])
 
@@ -141,10 +141,10 @@ def test_ttl_zero_behind_a_live_head_waits_for_its_turn(mode, queue_mode, answer
 def test_a_queue_of_ttl_zero_without_dead_letters_keeps_nothing_behind_a_live_head():
     bench = QueueBench(message_ttl_ms=1000)
     bench.publish(message(b"live"))
-    bench.settle()
-    bench.queue.apply_settings(replace(bench.queue.settings, message_ttl_ms=0))
+    bench.run()
+    bench.queue.change_settings(replace(bench.queue.settings, message_ttl_ms=0))
     bench.publish(message(b"due"))
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 1
 
 

@@ -38,7 +38,7 @@ def test_drop_head(mode, queue_mode, answers_later, dlx, persistent):
     )
     bench.publish(*numbered(2, persistent=persistent))
     bench.publish(*numbered(6, start=2, persistent=persistent))
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 3
     assert bench.dead == ([] if dlx is None else [("maxlen", b"%d" % n) for n in range(5)])
     assert bench.queue.persistent_count == (3 if persistent else 0)
@@ -150,6 +150,6 @@ def test_priorities_are_served_highest_first_and_dropped_highest_first():
 def test_a_new_limit_drops_what_is_there():
     bench = QueueBench(mode="cached")
     bench.publish(*numbered(10))
-    bench.queue.apply_settings(Settings(max_length=4))
+    bench.queue.change_settings(Settings(max_length=4))
     assert bench.drain() == [b"6", b"7", b"8", b"9"]
     assert bench.publish(*numbered(1)) == ACCEPTED

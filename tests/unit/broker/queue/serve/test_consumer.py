@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
-from tests.support.queue_bench import Inbox, QueueBench
-
-QUEUE = QueueBench().queue
+from tests.support.queue_bench import Inbox
 
 
 def consumer(tag: str, *, limit: int = UNLIMITED, **options) -> Consumer:
-    return Consumer(tag, QUEUE, Inbox(limit), **options)
+    return Consumer(tag, Inbox(limit), **options)
 
 
 def tags(found: list[Consumer]) -> list[str]:
@@ -50,7 +48,7 @@ def test_a_blocked_consumer_is_set_aside_and_comes_back_last():
     assert tags(consumers.ready(10)) == ["b", "c"]
     assert (stuck.is_blocked, consumers.open_count) == (True, 2)
     assert not consumers.unblock(stuck)
-    stuck.outlet.limit = 1
+    stuck.channel.limit = 1
     assert consumers.unblock(stuck)
     assert not consumers.unblock(stuck)
     assert tags(consumers.ready(10)) == ["b", "c", "a"]
@@ -60,7 +58,7 @@ def test_lower_priorities_wait_until_the_higher_cannot_take():
     high = consumer("high", priority=9, limit=1)
     consumers = ring(consumer("low"), high, consumer("negative", priority=-1))
     assert tags(consumers.ready(10)) == ["high"]
-    high.outlet.limit = 0
+    high.channel.limit = 0
     assert tags(consumers.ready(10)) == ["low"]
 
 
@@ -71,7 +69,7 @@ def test_removing():
     assert consumers.remove(b)
     assert not consumers.remove(b)
     assert (len(consumers), consumers.open_count, list(consumers)) == (1, 1, [a])
-    b.outlet.limit = 1
+    b.channel.limit = 1
     assert not consumers.unblock(b), (
         "a cancelled consumer that settles late must not be served again"
     )
@@ -110,7 +108,7 @@ def test_a_successor_waits_for_what_the_active_one_holds_on_another_channel():
 
 def test_a_successor_on_the_same_channel_does_not_wait():
     inbox = Inbox()
-    a, b = Consumer("a", QUEUE, inbox), Consumer("b", QUEUE, inbox)
+    a, b = Consumer("a", inbox), Consumer("b", inbox)
     consumers = ring(a, b, is_single_active=True)
     a.unacked_count = 1
     consumers.remove(a)

@@ -14,10 +14,10 @@ def test_each_gets_one_in_the_order_of_asking() -> None:
     got: list[tuple[str, bytes | None]] = []
     for name in ("a", "b", "c"):
         bench.queue.get(
-            lambda _, batch, name=name: got.append((name, batch and body_of(batch.messages[0].raw)))
+            lambda _, run, name=name: got.append((name, run and body_of(run.messages[0].raw)))
         )
     assert got == []  # the head is being read
-    bench.settle()
+    bench.run()
     assert got == [("a", b"0"), ("b", b"1"), ("c", None)]
 
 
@@ -35,9 +35,9 @@ def test_a_short_expiration_behind_a_long_one_waits_for_the_head():
 def test_the_count_left_by_a_get_is_without_what_has_expired_behind_it(mode):
     bench = QueueBench(mode=mode)
     bench.publish(message(b"long", expiration="10000"), message(b"short", expiration="10"))
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(100)
     left = []
-    bench.queue.get(lambda backlog, batch: left.append(bench.queue.ready_count))
-    bench.settle()
+    bench.queue.get(lambda origin, run: left.append(bench.queue.ready_count))
+    bench.run()
     assert left == [0]

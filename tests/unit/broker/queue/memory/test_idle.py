@@ -31,7 +31,7 @@ def test_it_does_not_while_somebody_gets_messages_one_by_one() -> None:
     fill(bench, 1_500)
     queue.remove_consumer(bench.consume(prefetch_count=1).got[0][0])
     for _ in range(8):
-        queue.metrics.get += 1  # what the channel counts
+        queue.counts.got(no_ack=True)  # what a channel says
         bench.get()
         bench.scheduler.advance(250)
     assert queue.ram_ready_count > 1_000
@@ -45,7 +45,7 @@ def test_a_queue_that_is_gone_does_nothing_any_more() -> None:
     inbox = bench.consume()
     for _ in range(10):
         inbox.requeue()
-    assert bench.queue.idle_timer is not None
+    assert bench.queue.idle.timer is not None
     bench.queue.delete()
     bench.scheduler.advance(2_000)
     assert bench.queue.ready_count == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.rate import HALF_LIFE_S, RAM_LIMIT, ConsumptionRate
+from burrowmq.broker.queue.serve.rate import HALF_LIFE_S, RAM_LIMIT, ConsumptionRate
 from tests.support.fake_scheduler import FakeScheduler
 
 

@@ -1,9 +1,9 @@
-"""Reading: one read under way, accepted now or later, or void."""
+"""PendingRead: one read under way, accepted now or later, or void."""
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.order.batch import Loaded
-from burrowmq.broker.queue.order.reading import Reading
+from burrowmq.broker.queue.order.pending_read import PendingRead
+from burrowmq.broker.queue.run import Loaded
 from burrowmq.storage.types import ALL
 from tests.support.memory_log import MemoryEngine, MemoryLog
 from tests.support.messages import message
@@ -16,7 +16,7 @@ class World:
         self.log.append(0, [message(b"a"), message(b"b")], None, 2)
         self.loads = 0
         self.accepted: list[tuple[list[int], int]] = []
-        self.reading = Reading(self._loaded)
+        self.reading = PendingRead(self._loaded)
 
     def _loaded(self) -> None:
         self.loads += 1

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from burrowmq.broker.queue.order.batch import Loaded
+from burrowmq.broker.queue.run import Loaded
 
 
-class Preloaded:
+class StartBatchRest:
     """The entries of one backlog."""
 
     __slots__ = ("_entries", "bytes")

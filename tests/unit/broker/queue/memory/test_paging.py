@@ -1,4 +1,4 @@
-"""Queue: what is in RAM, by mode, by consumption, at start, and of what was given back.
+"""Paging: what is in RAM, by mode, by consumption, at start, and of what was given back.
 
 The figures are those of list_queues: `ram_ready_count` is messages_ready_ram, `ram_ready_bytes` its bytes.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.queue.queue import RAM_BYTES, START_BATCH
-from burrowmq.broker.queue.rate import RAM_LIMIT
-from burrowmq.broker.queue.rules.settings import Settings
-from burrowmq.broker.queue.rules.transition import put_in_force
+from burrowmq.broker.queue.memory.paging import NO_LIMIT, RAM_BYTES, START_BATCH
+from burrowmq.broker.queue.rules.settings import QueueMode, Settings
+from burrowmq.broker.queue.serve.rate import RAM_LIMIT
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import RecoveredQueue
 from tests.support.memory_log import MemoryLog
@@ -39,7 +38,7 @@ def restarted(*sizes: int, queue_mode: str = "lazy", embed_below: int = 4096) ->
     )
     bench.queue.recover(lambda name, level: name == "q" and not level)
     bench.queue.load_start_batch(64 << 20)
-    bench.settle()
+    bench.run()
     return bench
 
 
@@ -100,7 +99,7 @@ def test_positions_are_counted_not_bodies() -> None:
 
 def test_a_page_out_and_a_purge_take_the_batch_along() -> None:
     bench = restarted(LARGE, *[SMALL] * 10)
-    assert bench.queue.page_out() == 10
+    assert bench.queue.paging.page_out() == 10
     assert (bench.queue.ram_ready_count, bench.queue.ready_count) == (0, 11)
     bench = restarted(SMALL, LARGE, *[SMALL] * 10)
     assert bench.queue.purge() == 12
@@ -111,7 +110,7 @@ def test_when_the_batch_is_used_up_the_rule_applies() -> None:
     bench = restarted(*[SMALL] * 20_000)
     inbox = bench.consume(prefetch_count=17_000)
     bench.scheduler.advance(10_000)
-    bench.settle()
+    bench.run()
     assert len(inbox.bodies) == 17_000
     bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
     bench.scheduler.advance(1_000)
@@ -121,14 +120,14 @@ def test_when_the_batch_is_used_up_the_rule_applies() -> None:
 def test_a_head_that_expires_is_learnt_of_without_keeping_others_in_ram() -> None:
     bench = restarted(*[LARGE] * 3)
     bench.queue.look_for_expiry()
-    bench.settle()
-    assert (bench.queue.ram_ready_count, bench.queue.has_expiries) == (0, False)
+    bench.run()
+    assert (bench.queue.ram_ready_count, bench.queue.levels.has_expiries) == (0, False)
     log = bench.engine.logs["q"]
     log.entries[0] = (log.entries[0][0], bench.scheduler.now_ms + 500)
     bench.queue.look_for_expiry()
-    bench.settle()
+    bench.run()
     bench.scheduler.advance(600)
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 2
 
 
@@ -151,7 +150,7 @@ def test_small_messages_are_read_ahead_by_the_rate_of_consumption() -> None:
     while len(inbox.bodies) < 17_100:
         inbox.ack()
         bench.queue.consumer_unblocked(consumer)
-        bench.settle()
+        bench.run()
         assert bench.queue.ram_ready_count <= START_BATCH
     assert 0 < bench.queue.ram_ready_count <= RAM_LIMIT
 
@@ -197,12 +196,9 @@ def give_back(bench: QueueBench, inbox: Inbox, places: range) -> None:
     """The consumer's channel ends: these deliveries come back together, then it is gone."""
     entries = [inbox.got[place] for place in places]
     consumer = entries[0][0]
-    bench.queue.requeue(
-        entries[0][1],
-        [(seq, each, 0, kind, True) for _, _, seq, each, kind, _ in entries],  # type: ignore[misc]
-    )
+    entries[0][1].requeue([(seq, each, 0, kind, True) for _, _, seq, each, kind, _ in entries])
     bench.queue.remove_consumer(consumer)
-    bench.settle()
+    bench.run()
 
 
 def test_those_that_others_hold_are_not_given_out_twice() -> None:
@@ -224,7 +220,7 @@ def test_cached_mode_keeps_them_until_memory_is_short() -> None:
     give_back(bench, inbox, range(10_000))
     bench.scheduler.advance(2_000)
     assert bench.queue.ram_ready_count == 10_000
-    assert bench.queue.page_out() == 10_000
+    assert bench.queue.paging.page_out() == 10_000
     assert bench.queue.ram_ready_count == 0
     assert numbers(bench.drain()) == list(range(10_000))
 
@@ -244,12 +240,12 @@ def test_their_deadlines_hold() -> None:
     inbox = bench.consume()
     due = bench.scheduler.now_ms + 60_000
     entries = [(seq, each, due, kind, True) for _, _, seq, each, kind, _ in inbox.got]
-    bench.queue.requeue(inbox.got[0][1], entries)  # type: ignore[arg-type]
+    inbox.got[0][1].requeue(entries)
     bench.queue.remove_consumer(inbox.got[0][0])
     bench.scheduler.advance(2_000)
     assert bench.queue.ready_count == 9_000
     bench.scheduler.advance(60_000)
-    bench.settle()
+    bench.run()
     assert bench.queue.ready_count == 0
 
 
@@ -260,6 +256,68 @@ def test_lazy_to_default_is_as_a_start() -> None:
     bench = QueueBench(queue_mode="lazy")
     bench.engine.large_from = 4096
     fill(bench, *[SMALL] * 100, LARGE, *[SMALL] * 100)
-    put_in_force(bench.queue, Settings(mode="default"))
+    bench.queue.change_settings(Settings(mode="default"))
     assert bench.queue.ram_ready_count == 200
     assert numbers(bench.drain()) == list(range(201))
+
+
+# -- while the node is short of memory --------------------------------------------------------------------------------
+
+
+def test_everything_goes_to_disk_and_what_arrives_does_too_until_memory_is_there_again() -> None:
+    bench = QueueBench(mode="cached")
+    paging = bench.queue.paging
+    fill(bench, *[SMALL] * 10, persistent=False)
+    assert paging.keeps_all
+    paging.memory_is_short(is_short=True)
+    assert (bench.queue.ram_ready_count, paging.keeps_all, paging.fixed_room) == (0, False, 0)
+    fill(bench, SMALL)
+    assert bench.queue.ram_ready_count == 0
+    paging.memory_is_short(is_short=False)
+    assert (bench.queue.ram_ready_count, paging.keeps_all) == (0, True)
+    assert len(bench.drain()) == 11
+    fill(bench, SMALL)
+    assert bench.queue.ram_ready_count == 1
+
+
+def test_while_it_lasts_only_more_than_the_limit_is_paged_out_again() -> None:
+    bench = restarted(*[SMALL] * (RAM_LIMIT + 1), queue_mode="default")
+    paging = bench.queue.paging
+    paging.memory_is_short(is_short=True)
+    paging.load(bench.queue.levels[0], RAM_LIMIT)
+    bench.run()
+    assert bench.queue.ram_ready_count == RAM_LIMIT
+    paging.memory_is_short(is_short=True)
+    assert bench.queue.ram_ready_count == RAM_LIMIT, "as many as that may be about to be served"
+    paging.load_start_batch(64 << 20)
+    paging.page_out()
+    paging.load_start_batch(64 << 20)
+    bench.run()
+    assert bench.queue.ram_ready_count == RAM_LIMIT + 1
+    paging.memory_is_short(is_short=True)
+    assert bench.queue.ram_ready_count == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "queue_mode", "expected"),
+    [("bounded", "default", None), ("cached", "default", NO_LIMIT), ("cached", "lazy", 0)],
+)
+def test_how_much_of_what_arrives_may_stay(
+    mode: str, queue_mode: QueueMode, expected: int | None
+) -> None:
+    bench = QueueBench(mode=mode, queue_mode=queue_mode)
+    assert bench.queue.paging.fixed_room == expected
+
+
+def test_a_bounded_queue_has_room_for_one_message_until_it_is_consumed_and_none_behind_the_disk() -> (
+    None
+):
+    bench = QueueBench()
+    paging, level = bench.queue.paging, bench.queue.levels[0]
+    assert paging.room(level) == 1
+    fill(bench, SMALL)
+    assert paging.room(level) == 0
+    bench.queue.rate.per_s, bench.queue.rate._at = 1e6, bench.scheduler.monotonic()
+    assert paging.room(level) == RAM_LIMIT - 1
+    paging.page_out()
+    assert paging.room(level) == 0

@@ -1,7 +1,8 @@
 """Messages on their way between a queue, its store and its consumers: what kind they are, and in which company.
 
-Values only. A `Batch` is what leaves a backlog's head together, a `Returned` entry what comes back to it, a `Loaded`
-one what the store has read. All of them carry the queue's own sequence ids, by which the store knows the messages.
+Values only. A `DeliveryRun` is what leaves a backlog's head together, a `Returned` entry what comes back to it, a
+`Loaded` one what the store has read. All of them carry the queue's own sequence ids, by which the store knows the
+messages.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Loaded: TypeAlias = tuple[int, Message, int]
 """(sequence id, message, expiry in wall ms or 0)"""
 
 
-class Batch:
+class DeliveryRun:
     """Messages taken from the head together: all of one kind, all redelivered or all not."""
 
     __slots__ = ("expiries", "kind", "messages", "redelivered", "seqs", "size")
@@ -45,3 +46,18 @@ class Batch:
         self.kind = kind
         self.redelivered = redelivered
         self.expiries = expiries
+
+
+def returned(
+    seqs: Sequence[int],
+    messages: Sequence[Message],
+    expiries: Sequence[int] | None,
+    kind: Kind,
+    *,
+    redelivered: bool,
+) -> list[Returned]:
+    """A run, or what is left of one, as single messages that go back into their places."""
+    return [
+        (seq, message, due, kind, redelivered)
+        for seq, message, due in zip(seqs, messages, expiries or [0] * len(messages), strict=True)
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.lease import Lease
+from burrowmq.broker.queue.rules.lease import Lease
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.queue_bench import QueueBench
 
@@ -35,4 +35,4 @@ def test_the_lease_ends_an_unused_queue():
     assert bench.unused == []
     bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
     bench.scheduler.advance(101)
-    assert bench.unused == [bench.queue]
+    assert bench.unused == [bench.queue.name]

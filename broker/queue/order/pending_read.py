@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
-from burrowmq.broker.queue.order.batch import Loaded
+from burrowmq.broker.queue.run import Loaded
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.types import LoadedMessage
 
@@ -18,7 +18,7 @@ Accept: TypeAlias = Callable[[list[Loaded], int], None]
 """Given what was found, in order, and the id up to which was looked."""
 
 
-class Reading:
+class PendingRead:
     """That of one backlog. `on_loaded` is called when an answer came in a later turn and was accepted."""
 
     __slots__ = ("_generation", "_on_loaded", "is_under_way")

@@ -1,0 +1,130 @@
+"""What arrives at a queue and is accepted: waiting consumers take their share at once, the rest goes to the tail.
+
+`enqueue` is the way of every run that joins one level as it is; a queue without limits, TTL and priorities uses nothing
+else. `accept` is the longer way: deadlines are stamped (`rules.expiry`), then the run is sorted into priority levels.
+State owned: none; called by the queue, and by its limits, which decide before that what is refused.
+
+Source: rabbit_amqqueue_process (deliver_or_enqueue), rabbit_priority_queue (publish).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burrowmq.broker.queue.counts import Counts
+from burrowmq.broker.queue.memory.paging import Paging
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.outcome import ACCEPTED, PENDING
+from burrowmq.broker.queue.rules.expiry import Expiry
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT
+from burrowmq.broker.queue.serve.consumer import Consumers
+from burrowmq.broker.queue.serve.serving import Serving
+from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.constants import PERSISTENT, PROP_PRIORITY
+from burrowmq.protocol.properties import decode
+
+
+class Arrivals:
+    """Those of one queue, whose persistent messages outlive a restart if it `is_durable`."""
+
+    __slots__ = (
+        "_changed",
+        "_consumers",
+        "_counts",
+        "_expiry",
+        "_is_durable",
+        "_levels",
+        "_offer",
+        "_paging",
+    )
+
+    def __init__(
+        self,
+        levels: Levels,
+        consumers: Consumers,
+        counts: Counts,
+        serving: Serving,
+        paging: Paging,
+        expiry: Expiry,
+        *,
+        is_durable: bool,
+        changed: Callable[[], None],
+    ) -> None:
+        self._levels = levels
+        self._consumers = consumers
+        self._counts = counts
+        self._offer = serving.offer
+        self._paging = paging
+        self._expiry = expiry
+        self._is_durable = is_durable
+        self._changed = changed
+
+    def enqueue(
+        self,
+        backlog: Backlog,
+        messages: list[Message],
+        flags: int,
+        size: int,
+        expiries: list[int] | None,
+    ) -> int:
+        """Hand a run to waiting consumers, store the rest at the tail of `backlog`."""
+        is_durable = self._is_durable and bool(flags & PERSISTENT)
+        outcome = PENDING if is_durable else ACCEPTED
+        consumers = self._consumers
+        if consumers.open_count and not self._levels.ready_count:
+            taken, was_logged = self._offer(backlog, messages, size, is_durable, expiries)
+            if taken == len(messages):
+                return outcome if was_logged else ACCEPTED
+            if taken:
+                messages = messages[taken:]
+                size = body_bytes(messages)
+                expiries = expiries[taken:] if expiries is not None else None
+        room = self._paging.fixed_room
+        if room is None:
+            room = self._paging.room(backlog)
+        kind = DURABLE if is_durable else TRANSIENT
+        backlog.append(messages, size, kind, expiries, room)
+        if is_durable:
+            self._counts.stored(len(messages), size)
+        if expiries is not None:
+            self._expiry.arm()
+        if consumers.open_count:
+            self._changed()
+        return outcome
+
+    def accept(self, messages: list[Message], flags: int, size: int) -> int:
+        """Enqueue a run whose messages may expire, or differ in priority."""
+        expiry = self._expiry
+        deadlines = expiry.deadlines(messages, flags)
+        if deadlines is None or not expiry.is_any_due(deadlines):
+            return self._by_level(messages, flags, size, deadlines)
+        outcome = 0
+        for message, due in zip(messages, deadlines, strict=True):
+            if not expiry.discard_on_arrival(message, due):
+                outcome |= self._by_level([message], flags, message.size, [due])
+        return outcome
+
+    def _by_level(
+        self, messages: list[Message], flags: int, size: int, deadlines: list[int] | None
+    ) -> int:
+        levels = self._levels
+        if len(levels) == 1:
+            return self.enqueue(levels[0], messages, flags, size, deadlines)
+        outcome = 0
+        for level, indexes in self._sorted(messages, flags).items():
+            part = [messages[index] for index in indexes]
+            due = [deadlines[index] for index in indexes] if deadlines is not None else None
+            outcome |= self.enqueue(levels[level], part, flags, body_bytes(part), due)
+        return outcome
+
+    def _sorted(self, messages: list[Message], flags: int) -> dict[int, list[int]]:
+        """Places in the run by priority level, highest level first."""
+        if not flags & PROP_PRIORITY:
+            return {0: list(range(len(messages)))}
+        top = len(self._levels) - 1
+        found: dict[int, list[int]] = {}
+        for index, message in enumerate(messages):
+            priority = decode(message.raw).priority if message.flags & PROP_PRIORITY else 0
+            found.setdefault(min(priority or 0, top), []).append(index)
+        return dict(sorted(found.items(), reverse=True))

@@ -1,0 +1,136 @@
+"""The priority levels of one queue: a backlog for each, lowest first. Most queues have one.
+
+A tuple that can be summed over. State owned: none besides the backlogs, whose number never changes. What concerns
+every level alike is asked for here, once for the whole queue; whose turn it is follows from the order: the highest
+level that has messages (`head`). `ready_count` is asked for on every run and looks into a sole backlog itself: a method
+of it would cost a call more.
+
+Source: RabbitMQ's rabbit_priority_queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.storage.loop.queue_log import QueueLog
+
+
+class Levels(tuple[Backlog, ...]):
+    """Those of one queue; the number of a level is its place here."""
+
+    __slots__ = ()
+
+    # -- size ---------------------------------------------------------------------------------------------------
+
+    @property
+    def ready_count(self) -> int:
+        """Messages ready for delivery, expired ones behind the head included."""
+        if len(self) == 1:
+            backlog = self[0]
+            requeued = backlog.requeued
+            in_ram = len(backlog.ram.messages) + len(requeued.heap)
+            return in_ram + requeued.parked.count + backlog.disk.count
+        return sum(level.count for level in self)
+
+    @property
+    def ready_bytes(self) -> int:
+        """Body bytes of the ready messages."""
+        return sum(level.bytes for level in self)
+
+    @property
+    def ram_ready_count(self) -> int:
+        """Ready messages whose body is in RAM."""
+        return sum(level.ram_count + len(level.disk.start_batch_rest) for level in self)
+
+    @property
+    def ram_ready_bytes(self) -> int:
+        """Body bytes of them."""
+        return sum(level.ram_bytes + level.disk.start_batch_rest.bytes for level in self)
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes that buffers of the store take."""
+        return sum(level.log.memory_bytes for level in self if level.has_log)
+
+    @property
+    def has_expiries(self) -> bool:
+        """Whether any ready message may expire."""
+        return any(level.has_expiries for level in self)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a read is under way on any level."""
+        return any(level.is_loading for level in self)
+
+    def head(self) -> Backlog | None:
+        """The level that is served next, None when nothing is ready."""
+        for level in reversed(self):
+            if level.count:
+                return level
+        return None
+
+    # -- all levels alike ---------------------------------------------------------------------------------------
+
+    def purge(self) -> int:
+        """Drop every ready message; returns how many."""
+        return sum(level.purge() for level in self)
+
+    def page_out(self) -> int:
+        """Move everything to disk; returns how many messages moved."""
+        return sum(level.page_out() for level in self)
+
+    def load_start_batch(self, max_count: int, max_bytes: int) -> None:
+        """Load the first messages of each level, highest first, as far as the queue's own store embeds them."""
+        for level in reversed(self):
+            level.load_start_batch(max_count, max_bytes)
+
+    def peek(self) -> None:
+        """Learn whether the head expires, if that is not known; it stays on disk if it does not."""
+        level = self.head()
+        if level is not None and level.is_head_on_disk and not level.has_expiries:
+            level.peek()
+
+    def keep_sizes(self, *, is_on: bool) -> None:
+        """Whether messages on disk must be droppable unread, which takes their sizes."""
+        for level in self:
+            level.disk.keep_sizes(is_on=is_on)
+
+    # -- their part of the store --------------------------------------------------------------------------------
+
+    def recover(
+        self, is_known: Callable[[int], bool], open_log: Callable[[int], QueueLog]
+    ) -> tuple[int, int]:
+        """Take over what the store found at start; (count, body bytes) of persistent messages.
+
+        `is_known` tells whether the store has something of a level, by its number.
+        """
+        count = size = 0
+        for number, level in enumerate(self):
+            if not is_known(number):
+                continue
+            level.recover(open_log(number))
+            found = level.log.recovered
+            if found is not None:
+                count += found.persistent_count
+                size += found.persistent_bytes
+        return count, size
+
+    def convert(self, version: int) -> None:
+        """Have the store's files converted to this version of them."""
+        for level in self:
+            if level.has_log:
+                level.log.set_version(version)
+
+    def note_delivered(self) -> None:
+        """Tell the store below which id everything was handed out once."""
+        for level in self:
+            if level.has_log:
+                level.log.set_delivered(level.fresh_seq)
+
+    def delete(self) -> None:
+        """The queue ends: no message stays, neither in the store nor here."""
+        for level in self:
+            if level.has_log:
+                level.log.delete()
+            level.let_go()

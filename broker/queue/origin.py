@@ -1,0 +1,121 @@
+"""Where a delivery came from, and the only way back: what a channel knows of the queue and level of its deliveries.
+
+One for each level, made once, so that a delivery costs no object for it. Whoever was given a run (a channel, the HTTP
+API) keeps its origin with it and has three ways to let go of it: `settle`, `requeue`, or `reject` before `settle`;
+`put_back` is for a run that nobody has seen. What is behind it, a backlog and the counts, is nobody's business outside
+`broker.queue`.
+
+State owned: whether the queue is gone (then nothing comes back), and what of its settings concerns a delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from burrowmq.broker.queue.counts import Counts
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.run import DeliveryRun, Kind, Returned, returned
+from burrowmq.protocol.codec import Message
+
+
+class Origin:
+    """One level of one queue.
+
+    `leavers` are those who left and must give back what they hold before others are served. `dead_letter` takes what
+    is rejected, `on_return` is told of the level to which messages came back, `changed` has the queue pumped.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_changed",
+        "_counts",
+        "_dead_letter",
+        "_is_gone",
+        "_leavers",
+        "_on_return",
+        "consumer_timeout_ms",
+        "queue_name",
+    )
+
+    def __init__(
+        self,
+        queue_name: str,
+        backlog: Backlog,
+        counts: Counts,
+        leavers: Collection[object],
+        *,
+        dead_letter: Callable[[str, Sequence[Message]], None],
+        on_return: Callable[[Backlog], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.queue_name = queue_name
+        self._backlog = backlog
+        self._counts = counts
+        self._leavers = leavers
+        self._dead_letter = dead_letter
+        self._on_return = on_return
+        self._changed = changed
+        self._is_gone = False
+        self.consumer_timeout_ms: int | None = None
+        """For how long the queue lets a delivery wait for its ack; None when it says nothing, or is gone."""
+
+    def allow(self, consumer_timeout_ms: int | None) -> None:
+        """So long may a delivery wait from now on."""
+        self.consumer_timeout_ms = consumer_timeout_ms
+
+    def end(self) -> None:
+        """The queue is gone."""
+        self._is_gone = True
+        self.consumer_timeout_ms = None
+
+    # -- out ----------------------------------------------------------------------------------------------------
+
+    def hand_out(self, run: DeliveryRun, *, no_ack: bool) -> None:
+        """Account for a run that basic.get took; without an ack to come it is gone for good."""
+        self._counts.handed_out(run, no_ack, is_delivery=False)
+        if no_ack:
+            self._backlog.forget(run.seqs, run.messages, run.kind)
+
+    def got(self, run: DeliveryRun, *, no_ack: bool) -> None:
+        """`hand_out` to a client over AMQP, which is also counted as a get."""
+        self._counts.got(no_ack=no_ack)
+        self.hand_out(run, no_ack=no_ack)
+
+    # -- back ---------------------------------------------------------------------------------------------------
+
+    def settle(
+        self,
+        seqs: Sequence[int],
+        messages: list[Message],
+        kind: Kind,
+        size: int,
+        *,
+        is_acked: bool,
+    ) -> None:
+        """Acknowledged (`is_acked`: by a client), or rejected without requeue: these are gone for good."""
+        if self._is_gone:
+            return
+        self._counts.settled(len(messages), size, kind, is_acked=is_acked)
+        self._backlog.forget(seqs, messages, kind)
+        if self._leavers:
+            self._changed()
+
+    def reject(self, messages: Sequence[Message]) -> None:
+        """Dead-letter these where the queue says so; they are settled after that."""
+        self._dead_letter("rejected", messages)
+
+    def requeue(self, entries: list[Returned]) -> None:
+        """Put unacked messages back into their places; length limits and expiry are applied, then consumers served."""
+        if self._is_gone or not entries:
+            return
+        self._counts.came_back(entries)
+        self._backlog.give_back(entries)
+        self._on_return(self._backlog)
+
+    def put_back(self, run: DeliveryRun) -> None:
+        """Return a run that was taken but could not be sent: nobody has seen it."""
+        self._backlog.give_back(
+            returned(
+                run.seqs, run.messages, run.expiries, run.kind, redelivered=bool(run.redelivered)
+            )
+        )

@@ -1,0 +1,100 @@
+"""Levels: sums over the backlogs, and which one is next."""
+
+from __future__ import annotations
+
+from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.run import DURABLE
+from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import RecoveredQueue
+from tests.support.memory_log import MemoryEngine, MemoryLog
+from tests.support.messages import message
+
+
+class World:
+    """Three levels and their logs."""
+
+    def __init__(self) -> None:
+        self.engine = MemoryEngine()
+        self.levels = Levels(
+            Backlog(
+                lambda number=number: self.log(number),  # type: ignore[misc]
+                lambda: None,
+                is_durable=True,
+                level=number,
+            )
+            for number in range(3)
+        )
+
+    def log(self, number: int) -> MemoryLog:
+        return self.engine.open_queue("/", "q", durable=True, level=number)
+
+    def fill(self, number: int, count: int, *, room: int) -> None:
+        messages = [message(b"four", persistent=True) for _ in range(count)]
+        self.levels[number].append(messages, 4 * count, DURABLE, None, room)
+
+
+def test_sums():
+    world = World()
+    world.fill(0, 3, room=1)
+    world.fill(2, 2, room=9)
+    levels = world.levels
+    assert (levels.ready_count, levels.ready_bytes) == (5, 20)
+    assert (levels.ram_ready_count, levels.ram_ready_bytes) == (3, 12)
+    world.log(0).memory_bytes, world.log(2).memory_bytes = 10, 5
+    assert levels.log_bytes == 15
+    assert levels.page_out() == 3
+    assert (levels.ready_count, levels.ram_ready_count) == (5, 0)
+    assert levels.purge() == 5
+    assert levels.ready_count == levels.ready_bytes == 0
+
+
+def test_one_level_counts_as_many_do():
+    world = World()
+    world.fill(0, 3, room=1)
+    assert Levels([world.levels[0]]).ready_count == world.levels.ready_count == 3
+
+
+def test_the_head_is_the_highest_level_that_has_messages():
+    world = World()
+    assert world.levels.head() is None
+    world.fill(0, 1, room=1)
+    assert world.levels.head() is world.levels[0]
+    world.fill(2, 1, room=0)
+    assert world.levels.head() is world.levels[2]
+
+
+def test_only_what_was_ever_in_the_store_is_converted_and_noted():
+    world = World()
+    world.fill(1, 2, room=9)
+    world.levels[1].take(1, 1 << 20)
+    world.levels.convert(1)
+    world.levels.note_delivered()
+    assert list(world.engine.logs) == ["q-1"]
+    log = world.log(1)
+    assert (log.version, log.next_deliver_seq) == (1, 1)
+    world.levels.delete()
+    assert log.is_deleted
+    assert world.levels.ready_count == 0
+
+
+def test_a_start_takes_over_the_levels_that_the_store_knows():
+    world = World()
+    world.log(1).recovered = RecoveredQueue(  # type: ignore[assignment]
+        QueueNames("/", "q"), 0, 4, 0, 4, 16, 3, 12
+    )
+    assert world.levels.recover(lambda number: number == 1, world.log) == (3, 12)
+    assert [level.count for level in world.levels] == [0, 4, 0]
+    assert not world.levels[0].has_log
+
+
+def test_only_the_head_is_looked_at_for_its_deadline():
+    world = World()
+    for number in (0, 1):
+        world.levels[number].append([message(b"x")], 1, DURABLE, None, 0)
+        log = world.log(number)
+        log.entries[0] = (log.entries[0][0], 99)
+    assert not world.levels.has_expiries
+    world.levels.peek()
+    assert [level.has_expiries for level in world.levels] == [False, True, False]
+    assert world.levels.ram_ready_count == 0

@@ -1,0 +1,89 @@
+"""Queue: how many Python calls a run costs here, however long it is. The parts must not cost more than what they replace.
+
+The bounds are what was counted when the queue was one object; a change that needs more of them has to say why.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from burrowmq.broker.queue.serve.consumer import Consumer
+from tests.support.messages import message
+from tests.support.queue_bench import Inbox, QueueBench
+
+RUNS = (200, 2000)  # above a hundred, where the consumption rate reads the clock once
+
+
+def calls(step: Callable[[], object]) -> int:
+    """Calls of functions of `broker.queue` that a step makes."""
+    count = 0
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        nonlocal count
+        path = frame.f_code.co_filename
+        count += event == "call" and "/broker/queue/" in path and "/tests/" not in path
+
+    sys.setprofile(profile)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def run_of(count: int, *, persistent: bool = False) -> list[Any]:
+    return [message(b"x", persistent=persistent) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", RUNS)
+@pytest.mark.parametrize(
+    ("mode", "persistent", "most"),
+    [("cached", False, 5), ("cached", True, 7), ("bounded", False, 6), ("bounded", True, 7)],
+)
+def test_a_publish_that_nobody_waits_for(
+    count: int, mode: str, persistent: bool, most: int
+) -> None:
+    bench = QueueBench(mode=mode)
+    for _ in range(
+        2
+    ):  # of which a bounded queue keeps the first in RAM, so that what follows goes to disk
+        bench.publish(*run_of(1, persistent=persistent))
+    run = run_of(count, persistent=persistent)
+    assert calls(lambda: bench.queue.publish(run, run[0].flags, count)) <= most
+
+
+@pytest.mark.parametrize("count", RUNS)
+@pytest.mark.parametrize(("no_ack", "most"), [(True, 10), (False, 12)])
+def test_a_publish_that_a_consumer_waits_for(count: int, no_ack: bool, most: int) -> None:
+    bench = QueueBench()
+    bench.consume(no_ack=no_ack)
+    run = run_of(count)
+    assert calls(lambda: bench.queue.publish(run, run[0].flags, count)) <= most
+    assert bench.queue.ready_count == 0
+
+
+@pytest.mark.parametrize("count", RUNS)
+@pytest.mark.parametrize(("no_ack", "most"), [(True, 25), (False, 26)])
+def test_a_pump(count: int, no_ack: bool, most: int) -> None:
+    bench = QueueBench(mode="cached")
+    bench.publish(*run_of(count))
+    inbox = Inbox()
+    bench.queue.add_consumer(Consumer("c", inbox, no_ack=no_ack))
+    assert calls(bench.queue.pump) <= most
+    assert len(inbox.bodies) == count
+
+
+@pytest.mark.parametrize("count", RUNS)
+@pytest.mark.parametrize(("persistent", "most"), [(False, 4), (True, 5)])
+def test_an_acknowledgement(count: int, persistent: bool, most: int) -> None:
+    bench = QueueBench()
+    inbox = bench.consume()
+    run = run_of(count, persistent=persistent)
+    bench.queue.publish(run, run[0].flags, count)
+    origin, seqs, kind = inbox.got[0][1], range(count), inbox.got[0][4]
+    assert calls(lambda: origin.settle(seqs, run, kind, count, is_acked=True)) <= most
+    assert bench.queue.unacked_count == 0
