@@ -122,14 +122,18 @@ class QueueBench:
 
     def get(self) -> bytes | None:
         """basic.get with no_ack: the body, or None."""
-        found: list[tuple[Origin | None, DeliveryRun | None]] = []
-        self.queue.get(lambda origin, run: found.append((origin, run)))
+        found: list[bytes | None] = []
+
+        def take(origin: Origin | None, run: DeliveryRun | None) -> None:
+            if origin is None or run is None:
+                found.append(None)
+            else:
+                origin.got(run, no_ack=True)
+                found.append(body_of(run.messages[0].raw))
+
+        self.queue.get(take)
         self.run()
-        origin, run = found[0]
-        if origin is None or run is None:
-            return None
-        origin.got(run, no_ack=True)
-        return body_of(run.messages[0].raw)
+        return found[0]
 
     def drain(self) -> list[bytes]:
         """Everything that is ready, in order."""

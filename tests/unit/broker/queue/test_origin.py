@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker.queue.origin import Origin
@@ -11,13 +12,26 @@ from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 
 
-def got(bench: QueueBench) -> tuple[Origin, DeliveryRun]:
-    """One message, taken from the head."""
-    found: list[Any] = []
-    bench.queue.get(lambda origin, run: found.append((origin, run)))
+def handed_out(origin: Origin, run: DeliveryRun) -> None:
+    """A client that acknowledges has it."""
+    origin.got(run, no_ack=False)
+
+
+def got(
+    bench: QueueBench, act: Callable[[Origin, DeliveryRun], None] = handed_out
+) -> tuple[Origin, DeliveryRun]:
+    """One message from the head, and what was done with it as soon as it was there."""
+    found: list[tuple[Origin, DeliveryRun]] = []
+
+    def take(origin: Origin | None, run: DeliveryRun | None) -> None:
+        assert origin is not None
+        assert run is not None
+        act(origin, run)
+        found.append((origin, run))
+
+    bench.queue.get(take)
     bench.run()
-    ((origin, run),) = found
-    return origin, run
+    return found[0]
 
 
 def filled(count: int = 3, **settings: Any) -> QueueBench:
@@ -37,7 +51,6 @@ def requeue(origin: Origin, run: DeliveryRun) -> None:
 def test_settled_messages_leave_the_store():
     bench = filled()
     origin, run = got(bench)
-    origin.got(run, no_ack=False)
     assert bench.queue.unacked_count == 1
     settle(origin, run)
     assert (bench.queue.unacked_count, bench.queue.persistent_count) == (0, 2)
@@ -47,8 +60,7 @@ def test_settled_messages_leave_the_store():
 
 def test_what_nobody_acknowledges_leaves_the_store_at_once():
     bench = filled()
-    origin, run = got(bench)
-    origin.hand_out(run, no_ack=True)
+    got(bench, lambda origin, run: origin.hand_out(run, no_ack=True))
     assert list(bench.engine.logs["q"].entries) == [1, 2]
     assert bench.queue.metrics.get_no_ack == 0, "only a client's get is counted"
 
@@ -56,7 +68,6 @@ def test_what_nobody_acknowledges_leaves_the_store_at_once():
 def test_rejected_messages_are_dead_letters_and_settled_without_being_acked():
     bench = filled(dead_letter_exchange="")
     origin, run = got(bench)
-    origin.got(run, no_ack=False)
     origin.reject(run.messages)
     settle(origin, run, is_acked=False)
     assert bench.dead == [("rejected", b"0")]
@@ -65,11 +76,9 @@ def test_rejected_messages_are_dead_letters_and_settled_without_being_acked():
 
 def test_requeued_messages_are_redelivered_and_put_back_ones_are_not():
     bench = filled()
-    origin, run = got(bench)
-    origin.put_back(run)
+    got(bench, lambda origin, run: origin.put_back(run))
     origin, again = got(bench)
     assert (again.seqs[0], again.redelivered) == (0, False)
-    origin.got(again, no_ack=False)
     requeue(origin, again)
     assert got(bench)[1].redelivered
 
@@ -77,7 +86,6 @@ def test_requeued_messages_are_redelivered_and_put_back_ones_are_not():
 def test_limits_and_deadlines_apply_to_what_comes_back():
     bench = filled(max_length=2, message_ttl_ms=100)
     origin, run = got(bench)
-    origin.got(run, no_ack=False)
     bench.publish(message(b"new", persistent=True))
     requeue(origin, run)
     assert bench.queue.ready_count == 2
@@ -100,7 +108,6 @@ def test_who_waits_for_a_leaver_is_served_when_it_has_settled():
 def test_nothing_comes_back_to_a_queue_that_is_gone():
     bench = filled(dead_letter_exchange="", consumer_timeout_ms=9)
     origin, run = got(bench)
-    origin.got(run, no_ack=False)
     assert (origin.queue_name, origin.consumer_timeout_ms) == ("q", 9)
     bench.queue.delete()
     origin.reject(run.messages)
