@@ -69,7 +69,6 @@ from burrowmq.broker.inspect.topology import (
 )
 from burrowmq.broker.inspect.values import (
     DELIVERED,
-    DISK,
     Table,
     message_stats,
     octets,
@@ -82,7 +81,6 @@ __all__ = [
     "CTL_QUEUE_COLUMNS",
     "DELIVERED",
     "DETAILED_QUEUE_COLUMNS",
-    "DISK",
     "QUEUE_COLUMNS",
     "REDUCED_QUEUE_COLUMNS",
     "TOTALS",

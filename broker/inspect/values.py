@@ -15,7 +15,6 @@ from burrowmq.protocol import table as table_types
 Row = dict[str, Any]
 Table = Callable[[dict[str, Any]], Any]
 
-DISK = ("disk_reads", "disk_writes")
 DELIVERED = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
@@ -91,7 +90,7 @@ def pid(node: RunningNode, thing: object) -> str:
 
 def message_stats(metrics: QueueMetrics | ChannelMetrics) -> Row:
     """The counters of a queue or channel; empty until there was traffic, because RabbitMQ omits them until then."""
-    stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__ if name not in DISK}
+    stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__}
     if not any(stats.values()):
         return {}
     stats["deliver_get"] = sum(stats[name] for name in DELIVERED)

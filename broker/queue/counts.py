@@ -50,7 +50,6 @@ class Counts:
         """Persistent messages were staged in the store."""
         self.persistent_count += count
         self.persistent_bytes += size
-        self.metrics.disk_writes += count
 
     def recovered(self, count: int, size: int) -> None:
         """Persistent messages were found in the store at start."""

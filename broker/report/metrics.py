@@ -22,8 +22,6 @@ class QueueMetrics:
     get_empty: int = 0
     ack: int = 0
     redeliver: int = 0
-    disk_reads: int = 0
-    disk_writes: int = 0
 
 
 @dataclass(slots=True)

@@ -89,11 +89,13 @@ class QueueLog:
         "_runs_bytes",
         "durable",
         "floor_seq",
+        "loaded_count",
         "names",
         "next_deliver_seq",
         "next_seq",
         "queue_id",
         "recovered",
+        "written_count",
     )
 
     def __init__(
@@ -112,6 +114,10 @@ class QueueLog:
         self.next_deliver_seq = recovered.next_deliver_seq if recovered else 0
         self.next_seq = recovered.next_seq if recovered else 0
         self.floor_seq = 0
+        self.written_count = 0
+        """Messages given to the store since the log was opened, also those that were acked before they were on disk."""
+        self.loaded_count = 0
+        """Messages that had to be read from disk; what was still in memory is not counted."""
         self._applied_seq = recovered.next_seq if recovered else 0
         self._runs: list[_StagedRun] = []  # by first_seq
         self._runs_bytes = 0
@@ -134,6 +140,7 @@ class QueueLog:
         )
         run = _StagedRun(first_seq, messages, expiries, weight, epoch)
         self.next_seq = max(self.next_seq, run.end_seq)
+        self.written_count += len(messages)
         runs = self._runs
         if not runs or first_seq >= runs[-1].end_seq:
             runs.append(run)
@@ -200,6 +207,7 @@ class QueueLog:
 
         def on_loaded(loaded: list[LoadedMessage], next_seq: int) -> None:
             if not self._deleted:
+                self.loaded_count += len(loaded)
                 on_read(self._without_acked(loaded), next_seq)
 
         answer = self._collector.submit_read(
@@ -207,7 +215,10 @@ class QueueLog:
                 self.queue_id, first_seq, limit_seq, max_count, max_bytes, on_loaded, wanted
             )
         )
-        return None if answer is None else (self._without_acked(answer[0]), answer[1])
+        if answer is None:
+            return None
+        self.loaded_count += len(answer[0])
+        return self._without_acked(answer[0]), answer[1]
 
     def _from_memory(
         self, place: int, first_seq: int, max_count: int, max_bytes: int

@@ -30,6 +30,8 @@ class MemoryLog:
         self.next_deliver_seq = 0
         self.end_seq = 0
         self.version = 2
+        self.written_count = 0
+        self.loaded_count = 0
 
     def append(
         self, first_seq: int, messages: Sequence[Message], expiries: Sequence[int] | None, size: int
@@ -40,6 +42,7 @@ class MemoryLog:
             assert first_seq + index not in self.entries
             self.entries[first_seq + index] = (message, expiries[index] if expiries else 0)
         self.end_seq = max(self.end_seq, first_seq + len(messages))
+        self.written_count += len(messages)
 
     def ack(self, first_seq: int, last_seq: int, messages: Sequence[Message] | None = None) -> None:
         """Forget a range."""
@@ -98,9 +101,14 @@ class MemoryLog:
                 size += message.size
             return loaded, self.end_seq
 
+        def counted() -> tuple[list[Loaded], int]:
+            found = answer()
+            self.loaded_count += len(found[0])
+            return found
+
         if not self._engine.answers_later:
-            return answer()
-        self._engine.reads.append(lambda: on_read(*answer()))
+            return counted()
+        self._engine.reads.append(lambda: on_read(*counted()))
         return None
 
 

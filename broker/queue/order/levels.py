@@ -54,6 +54,16 @@ class Levels(tuple[Backlog, ...]):
         return sum(level.log.memory_bytes for level in self if level.has_log)
 
     @property
+    def written_count(self) -> int:
+        """Messages that were given to the store."""
+        return sum(level.log.written_count for level in self if level.has_log)
+
+    @property
+    def loaded_count(self) -> int:
+        """Messages that were read from disk."""
+        return sum(level.log.loaded_count for level in self if level.has_log)
+
+    @property
     def has_expiries(self) -> bool:
         """Whether any ready message may expire."""
         return any(level.has_expiries for level in self)

@@ -106,3 +106,21 @@ def test_the_heads_timestamp_is_of_the_highest_level_and_only_while_it_is_in_ram
         row for row in inspect.iter_queues(cached.node, "/", columns) if row["name"] == "levels"
     ]
     assert row["head_message_timestamp"] is None
+
+
+def test_what_went_to_disk_and_came_back_is_counted(cached: NodeBench) -> None:
+    def row() -> inspect.Row:
+        rows = inspect.iter_queues(cached.node, "/", ["name", "disk_reads", "disk_writes"])
+        (found,) = [each for each in rows if each["name"] == "counted"]
+        return found
+
+    (client,) = cached.clients
+    queue = cached.queue("counted")
+    client.send(*[publish_bytes(1, "", "counted", b"x") for _ in range(3)])
+    assert (row()["disk_writes"], row()["disk_reads"]) == (0, 0), "transient, and in RAM"
+    cached.perform(queue.paging.page_out)
+    assert (row()["disk_writes"], row()["disk_reads"]) == (3, 0)
+    cached.perform(cached.node.engine.require_sync)
+    cached.perform(cached.node.scheduler.touch)
+    cached.perform(lambda: queue.paging.load(queue.levels[0], 3))
+    assert (row()["disk_writes"], row()["disk_reads"]) == (3, 3)

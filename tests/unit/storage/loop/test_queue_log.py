@@ -190,3 +190,19 @@ def test_memory_is_given_back_when_the_commit_is_on_disk() -> None:
     assert log.memory_bytes == empty
     collector.at_once = ([(1, make_message(1, 50, True), 0)], 6)
     assert seqs(log.read(0, 50, 4096, nobody)) == [1], "the disk side knows of the ack by now"
+
+
+def test_what_was_written_and_what_had_to_be_read_is_counted() -> None:
+    log, collector = log_with()
+    messages = append(log, 0, 3)
+    found: list[Answer] = []
+    at_once = log.read(0, 10, 1000, lambda *answer: found.append(answer))
+    assert at_once is not None
+    assert (log.written_count, log.loaded_count) == (3, 0)
+    log.release(collector.epoch)
+    assert log.read(0, 10, 1000, lambda *answer: found.append(answer)) is None
+    collector.reads[0].on_read([(0, messages[0], 0), (1, messages[1], 0)], 2)
+    assert (log.written_count, log.loaded_count) == (3, 2)
+    collector.at_once = [(2, messages[2], 0)], 3
+    assert log.read(2, 10, 1000, lambda *answer: found.append(answer)) == collector.at_once
+    assert log.loaded_count == 3

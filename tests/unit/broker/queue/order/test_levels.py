@@ -45,6 +45,10 @@ def test_sums():
     assert levels.log_bytes == 15
     assert levels.page_out() == 3
     assert (levels.ready_count, levels.ram_ready_count) == (5, 0)
+    assert levels.written_count == 5
+    assert levels.loaded_count == 0
+    levels[2].load(2, 100)
+    assert levels.loaded_count == 2
     assert levels.purge() == 5
     assert levels.ready_count == levels.ready_bytes == 0
 
