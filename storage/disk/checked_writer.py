@@ -46,7 +46,7 @@ class CheckedWriter(Writer):
 
     def upkeep(self) -> None:
         """Do the idle work, and check the queues that had some."""
-        touched = list(self._unsettled)[:QUEUE_LIMIT]
+        touched = list(self._unflushed)[:QUEUE_LIMIT]
         super().upkeep()
         self._check(touched)
 

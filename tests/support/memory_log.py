@@ -31,6 +31,11 @@ class MemoryLog:
         self.end_seq = 0
         self.version = 2
 
+    @property
+    def next_seq(self) -> int:
+        """The id after the highest that was stored."""
+        return self.end_seq
+
     def append(
         self, first_seq: int, messages: Sequence[Message], expiries: Sequence[int] | None, size: int
     ) -> None:

@@ -41,7 +41,7 @@ def test_queues_that_the_commit_does_not_touch_are_not_looked_at(store, told):
 
 def test_idle_work_is_checked(store, told):
     store.queue.index.segments[0].live += 1
-    store.writer._unsettled[1] = None
+    store.writer._unflushed[1] = None
     with pytest.raises(AssertionError, match="6 places are live, 7 are counted"):
         store.writer.upkeep()
     assert len(told) == 1
