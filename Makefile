@@ -144,6 +144,10 @@ test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, 
 	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/regression tests/property $(ARGS)
 	$(BIN)/coverage report
 
+.PHONY: own-coverage
+own-coverage: $(DEV_STAMP) ## each module's coverage by its own tests beside that by all, worst first (ARGS="--last --write")
+	$(PY) -m scripts.own_coverage $(ARGS)
+
 .PHONY: property
 property: $(DEV_STAMP) ## property tests only (Hypothesis)
 	$(PYTEST) --hypothesis-seed $(SEED) tests/property $(ARGS)

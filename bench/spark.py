@@ -48,7 +48,7 @@ def nodes(names: list[str], folder: Path) -> dict[str, Any]:
     """Return the brokers to measure, not started."""
     found: dict[str, Any] = {}
     if BURROWMQ.lower() in names:
-        found[BURROWMQ] = BrokerProcess(folder / "burrowmq" / "data")
+        found[BURROWMQ] = BrokerProcess(folder / "burrowmq" / "data", is_verified=False)
     if RABBITMQ.lower() in names and rabbitmq_node.is_installed():
         port = rabbitmq_node.free_node_port()
         found[RABBITMQ] = rabbitmq_node.RabbitNode(folder / "rabbitmq", port)

@@ -136,7 +136,7 @@ def main() -> None:
         run(url, count)
         return
     with tempfile.TemporaryDirectory() as folder:
-        node = BrokerProcess(Path(folder) / "data")
+        node = BrokerProcess(Path(folder) / "data", is_verified=False)
         node.start()
         try:
             run(node.url, count)

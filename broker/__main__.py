@@ -1,7 +1,8 @@
 """burrowmq-server: command line and environment to configuration to a running node to an exit status.
 
 Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
-cannot start, or its store cannot be closed cleanly; the reason is on standard error.
+cannot start, or its store cannot be closed cleanly; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
+when an invariant does not hold (`broker.node.self_check`).
 """
 
 from __future__ import annotations

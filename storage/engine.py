@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
+from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
 from burrowmq.storage.directory.takeover import HighestLevels
 from burrowmq.storage.disk.backend import Backend, InlineBackend
@@ -92,6 +93,7 @@ class Engine:
         load_message: LoadMessage,
         definitions_at: DefinitionsAt | None = None,
         highest_levels: HighestLevels | None = None,
+        make_writer: Callable[[StoreContext], Writer] = Writer,
     ) -> None:
         self.options = options
         self.definitions = Definitions(self)
@@ -108,6 +110,7 @@ class Engine:
             data_dir, filesystem, options, observer, load_message, definitions_at, highest_levels
         )
         self._recovered = RecoveredQueues()
+        self._make_writer = make_writer
         self._logs: dict[int, QueueLog] = {}
         self._next_queue_id = 1
         self._collecting = StagedCommit(1)
@@ -123,7 +126,7 @@ class Engine:
     def recover(self) -> RecoveryReport:
         """Open what is on disk. Blocking; raises StoreRefused when the files were made under other terms."""
         context, report = open_store(self._setup)
-        self._writer = Writer(context)
+        self._writer = self._make_writer(context)
         self._recovered = RecoveredQueues(report)
         return report
 

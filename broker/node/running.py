@@ -22,7 +22,7 @@ from burrowmq.broker.definitions.parameters import Parameters
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
-from burrowmq.broker.node import options
+from burrowmq.broker.node import options, self_check
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.start_batches import StartBatches
@@ -39,7 +39,7 @@ from burrowmq.broker.sockets.acceptor import Acceptor
 from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.turn.busy_wait import BusyWait
-from burrowmq.broker.turn.loop_scheduler import LoopScheduler
+from burrowmq.broker.turn.checked_scheduler import make_scheduler
 from burrowmq.broker.turn.pacing import Pacing
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import load_message
@@ -67,6 +67,7 @@ class RunningNode:
         self.vhosts: dict[str, Vhost] = {}
         self.alarms = Alarms(observer, self._on_alarm)
         self.report = RecoveryReport()  # of nothing, until there is one
+        refuse = self_check.refusal(observer, process.machine.end)
         self.engine = Engine(
             config.data_dir,
             process.machine.filesystem,
@@ -75,6 +76,7 @@ class RunningNode:
             load_message,
             process.machine.definitions_at,
             definitions.highest_levels,
+            self_check.writer_maker(refuse),
         )
         self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
         self.parameters = Parameters(self.engine.definitions)
@@ -85,8 +87,11 @@ class RunningNode:
         busy_wait = None
         if config.busy_wait == "auto":
             busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
-        self.scheduler = LoopScheduler(
-            loop, self.engine.hand_over, Pacing(self.metrics, busy_wait).turn_ended
+        self.scheduler = make_scheduler(
+            loop,
+            self.engine.hand_over,
+            Pacing(self.metrics, busy_wait).turn_ended,
+            self_check.look_of(self.vhosts, self.engine, refuse),
         )
         self._factory = VhostFactory(
             config, self.engine, self.scheduler, self.metrics, self.entropy, observer

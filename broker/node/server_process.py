@@ -6,8 +6,9 @@ and read by management, whether the application runs or not.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from burrowmq.broker.machine import resources
@@ -22,6 +23,15 @@ from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
 from burrowmq.storage.types import Post
 
+VERIFY = "BURROWMQ_VERIFY"
+
+
+def end_if_verified(
+    environment: Mapping[str, str] = os.environ,
+) -> Callable[[int], object] | None:
+    """What ends this process when a check of its state fails; None where it is not asked to check itself."""
+    return os._exit if environment.get(VERIFY, "") not in ("", "0") else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -35,6 +45,8 @@ class Machine:
     measure: Callable[[str], resources.Measurement] = resources.measure
     allocator: Allocator = field(default_factory=CLibrary)
     entropy: Entropy = field(default_factory=SystemEntropy)
+    end: Callable[[int], object] | None = field(default_factory=end_if_verified)
+    """Ends the process with a status when an invariant does not hold; None: nobody looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

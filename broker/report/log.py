@@ -198,6 +198,10 @@ class LogObserver:
         """The store gave up."""
         self._log.critical("store_failed", reason=reason)
 
+    def invariant_broken(self, sentence: str) -> None:
+        """A self-check failed."""
+        self._log.critical("invariant_broken", sentence=sentence)
+
     # -- store --------------------------------------------------------------------------------------------------
 
     def segment_rolled(self, store: str, segment: int) -> None:

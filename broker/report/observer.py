@@ -84,3 +84,6 @@ class Observer(Protocol):
 
     def store_failed(self, reason: str) -> None:
         """The store gave up: publishers stay blocked."""
+
+    def invariant_broken(self, sentence: str) -> None:
+        """A check of the node's own state failed (BURROWMQ_VERIFY=1): the process ends. Any thread."""

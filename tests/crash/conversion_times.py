@@ -111,7 +111,9 @@ def convert(node: BrokerProcess, version: int) -> tuple[float, int]:
 
 def measure(case: Case, scale: float, directory: Path) -> list[str]:
     """Fill a node and convert it there and back; gives the table's rows."""
-    node = BrokerProcess(directory / case.name, {"classic_queue.default_version": "1"})
+    node = BrokerProcess(
+        directory / case.name, {"classic_queue.default_version": "1"}, is_verified=False
+    )
     queues = max(1, int(case.queues * scale)) if case.queues > 1 else 1
     messages = case.messages if case.queues > 1 else int(case.messages * scale)
     names = [f"q{number}" for number in range(queues)]

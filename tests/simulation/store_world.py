@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from burrowmq.storage.disk.checked_writer import CheckedWriter
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import DiskFull, StorageError, error_text
 from burrowmq.storage.loop.queue_log import QueueLog
@@ -171,6 +172,7 @@ class World:
             self.observer,
             FakeMessage,
             lambda _: SimDefinitions(filesystem, rows),
+            make_writer=CheckedWriter,
         )
         engine.on_committed = self._committed
         self.report = engine.recover()

@@ -128,7 +128,7 @@ def test_the_harness_catches(
     for seed in range(1, _MUTANT_SEEDS, 2):  # odd seeds: strict directories
         try:
             cut_somewhere(seed)
-        except Violation:
+        except AssertionError:  # a Violation, or what the writer checks of itself
             return
         except StorageError:
             continue  # noticed by the store itself: not what is asked here

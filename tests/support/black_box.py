@@ -67,6 +67,7 @@ def own_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
 
     yield start
     for node in nodes:
+        assert not node.has_broken_an_invariant, node.log_of_this_start()[-4000:]
         node.kill()
 
 

@@ -29,6 +29,7 @@ BURROWCTL = Path(PYTHON).parent / "burrowctl"
 READY_TEXT = "Server startup complete"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
+INVARIANT_BROKEN = 70
 POLL_S = 0.005
 PORTS_IN_BLOCK = 100
 
@@ -112,6 +113,8 @@ class BrokerProcess:
     prometheus_port: int = field(default_factory=free_port)
     program: Sequence[str] = (PYTHON, "-m", "burrowmq.broker")
     folder: Path = ROOT
+    is_verified: bool = True
+    """Whether it checks its invariants after each turn; benchmarks and figures of time or memory are taken without."""
     process: subprocess.Popen[bytes] | None = None
     ready_after_s: float = 0.0
     _log_start: int = 0
@@ -145,7 +148,11 @@ class BrokerProcess:
             self.process = subprocess.Popen(
                 dying(command),
                 cwd=self.folder,
-                env={**os.environ, **self.environment},
+                env={
+                    **os.environ,
+                    "BURROWMQ_VERIFY": "1" if self.is_verified else "0",
+                    **self.environment,
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -172,6 +179,11 @@ class BrokerProcess:
         if self.process is None:
             raise RuntimeError("the broker was not started")
         return self.process
+
+    @property
+    def has_broken_an_invariant(self) -> bool:
+        """Say whether the process ended because a check of its own state failed."""
+        return self.process is not None and self.process.poll() == INVARIANT_BROKEN
 
     @property
     def is_alive(self) -> bool:

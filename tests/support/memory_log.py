@@ -33,6 +33,11 @@ class MemoryLog:
         self.written_count = 0
         self.loaded_count = 0
 
+    @property
+    def next_seq(self) -> int:
+        """The id after the highest that was stored."""
+        return self.end_seq
+
     def append(
         self, first_seq: int, messages: Sequence[Message], expiries: Sequence[int] | None, size: int
     ) -> None:

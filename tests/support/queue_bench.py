@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death
@@ -104,7 +105,9 @@ class QueueBench:
         flags = 0
         for each in messages:
             flags |= each.flags
-        return self.queue.publish(list(messages), flags, sum(m.size for m in messages))
+        outcome = self.queue.publish(list(messages), flags, sum(m.size for m in messages))
+        verify(self.queue)
+        return outcome
 
     def consume(self, inbox: Inbox | None = None, *, tag: str = "c", **options: Any) -> Inbox:
         """Add a consumer."""
@@ -119,6 +122,7 @@ class QueueBench:
         while self.scheduler.queues or self.engine.reads:
             self.scheduler.end_turn()
             self.engine.answer_reads()
+        verify(self.queue)
 
     def get(self) -> bytes | None:
         """basic.get with no_ack: the body, or None."""

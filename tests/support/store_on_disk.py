@@ -8,6 +8,7 @@ from pathlib import Path
 from pika import frame
 from pika.spec import BasicProperties
 
+from burrowmq.storage.disk.checked_writer import CheckedWriter
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.loop.queue_log import QueueLog
@@ -53,7 +54,12 @@ class StoreOnDisk:
 
     def __post_init__(self) -> None:
         self.engine = Engine(
-            str(self.path), OsFileSystem(), self.options, SilentObserver(), FakeMessage
+            str(self.path),
+            OsFileSystem(),
+            self.options,
+            SilentObserver(),
+            FakeMessage,
+            make_writer=CheckedWriter,
         )
         self.engine.recover()
         self.engine.start_inline()

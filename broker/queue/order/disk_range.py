@@ -43,6 +43,11 @@ class DiskRange:
         self.count = count
         self.bytes = size
 
+    @property
+    def known_sizes(self) -> tuple[int, int] | None:
+        """How many messages, of how many bytes together, the kept sizes stand for; None where none are kept."""
+        return None if self._sizes is None else self._sizes.total()
+
     def append(self, first: int, messages: Sequence[Message], size: int, kind: Kind) -> None:
         """A run went to the tail."""
         if not self.count:

@@ -32,6 +32,11 @@ class DiskSizes:
     def __len__(self) -> int:
         return len(self._counts)
 
+    def total(self) -> tuple[int, int]:
+        """How many messages, of how many bytes together."""
+        count = sum(each.count for each in self._counts)
+        return count, sum(each.count * each.size for each in self._counts)
+
     def append(self, messages: Sequence[Message], kind: Kind) -> None:
         """A run went to the tail."""
         counts = self._counts

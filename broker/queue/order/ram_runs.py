@@ -46,6 +46,11 @@ class RamRuns:
         return self._expiries is not None
 
     @property
+    def expiry_count(self) -> int:
+        """How many deadlines are kept: as many as messages, or none."""
+        return len(self._expiries) if self._expiries is not None else 0
+
+    @property
     def head_expiry(self) -> int:
         """Deadline of the first message, 0 for none."""
         return self._expiries[0] if self._expiries is not None else 0

@@ -12,7 +12,7 @@ Source: RabbitMQ's guide on classic queues in lazy mode, mixed and interleaved m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from burrowmq.broker.queue.run import Loaded
 
@@ -28,6 +28,9 @@ class StartBatchRest:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[Loaded]:
+        return iter(self._entries)
 
     def fill(self, entries: Sequence[Loaded]) -> None:
         """Keep these instead of what was here."""

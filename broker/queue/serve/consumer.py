@@ -15,7 +15,7 @@ Source: rabbit_queue_consumers; consumer priorities and single active consumer g
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from burrowmq.broker.queue.origin import Origin
@@ -124,6 +124,16 @@ class Consumers:
 
     def __iter__(self) -> Iterator[Consumer]:
         return iter(self._all)
+
+    @property
+    def rings(self) -> list[tuple[int, Sequence[Consumer]]]:
+        """(priority, who of it may be served, in serving order), for who looks on."""
+        return list(self._rings.items())
+
+    @property
+    def successors(self) -> Sequence[Consumer]:
+        """Who is registered and waits until those who left hold nothing any more."""
+        return self._successors
 
     def add(self, consumer: Consumer) -> None:
         """Register at the tail of its priority."""

@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from burrowmq.broker.queue.invariants import verify
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 
@@ -113,13 +114,9 @@ class QueueModel(RuleBasedStateMachine):
         assert queue.unacked_count == len(self.unacked)
         assert queue.ready_bytes == sum(len(str(n)) for n in self.ready)
         assert queue.unacked_bytes == sum(len(str(n)) for n in self.unacked)
-        assert 0 <= queue.persistent_count <= len(self.ready) + len(self.unacked)
         assert 0 <= queue.ram_ready_bytes <= queue.ready_bytes
         assert 0 <= queue.ram_ready_count <= queue.ready_count
-        requeued = queue.levels[0].requeued
-        assert requeued.bytes == sum(entry[1].size for entry in requeued.heap)
-        parked = requeued.parked
-        assert parked.count == sum(stop - first for first, stop, _ in parked)
+        verify(queue)
 
 
 QueueModel.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

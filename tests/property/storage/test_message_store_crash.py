@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from burrowmq.storage.disk.invariants import of_store
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.record import Record
 from burrowmq.storage.shared.compaction import CompactionPlan
@@ -147,6 +148,8 @@ class ToyClient:
         )
         for _ in range(steps):
             self.rng.choice(actions)()
+            for sentence in of_store(self.store):
+                raise Violation(sentence)
 
     def publish(self) -> None:
         """Append a run; its log entries are written but not waited for."""

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from burrowmq.storage.disk.invariants import of_store
 from burrowmq.storage.errors import StorageError, SyncFailed
 from burrowmq.storage.record import Record
 from burrowmq.storage.shared.index.paged_table import PagedIndex
@@ -135,6 +136,7 @@ class StoreMachine(RuleBasedStateMachine):
         made = sum(size for path, size in sizes.items() if path.endswith(".seg"))
         # The file with the highest number stays as a bare header when all in it is gone.
         assert made - stats["total_bytes"] in (0, FILE_HEADER_SIZE)
+        assert list(of_store(self.store)) == []
 
     def teardown(self) -> None:
         handles = sorted(self.records)

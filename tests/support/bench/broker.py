@@ -4,12 +4,12 @@ State: one loop, one engine in memory, the virtual hosts, users and parameters o
 (`tests.support.bench.client`). Everything between a client's bytes and the engine is the broker's own, put together as
 `broker.node.node` does it. Callers: unit tests of all that lies between, and of what reads it.
 Invariants: nothing happens behind the test's back: turns end in `run`, the disk answers in `commit`, time moves in
-`advance`.
+`advance`. Every queue's own are checked at the end of each turn, unless `is_verified` is False (calls are counted).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from pika import spec
@@ -20,13 +20,15 @@ from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.node.vhost_factory import VhostFactory
 from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
-from burrowmq.broker.turn.loop_scheduler import LoopScheduler
+from burrowmq.broker.turn.checked_scheduler import make_scheduler
+from burrowmq.broker.turn.clock import Pumpable
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.store import StoreConfig
@@ -52,11 +54,17 @@ class BrokerBench:
         default_mode: str = "bounded",
         answers_later: bool = False,
         connection_max: int | None = None,
+        is_verified: bool = True,
         **limits: Any,
     ) -> None:
         self.loop = ManualLoop()
         self.engine = BenchEngine(answers_later=answers_later)
-        self.scheduler = LoopScheduler(cast("Any", self.loop), self.engine.hand_over)
+        self.scheduler = make_scheduler(
+            cast("Any", self.loop),
+            self.engine.hand_over,
+            lambda: None,
+            self._verify if is_verified else None,
+        )
         self.engine.on_committed = self.scheduler.on_committed
         self.metrics = NodeMetrics()
         self.observer = RecordingObserver()
@@ -143,6 +151,12 @@ class BrokerBench:
         return self.vhost.declare_queue(
             QueueDeclaration(name=name, **declaration), declaration.get("owner")
         )
+
+    def _verify(self, touched: Sequence[Pumpable]) -> None:
+        """Check every queue at each turn's end, deleted ones that were touched too."""
+        queues = {queue for vhost in self.vhosts.values() for queue in vhost.queues.values()}
+        for queue in queues.union(each for each in touched if isinstance(each, Queue)):
+            verify(queue)
 
     # -- clients and time ---------------------------------------------------------------------------------------
 

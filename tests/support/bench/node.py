@@ -70,7 +70,10 @@ class Figures:
 
 
 class NodeBench:
-    """One node that has started; `close` stops it."""
+    """One node that has started; `close` stops it.
+
+    It checks its invariants after each turn; `close` fails if one is broken.
+    """
 
     def __init__(self, data_dir: Path, port: int | None = None, **options: Any) -> None:
         self.loop = asyncio.new_event_loop()
@@ -97,6 +100,7 @@ class NodeBench:
             measure=self.figures.measure,
             allocator=self.figures,
             entropy=CountingEntropy(),
+            end=lambda _: None,  # `close` says what was broken
         )
         self.host = Node(
             replace(config, **options),
@@ -120,6 +124,8 @@ class NodeBench:
         self.loop.run_until_complete(self.host.stop())
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
+        broken = self.observer.named("invariant_broken")
+        assert not broken, broken
         gc.unfreeze()  # a start in a running process has frozen what this one has
 
     @property

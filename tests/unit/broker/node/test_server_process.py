@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from burrowmq.broker.machine import resources
-from burrowmq.broker.node.server_process import Machine, ServerProcess
+from burrowmq.broker.node.server_process import Machine, ServerProcess, end_if_verified
 from burrowmq.config.schema import NodeConfig
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import OsFileSystem
@@ -35,3 +38,13 @@ def test_it_stands_on_this_machine_unless_another_is_given() -> None:
     other = Machine(entropy=CountingEntropy())
     process = ServerProcess(config=CONFIG, observer=observer, machine=other)
     assert process.machine.entropy.token(2) == b"\0\x01"
+
+
+@pytest.mark.parametrize("value", [None, "", "0"])
+def test_without_the_switch_nothing_ends_a_process_that_is_wrong(value: str | None) -> None:
+    environment = {} if value is None else {"BURROWMQ_VERIFY": value}
+    assert end_if_verified(environment) is None
+
+
+def test_with_the_switch_it_ends_at_once() -> None:
+    assert end_if_verified({"BURROWMQ_VERIFY": "1"}) is os._exit

@@ -86,7 +86,7 @@ def run_of(count: int, *, persistent: bool = False) -> bytes:
 def test_a_publish_costs_the_same_whatever_the_runs_length(mode, persistent):
     costs = []
     for count in RUNS:
-        bench = BrokerBench(default_mode=mode)
+        bench = BrokerBench(default_mode=mode, is_verified=False)
         client = bench.connect(1)
         declare(client, durable=True)
         data = run_of(count, persistent=persistent)
@@ -100,7 +100,7 @@ def test_a_publish_costs_the_same_whatever_the_runs_length(mode, persistent):
 def test_a_delivery_costs_the_same_whatever_the_runs_length(no_ack):
     costs = []
     for count in RUNS:
-        bench = BrokerBench()
+        bench = BrokerBench(is_verified=False)
         producer, consumer = bench.connect(1), bench.connect(1)
         declare(producer)
         consumer.call(1, spec.Basic.Consume(queue="q", no_ack=no_ack))
@@ -116,7 +116,7 @@ def test_a_delivery_costs_the_same_whatever_the_runs_length(no_ack):
 def test_acks_cost_the_same_whatever_their_number(multiple):
     costs = []
     for count in RUNS:
-        bench = BrokerBench()
+        bench = BrokerBench(is_verified=False)
         client = bench.connect(1)
         declare(client)
         client.call(1, spec.Basic.Consume(queue="q"))
@@ -261,7 +261,7 @@ def test_a_hard_error_closes_the_connection_after_its_channels():
 
 
 def test_a_bug_is_logged_and_answered_with_541():
-    bench = BrokerBench()
+    bench = BrokerBench(is_verified=False)
     client = bench.connect(1)
     bench.vhost.declare_queue = None  # type: ignore[assignment, method-assign]
     bench.vhost.queues = None  # type: ignore[assignment]

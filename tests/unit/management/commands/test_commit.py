@@ -1,16 +1,11 @@
-"""A change reaches the end of the turn, a refused one does not; each resource's own test is in tests/unit/management/api.
-
-Covers: management/commands/topology.py, management/commands/users.py, management/commands/parameters.py,
- management/commands/sessions.py, management/commands/node.py
-"""
+"""A change reaches the end of the turn, and a refused one does not."""
 
 from __future__ import annotations
 
 import pytest
 
 from burrowmq.management.answers.reply import ApiError
-from burrowmq.management.commands import node as commands_node
-from burrowmq.management.commands import parameters, sessions, topology, users
+from burrowmq.management.commands import parameters, topology, users
 from tests.support.bench.node import NodeBench
 
 
@@ -36,19 +31,3 @@ def test_a_change_that_is_refused_does_not(bench: NodeBench) -> None:
 
     bench.perform(refused)
     assert node.scheduler.turns == turns
-
-
-def test_sessions_are_found_and_closed_with_just_the_reason(bench: NodeBench) -> None:
-    (client,) = bench.clients
-    (session,) = bench.node.sessions
-    assert sessions.sessions_named(bench.node, session.name) == [client.session]
-    assert bench.perform(lambda: sessions.close_sessions([session], "enough")) == 1
-    ((_, close),) = client.read()
-    assert (close.reply_code, close.reply_text) == (320, "CONNECTION_FORCED - enough")
-
-
-def test_an_unknown_log_level_is_not_set(bench: NodeBench) -> None:
-    assert not commands_node.set_log_level(bench.node, "loud")
-    assert bench.observer.named("set_level") == []
-    assert commands_node.set_log_level(bench.node, "debug")
-    assert bench.observer.named("set_level") == [("debug",)]

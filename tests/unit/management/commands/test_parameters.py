@@ -1,0 +1,97 @@
+"""Policies, parameters, limits and definitions documents through the API."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from burrowmq.broker.rules.parameter_rules import RefusedValue
+from burrowmq.management.answers.reply import ApiError
+from burrowmq.management.commands import parameters
+from burrowmq.management.commands.parameters import ENTRIES_PER_TURN
+from tests.support.bench.node import NodeBench
+
+POLICY = {"pattern": "^lazy$", "definition": {"max-length": 2}}
+
+
+@pytest.mark.parametrize("is_operator", [False, True])
+def test_a_policy_is_new_once_in_force_at_once_and_goes(
+    bench: NodeBench, is_operator: bool
+) -> None:
+    node, lazy = bench.node, bench.node.vhosts["/"].queues["lazy"]
+
+    def put() -> bool:
+        return parameters.put_policy(node, "/", "short", POLICY, is_operator=is_operator)
+
+    assert bench.perform(put)
+    assert (lazy.settings.max_length, lazy.ready_count) == (2, 2)
+    assert not bench.perform(put)
+    bench.perform(lambda: parameters.delete_policy(node, "/", "short", is_operator=is_operator))
+    assert lazy.settings.max_length is None
+    with pytest.raises(ApiError, match="404"):
+        parameters.delete_policy(node, "/", "short", is_operator=is_operator)
+
+
+def test_a_policy_of_operators_is_not_one_of_users(bench: NodeBench) -> None:
+    bench.perform(lambda: parameters.put_policy(bench.node, "/", "short", POLICY, is_operator=True))
+    with pytest.raises(ApiError, match="404"):
+        parameters.delete_policy(bench.node, "/", "short", is_operator=False)
+
+
+def test_a_parameter_comes_and_goes(bench: NodeBench) -> None:
+    node = bench.node
+
+    def put() -> bool:
+        return parameters.put_parameter(node, "/", "operator_policy", "short", POLICY)
+
+    assert bench.perform(put)
+    assert node.vhosts["/"].queues["lazy"].ready_count == 2
+    assert not bench.perform(put)
+    bench.perform(lambda: parameters.delete_parameter(node, "/", "operator_policy", "short"))
+    with pytest.raises(ApiError, match="404"):
+        parameters.delete_parameter(node, "/", "operator_policy", "short")
+
+
+def test_policies_are_no_parameters(bench: NodeBench) -> None:
+    with pytest.raises(RefusedValue, match="policies may not be set using this method"):
+        parameters.put_parameter(bench.node, "/", "policy", "short", POLICY)
+
+
+def test_a_global_parameter_is_kept_whatever_its_value_is(bench: NodeBench) -> None:
+    node = bench.node
+    assert bench.perform(lambda: parameters.put_global_parameter(node, "a", {"b": [1]}))
+    assert not bench.perform(lambda: parameters.put_global_parameter(node, "a", 2))
+    assert node.parameters.values["a"] == 2
+    bench.perform(lambda: parameters.delete_global_parameter(node, "a"))
+    with pytest.raises(ApiError, match="404"):
+        parameters.delete_global_parameter(node, "a")
+
+
+def test_limits_of_a_vhost_replace_those_before(bench: NodeBench) -> None:
+    node = bench.node
+    bench.perform(lambda: parameters.set_vhost_limits(node, "/", {"max-queues": 3}))
+    bench.perform(lambda: parameters.set_vhost_limits(node, "/", {"max-connections": 2}))
+    assert node.vhosts["/"].limits == {"max-connections": 2}
+
+
+def test_a_document_is_taken_over_and_others_get_their_turn_meanwhile(bench: NodeBench) -> None:
+    count = 2 * ENTRIES_PER_TURN + 1
+    queues = [
+        {"name": f"q{at}", "durable": True, "auto_delete": False, "arguments": {}}
+        for at in range(count)
+    ]
+    others = 0
+
+    async def take_over(document: dict[str, Any]) -> None:
+        nonlocal others
+        imported = asyncio.ensure_future(parameters.import_definitions(bench.node, document, "/"))
+        while not imported.done():
+            others += 1
+            await asyncio.sleep(0)
+        await imported
+
+    bench.loop.run_until_complete(take_over({"queues": queues}))
+    assert len(bench.node.vhosts["/"].queues) == count + 2
+    assert others > 2
