@@ -28,6 +28,8 @@ CLEAN_FILE = "CLEAN"
 SEGMENT_MARGIN = 64
 _RESERVED = 4096
 _MAGIC = b"BQT1"
+NAMED_LEVELS = 2
+"""The first format in which levels have names of their own; `takeover` brings an older store there."""
 FORMAT = 2
 """Of the whole store. 1, from before version 0.1.0, had no names for the levels of priority queues: `takeover`."""
 FILE_SIZE_KEY = "msg_store_file_size_limit"
@@ -105,7 +107,7 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
         identity = uuid.UUID(hex=text["identity"])
         limits = {name: int(text[name]) for name in (FILE_SIZE_KEY, ENTRY_COUNT_KEY)}
         version, ceiling = int(text["format"]), int(text["segment_ceiling"])
-        taking_over = version < FORMAT or bool(text.get("taking_over"))
+        taking_over = version < NAMED_LEVELS or bool(text.get("taking_over"))
     except (ValueError, KeyError, TypeError) as error:
         raise StoreRefused(f"{path} cannot be read: {error}; restore that file") from error
     if not 1 <= version <= FORMAT:

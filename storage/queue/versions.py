@@ -24,6 +24,7 @@ def files_of(
     """Give the files of this version of a queue; `limits` are what the journals of all queues share."""
     if version == IndexFilesV1.version:
         return IndexFilesV1(directory, table, limits)
+    assert version == IndexFilesV2.version, version
     return IndexFilesV2(directory, table)
 
 

@@ -91,9 +91,16 @@ class Levels(tuple[Backlog, ...]):
         return sum(level.page_out() for level in self)
 
     def load_start_batch(self, max_count: int, max_bytes: int) -> None:
-        """Load the first messages of each level, highest first, as far as the queue's own store embeds them."""
-        for level in reversed(self):
-            level.load_start_batch(max_count, max_bytes)
+        """Load the first messages in the order of delivery, as far as the queue's own store embeds them.
+
+        Levels that have messages share the bytes evenly: what a level leaves is known only when its read is answered.
+        """
+        filled = [level for level in reversed(self) if level.count]
+        for level in filled:
+            level.load_start_batch(max_count, max_bytes // len(filled))
+            max_count -= min(max_count, level.count)
+            if not max_count:
+                break
 
     def peek(self) -> None:
         """Learn whether the head expires, if that is not known; it stays on disk if it does not."""

@@ -102,3 +102,19 @@ def test_only_the_head_is_looked_at_for_its_deadline():
     world.levels.peek()
     assert [level.has_expiries for level in world.levels] == [False, True, False]
     assert world.levels.ram_ready_count == 0
+
+
+def test_levels_share_one_start_batch_in_the_order_of_delivery():
+    world = World()
+    for number, count in ((0, 5), (1, 2), (2, 3)):
+        world.fill(number, count, room=0)
+    world.levels.load_start_batch(6, 1 << 20)
+    assert [level.ram_count for level in world.levels] == [1, 2, 3]
+
+
+def test_levels_share_the_bytes_of_a_start_batch():
+    world = World()
+    for number in (0, 2):
+        world.fill(number, 10, room=0)
+    world.levels.load_start_batch(100, 40)
+    assert [level.ram_count for level in world.levels] == [5, 0, 5]
