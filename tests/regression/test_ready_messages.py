@@ -6,6 +6,7 @@ import pytest
 
 from burrowmq.broker.channel.unacked import Delivery, Unacked
 from burrowmq.broker.queue.order.backlog import Backlog
+from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import TRANSIENT, DeliveryRun
 from burrowmq.protocol.properties import Properties, build
 from burrowmq.storage.loop.queue_log import QueueLog
@@ -13,7 +14,7 @@ from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import LoadedMessage
 from tests.simulation.store_world import make_message
 from tests.support.memory_log import MemoryEngine, MemoryLog
-from tests.support.messages import message
+from tests.support.messages import body_of, message
 from tests.support.queue_bench import QueueBench
 
 
@@ -85,12 +86,18 @@ def test_a_get_that_waits_for_a_read_is_answered_when_the_queue_is_paged_out():
     bench = QueueBench(mode="cached", answers_later=True)
     bench.publish(*[message(b"%d" % at, persistent=True) for at in range(4)])
     bench.queue.paging.page_out()
-    found: list[object] = []
-    bench.queue.get(lambda origin, run: found.append(run))
+    found: list[bytes] = []
+
+    def take(origin: Origin | None, run: DeliveryRun | None) -> None:
+        assert origin is not None
+        assert run is not None
+        origin.hand_out(run, no_ack=True)
+        found.extend(body_of(each.raw) for each in run.messages)
+
+    bench.queue.get(take)
     bench.queue.paging.page_out()
     bench.run()
-    assert len(found) == 1
-    assert found[0] is not None
+    assert found == [b"0"]
 
 
 def test_a_deleted_queue_takes_nothing_and_opens_no_storage():
