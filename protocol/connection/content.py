@@ -70,12 +70,11 @@ class Content:
         elif received.type != FRAME_BODY:
             raise self.unexpected()
         elif received.payload:
+            if len(received.payload) > self._left:
+                raise self._too_long(len(received.payload))
             self._left -= len(received.payload)
-            # RabbitMQ: octets beyond the announced size go unnoticed until the next frame that is
-            # no body frame. They are dropped here, or a peer could fill the memory with them.
-            if self._left >= 0:
-                raw += frame(FRAME_BODY, self._channel, received.payload)
-                self._largest = max(self._largest, len(received.payload) + 8)
+            raw += frame(FRAME_BODY, self._channel, received.payload)
+            self._largest = max(self._largest, len(received.payload) + 8)
         if self._left:
             return None
         message = Message(
@@ -93,6 +92,12 @@ class Content:
         else:
             text = "expected content body, got non content body frame instead"
         return UnexpectedFrame(text, CLASS_BASIC, METHOD_PUBLISH)
+
+    def _too_long(self, octets: int) -> AmqpError:
+        """Error 501 at the frame that goes beyond the announced size; RabbitMQ waits for the next method instead."""
+        got = self._size - self._left + octets
+        text = f"content body of {got} octets or more, its header announced {self._size}"
+        return FrameError(text, CLASS_BASIC, METHOD_PUBLISH)
 
     def _take_header(self, payload: bytes) -> bytearray:
         if len(payload) < _HEADER.size:

@@ -336,6 +336,16 @@ def test_an_announced_body_above_the_limit_is_refused(broker: Target, wire: Wire
     client.channel(1)
 
 
+def test_a_body_that_goes_on_is_refused_at_the_first_frame_too_many(
+    broker: Target, wire: Wire
+) -> None:
+    if broker.is_rabbitmq_3_10:
+        pytest.skip("RabbitMQ waits for the next method, however much comes before it")
+    client = wire().open().channel(1)
+    client.send(publish_method(), header_bytes(1, 10), frame(BODY, 1, b"x" * 11))
+    closed_with(client, 501, "content body of 11 octets or more, its header announced 10")
+
+
 def test_malformed_utf8_in_a_short_string_ends_the_connection(wire: Wire) -> None:
     client = wire().open().channel(1)
     client.send(frame(METHOD, 1, b"\x00\x32\x00\x0a\x00\x00\x02\xff\xfe\x00\x00\x00\x00\x00"))

@@ -188,6 +188,17 @@ def test_octet_by_octet(codec) -> None:
     assert [type(event).__name__ for event in whole] == ["PublishRun"]
 
 
+@EACH_CODEC
+@pytest.mark.parametrize("size", [10, 40000])
+def test_a_body_that_goes_on_is_taken_apart(codec, size: int) -> None:
+    """Frame by frame it comes to `protocol.connection.content`, which counts; a run would have believed the header."""
+    head = content(1, b"x" * size)[0]
+    name = method(1, commands.Basic.Publish(routing_key="q"))
+    data = publish(1) + name + head + raw_frame(3, 1, b"x" * (size + 1))
+    events = codec.HotCodec(FRAME_MAX).feed(data)
+    assert [type(event).__name__ for event in events] == ["PublishRun", *["Frame"] * 3]
+
+
 @settings(max_examples=300)
 @given(
     streams(),

@@ -104,20 +104,21 @@ def test_an_empty_body_frame_after_the_content() -> None:
     assert error.text == "expected method frame, got non method frame instead"
 
 
-def test_a_body_beyond_its_size_fails_at_the_next_frame() -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_a_body_that_goes_on_fails_at_the_first_frame_too_many(together: bool) -> None:
     connection = running(1)
-    long = raw_frame(3, 1, b"x" * 11)
-    assert connection.receive_data(PUBLISH + HEADER + long) == []
-    assert connection.receive_data(BODY * 50) == []
-    (error,) = connection.receive_data(PUBLISH)
-    assert error.text == "expected content body, got non content body frame instead"
+    frames = [PUBLISH, HEADER, raw_frame(3, 1, b"x" * 9), raw_frame(3, 1, b"yy"), BODY]
+    given = [b"".join(frames)] if together else frames
+    (error,) = [event for each in given for event in connection.receive_data(each)]
+    assert (error.reply_code, error.class_id, error.method_id) == (501, 60, 40)
+    assert error.text == "content body of 11 octets or more, its header announced 10"
 
 
 def test_what_goes_beyond_is_not_kept() -> None:
     assembled = Content(1, Basic.Publish(routing_key="q"), 1 << 20)
     assembled.accept(Frame(2, 1, HEADER[7:-1]))
-    for _ in range(100):
-        assert assembled.accept(Frame(3, 1, bytes(4096))) is None
+    with pytest.raises(errors.FrameError):
+        assembled.accept(Frame(3, 1, bytes(4096)))
     assert len(assembled._raw) == len(HEADER)
 
 
