@@ -21,7 +21,7 @@ from burrowmq.broker.definitions import parameters
 from burrowmq.broker.definitions.restore import create_vhost, put_vhost
 from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
-from burrowmq.broker.rules.auth import ALGORITHMS, SHA256, Permission, TopicPermission, algorithm_of
+from burrowmq.broker.rules.auth import Permission, TopicPermission
 from burrowmq.broker.rules.parameter_rules import (
     RefusedValue,
     ValidationFailed,
@@ -30,6 +30,7 @@ from burrowmq.broker.rules.parameter_rules import (
     user_limits,
     vhost_limits,
 )
+from burrowmq.broker.rules.passwords import ALGORITHMS, SHA256, algorithm_of
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.broker.words import json_document

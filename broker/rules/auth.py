@@ -1,34 +1,29 @@
 """Users and what they may do.
 
 Owns the users, their permissions per vhost (three regular expressions), the topic permissions, and a bounded cache
-of answers. Passwords are kept as RabbitMQ keeps them: base64 of four bytes of salt and SHA-256(salt + password),
-compared in constant time; an empty password never logs in. Users named in `loopback_users` log in from this machine
-only. The session asks `authenticate` once and `check` before each operation; management and definitions change
+of answers. Passwords are kept as hashes (`broker.rules.passwords`). Users named in `loopback_users` log in from this
+machine only. The session asks `authenticate` once and `check` before each operation; management and definitions change
 users here. Every change is a row of the definition store and empties the cache.
 
 Never here: an opinion on whether the thing asked about exists. All permission checks precede existence checks.
 An operator's regular expression takes bounded time, whatever it is: `broker.rules.pattern`.
 
-Source: RabbitMQ's rabbit_access_control, rabbit_auth_backend_internal, rabbit_password_hashing_sha256.
+Source: RabbitMQ's rabbit_access_control, rabbit_auth_backend_internal.
 """
 
 from __future__ import annotations
 
-import binascii
-import functools
-import hashlib
-import hmac
 import re
-from base64 import b64decode, b64encode
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from burrowmq.broker.rules.passwords import SALT_SIZE, SHA256, fits, hash_password
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind, describe, row_key
 from burrowmq.protocol.errors import AccessRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from burrowmq.broker.turn.clock import Entropy
     from burrowmq.broker.words.resource import DefinitionLog
@@ -36,18 +31,8 @@ if TYPE_CHECKING:
 Access = Literal["configure", "write", "read"]
 TopicAccess = Literal["write", "read"]
 
-SALT_SIZE = 4
 ANSWERS_MAX = 4096
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
-SHA256 = "rabbit_password_hashing_sha256"
-SHA512 = "rabbit_password_hashing_sha512"
-MD5 = "rabbit_password_hashing_md5"
-_DIGESTS: dict[str, Callable[..., Any]] = {
-    SHA256: hashlib.sha256,
-    SHA512: hashlib.sha512,
-    MD5: functools.partial(hashlib.md5, usedforsecurity=False),  # exports of RabbitMQ up to 3.5
-}
-ALGORITHMS = frozenset(_DIGESTS)
 
 
 class LoginRefused(Exception):
@@ -83,35 +68,6 @@ class TopicPermission:
     read: str
 
 
-def hash_password(password: str, salt: bytes) -> str:
-    """The hash as it is kept: base64 of the salt and the digest."""
-    return b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode("ascii")
-
-
-def password_fits(user: User, password: str) -> bool:
-    """Whether this is the user's password; takes the same time wherever the two first differ."""
-    try:
-        raw = b64decode(user.password_hash, validate=True)
-    except binascii.Error:
-        return False
-    digest = _DIGESTS.get(user.hashing_algorithm, hashlib.sha256)
-    if not password or len(raw) != SALT_SIZE + digest().digest_size:
-        return False
-    salt, kept = raw[:SALT_SIZE], raw[SALT_SIZE:]
-    given = digest(salt + password.encode("utf-8", "surrogateescape")).digest()
-    return hmac.compare_digest(kept, given)
-
-
-def algorithm_of(password_hash: str) -> str:
-    """The algorithm of a hash that does not name it, told by its length.
-
-    Raises: ValueError when the text is not base64.
-    """
-    size = len(b64decode(password_hash, validate=True)) - SALT_SIZE
-    found = (name for name, digest in _DIGESTS.items() if digest().digest_size == size)
-    return next(found, SHA256)
-
-
 class Auth:
     """The users of a node."""
 
@@ -141,8 +97,9 @@ class Auth:
         """
         user = self.users.get(name)
         # An unknown name costs one hash as well, so that time does not tell which names exist.
-        fits = password_fits(user if user is not None else _NOBODY, password)
-        if user is None or not fits:
+        asked = user if user is not None else _NOBODY
+        is_right = fits(asked.password_hash, asked.hashing_algorithm, password)
+        if user is None or not is_right:
             raise LoginRefused(f"user '{name}' - invalid credentials")
         self.check_loopback(name, is_loopback=is_loopback)
         return user

@@ -10,16 +10,13 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.auth import (
-    ALGORITHMS,
-    SALT_SIZE,
     Access,
     Permission,
     TopicPermission,
     User,
-    algorithm_of,
-    hash_password,
 )
 from burrowmq.broker.rules.parameter_rules import user_limits
+from burrowmq.broker.rules.passwords import ALGORITHMS, SALT_SIZE, algorithm_of, hash_password
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management.answers.reply import Call, bad_request

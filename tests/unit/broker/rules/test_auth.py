@@ -7,26 +7,15 @@ import pytest
 from burrowmq.broker.definitions.restore import EVERYTHING
 from burrowmq.broker.rules import auth as auth_module
 from burrowmq.broker.rules.auth import (
-    MD5,
-    SHA256,
-    SHA512,
     Auth,
     LoginRefused,
     Permission,
     TopicPermission,
     User,
-    algorithm_of,
-    hash_password,
 )
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.protocol.errors import AccessRefused
 from tests.support.bench.broker import BrokerBench
-
-
-def test_the_hash_is_rabbitmqs() -> None:
-    # The documented example: salt 908D C60A, password test12.
-    salt = bytes.fromhex("908DC60A")
-    assert hash_password("test12", salt) == "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
 
 
 def test_a_password_logs_in() -> None:
@@ -47,48 +36,6 @@ def test_guest_comes_from_this_machine_only() -> None:
         auth.authenticate("guest", "guest", is_loopback=False)
     auth.set_password("bob", "secret")
     assert auth.authenticate("bob", "secret", is_loopback=False).name == "bob"
-
-
-@pytest.mark.parametrize("stored", ["", "not base64!", "AAAA"])
-def test_a_damaged_or_blank_hash_fits_no_password(stored: str) -> None:
-    auth = BrokerBench().auth
-    auth.put_user("bob", stored)
-    with pytest.raises(LoginRefused):
-        auth.authenticate("bob", "x", is_loopback=True)
-
-
-def test_an_imported_sha512_hash_fits() -> None:
-    import hashlib
-    from base64 import b64encode
-
-    salt = b"salt"
-    stored = b64encode(salt + hashlib.sha512(salt + b"pw").digest()).decode()
-    auth = BrokerBench().auth
-    auth.put_user("bob", stored, hashing_algorithm=SHA512)
-    assert auth.authenticate("bob", "pw", is_loopback=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "algorithm"), [("md5", MD5), ("sha256", SHA256), ("sha512", SHA512)]
-)
-def test_a_hash_tells_its_algorithm_by_its_length(name: str, algorithm: str) -> None:
-    import hashlib
-    from base64 import b64encode
-
-    salt = b"salt"
-    stored = b64encode(salt + hashlib.new(name, salt + b"pw").digest()).decode()
-    assert algorithm_of(stored) == algorithm
-    auth = BrokerBench().auth
-    auth.put_user("bob", stored, hashing_algorithm=algorithm_of(stored))
-    assert auth.authenticate("bob", "pw", is_loopback=True)
-    with pytest.raises(LoginRefused):
-        auth.authenticate("bob", "wrong", is_loopback=True)
-
-
-def test_what_is_no_hash_has_no_algorithm() -> None:
-    assert algorithm_of("") == algorithm_of("AAAA") == SHA256
-    with pytest.raises(ValueError, match=r"."):
-        algorithm_of("not base64!")
 
 
 def test_the_repr_of_a_user_hides_the_hash() -> None:

@@ -1,0 +1,54 @@
+"""burrowmq.broker.rules.passwords, alone and behind a login."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+
+import pytest
+
+from burrowmq.broker.rules.auth import LoginRefused
+from burrowmq.broker.rules.passwords import MD5, SHA256, SHA512, algorithm_of, hash_password
+from tests.support.bench.broker import BrokerBench
+
+
+def test_the_hash_is_rabbitmqs() -> None:
+    # The documented example: salt 908D C60A, password test12.
+    salt = bytes.fromhex("908DC60A")
+    assert hash_password("test12", salt) == "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
+
+
+@pytest.mark.parametrize("stored", ["", "not base64!", "AAAA"])
+def test_a_damaged_or_blank_hash_fits_no_password(stored: str) -> None:
+    auth = BrokerBench().auth
+    auth.put_user("bob", stored)
+    with pytest.raises(LoginRefused):
+        auth.authenticate("bob", "x", is_loopback=True)
+
+
+def test_an_imported_sha512_hash_fits() -> None:
+    salt = b"salt"
+    stored = b64encode(salt + hashlib.sha512(salt + b"pw").digest()).decode()
+    auth = BrokerBench().auth
+    auth.put_user("bob", stored, hashing_algorithm=SHA512)
+    assert auth.authenticate("bob", "pw", is_loopback=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"), [("md5", MD5), ("sha256", SHA256), ("sha512", SHA512)]
+)
+def test_a_hash_tells_its_algorithm_by_its_length(name: str, algorithm: str) -> None:
+    salt = b"salt"
+    stored = b64encode(salt + hashlib.new(name, salt + b"pw").digest()).decode()
+    assert algorithm_of(stored) == algorithm
+    auth = BrokerBench().auth
+    auth.put_user("bob", stored, hashing_algorithm=algorithm_of(stored))
+    assert auth.authenticate("bob", "pw", is_loopback=True)
+    with pytest.raises(LoginRefused):
+        auth.authenticate("bob", "wrong", is_loopback=True)
+
+
+def test_what_is_no_hash_has_no_algorithm() -> None:
+    assert algorithm_of("") == algorithm_of("AAAA") == SHA256
+    with pytest.raises(ValueError, match=r"."):
+        algorithm_of("not base64!")
