@@ -47,11 +47,28 @@ def fits(password_hash: str, algorithm: str, password: str) -> bool:
     return hmac.compare_digest(kept, given)
 
 
+def fault_of(password_hash: str, algorithm: str) -> str:
+    """Why no password can ever fit this hash, "" when one can; a blank hash is one that means to fit none.
+
+    Raises: ValueError when the text is not base64.
+    """
+    size, wanted = len(b64decode(password_hash, validate=True)), SALT_SIZE + _size_of(algorithm)
+    return (
+        f"a hash of {algorithm} has {wanted} octets, this one has {size}"
+        if 0 < size != wanted
+        else ""
+    )
+
+
+def _size_of(algorithm: str) -> int:
+    return int(_DIGESTS.get(algorithm, hashlib.sha256)().digest_size)
+
+
 def algorithm_of(password_hash: str) -> str:
     """The algorithm of a hash that does not name it, told by its length.
 
     Raises: ValueError when the text is not base64.
     """
     size = len(b64decode(password_hash, validate=True)) - SALT_SIZE
-    found = (name for name, digest in _DIGESTS.items() if digest().digest_size == size)
+    found = (name for name in _DIGESTS if _size_of(name) == size)
     return next(found, SHA256)

@@ -16,7 +16,14 @@ from burrowmq.broker.rules.auth import (
     User,
 )
 from burrowmq.broker.rules.parameter_rules import user_limits
-from burrowmq.broker.rules.passwords import ALGORITHMS, SALT_SIZE, algorithm_of, hash_password
+from burrowmq.broker.rules.passwords import (
+    ALGORITHMS,
+    SALT_SIZE,
+    SHA256,
+    algorithm_of,
+    fault_of,
+    hash_password,
+)
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management.answers.reply import Call, bad_request
@@ -55,16 +62,28 @@ def put_user(
         node.auth.set_password(name, password)
         node.auth.set_tags(name, tuple(tags))
     else:
-        password_hash = password_hash or ""
-        try:
-            algorithm = algorithm or algorithm_of(password_hash)
-        except ValueError as error:
-            raise bad_request(["not_base64", password_hash]) from error
-        if algorithm not in ALGORITHMS:
-            raise bad_request(["unknown_hashing_algorithm", algorithm])
-        node.auth.put_user(name, password_hash, tuple(tags), algorithm)
+        # RabbitMQ passes white space over in base64.
+        password_hash = "".join((password_hash or "").split())
+        node.auth.put_user(
+            name, password_hash, tuple(tags), _algorithm(node, name, password_hash, algorithm)
+        )
     staged(node)
     return is_new
+
+
+def _algorithm(node: RunningNode, name: str, password_hash: str, given: str | None) -> str:
+    """What a hash was made with. Raises: ApiError for a hash that no password can fit, unless it is the user's."""
+    try:
+        algorithm = str(given or algorithm_of(password_hash))
+        if algorithm not in ALGORITHMS:
+            raise bad_request(["unknown_hashing_algorithm", algorithm])
+        fault: str | list[str] = fault_of(password_hash, algorithm)
+    except ValueError:
+        algorithm, fault = str(given or SHA256), ["not_base64", password_hash]
+    known = node.auth.users.get(name)
+    if fault and (known is None or known.password_hash != password_hash):
+        raise bad_request(fault)
+    return algorithm
 
 
 def delete_user(node: RunningNode, name: str) -> None:

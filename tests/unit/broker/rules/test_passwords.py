@@ -8,7 +8,14 @@ from base64 import b64encode
 import pytest
 
 from burrowmq.broker.rules.auth import LoginRefused
-from burrowmq.broker.rules.passwords import MD5, SHA256, SHA512, algorithm_of, hash_password
+from burrowmq.broker.rules.passwords import (
+    MD5,
+    SHA256,
+    SHA512,
+    algorithm_of,
+    fault_of,
+    hash_password,
+)
 from tests.support.bench.broker import BrokerBench
 
 
@@ -46,6 +53,16 @@ def test_a_hash_tells_its_algorithm_by_its_length(name: str, algorithm: str) -> 
     assert auth.authenticate("bob", "pw", is_loopback=True)
     with pytest.raises(LoginRefused):
         auth.authenticate("bob", "wrong", is_loopback=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "size"), [("AAAA", 3), (b64encode(bytes(36)).decode(), None), ("", None)]
+)
+def test_a_hash_has_the_length_of_its_algorithm(given: str, size: int | None) -> None:
+    told = "" if size is None else f"a hash of {SHA256} has 36 octets, this one has {size}"
+    assert fault_of(given, SHA256) == told
+    if given:
+        assert "has 68 octets" in fault_of(given, SHA512)
 
 
 def test_what_is_no_hash_has_no_algorithm() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from burrowmq.broker.rules.passwords import hash_password
 from tests.support.served import Served
 
 
@@ -74,9 +77,46 @@ def test_hashes_of_every_algorithm_survive_a_change_of_tags(served: Served) -> N
         assert (answer.status, answer.body["name"]) == (200, name)
 
 
-def test_what_is_no_hash_is_refused(served: Served) -> None:
-    for body in (
-        {"password_hash": "notb64", "tags": ""},
-        {"password_hash": "", "tags": "", "hashing_algorithm": "rot13"},
-    ):
-        assert served.api("PUT", "/api/users/u", body).status == 400
+SHORT = "a hash of rabbit_password_hashing_sha256 has 36 octets, this one has 3"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"password_hash": "notb64"}, ["not_base64", "notb64"]),
+        (
+            {"password_hash": "AAA", "hashing_algorithm": "rabbit_password_hashing_sha512"},
+            ["not_base64", "AAA"],
+        ),
+        ({"password_hash": "AAAA"}, SHORT),
+        (
+            {"hashing_algorithm": ["a"], "password_hash": ""},
+            ["unknown_hashing_algorithm", "['a']"],
+        ),
+        (
+            {"hashing_algorithm": "rot13", "password_hash": ""},
+            ["unknown_hashing_algorithm", "rot13"],
+        ),
+    ],
+)
+def test_what_is_no_hash_is_refused(served: Served, given: dict[str, str], reason: object) -> None:
+    answer = served.api("PUT", "/api/users/u", {"tags": "", **given})
+    assert (answer.status, answer.body["reason"]) == (400, reason)
+    assert served.api("GET", "/api/users/u").status == 404
+
+
+def test_a_hash_that_is_there_may_be_given_back(served: Served) -> None:
+    """A document brought it, as RabbitMQ lets it; new tags are no reason to lose the user."""
+    served.node.auth.put_user("old", "AAAA", ("management",))
+    given = {"password_hash": "AAAA", "tags": "monitoring"}
+    assert served.api("PUT", "/api/users/old", given).status == 204
+    assert served.get("/api/users/old")["tags"] == ["monitoring"]
+
+
+def test_a_hash_may_end_in_a_new_line(served: Served) -> None:
+    stored = hash_password("pw", b"salt")
+    assert (
+        served.api("PUT", "/api/users/u", {"password_hash": f"{stored}\n", "tags": ""}).status
+        == 201
+    )
+    assert served.get("/api/users/u")["password_hash"] == stored
