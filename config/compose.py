@@ -52,6 +52,9 @@ COMPOSED = (
     *_tls_options("prometheus.ssl"),
     Option("management.tcp.port", units.port, "15672", "Port of the HTTP API and UI."),
     Option("management.tcp.ip", units.host, None, "Address that it binds."),
+    Option("management.cors.allow_origins.$n", units.origin, None,
+           "Origin (`https://host[:port]`) whose pages may use the HTTP API and its user's login; `*`: any, no login."),
+    Option("management.cors.allow_origins", units.choice("none"), None, "`none`: no other origin's."),
     Option("prometheus.tcp.port", units.port, "15692", "Port of the metrics."),
     Option("prometheus.tcp.ip", units.host, None, "Address that it binds."),
     Option("default_pass", units.text, "guest", "Password of the user made at first start."),
@@ -95,6 +98,9 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
         parts[part]["listeners"] = _http_listeners(values, part, port, environ)
         parts[part]["tls_listeners"] = _https_listeners(values, part)
         parts[part]["tls"] = _tls(values, f"{part}.ssl")
+    parts["management"]["allowed_origins"] = tuple(
+        dict.fromkeys(_numbered(values, "management.cors.allow_origins."))
+    )
     parts["first_user"] |= _first_user(values)
     parts["log"]["file_path"] = _log_file(values, data_dir, node_name)
     default = NodeConfig(node_name=node_name, data_dir=data_dir)

@@ -44,7 +44,7 @@ NOT_HONOURED = tuple(
     management.sample_retention_policies.* management.disable_stats management.enable_queue_totals
     management.disable_basic_auth management.login_session_timeout management.http_log_dir management.listener.*
     management.db_cache_multiplier management.process_stats_gc_timeout management.stats_event_max_backlog
-    management.http.* management.cors.* management.csp.* management.hsts.* management.headers.*
+    management.http.* management.csp.* management.hsts.* management.headers.*
     management.oauth_* management.oauth_resource_servers.* management.restrictions.* management.extension.*
     management.quorum_queue_replicas_cluster_size management.delegate_count
     management_agent.* management.listeners.*

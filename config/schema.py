@@ -151,6 +151,13 @@ class ManagementConfig:
     listeners: tuple[Endpoint, ...] = (Endpoint("127.0.0.1", 15672), Endpoint("::1", 15672))
     tls_listeners: tuple[Endpoint, ...] = ()
     tls: TlsConfig = NO_TLS
+    allowed_origins: tuple[str, ...] = ()
+    preflight_max_age_s: int = option(
+        "management.cors.max_age",
+        units.integer(0),
+        "1800",
+        "Seconds for which a browser may remember what a page of those origins may do.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

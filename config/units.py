@@ -209,6 +209,15 @@ def endpoint(value: str) -> Endpoint:
     return Endpoint(host(name) if colon else "", port(number))
 
 
+def origin(value: str) -> str:
+    """Return a web origin as browsers write it, or `*`."""
+    if value != "*" and not re.fullmatch(r"https?://[\w.:\[\]-]+", value.lower()):
+        raise ValueError(
+            f"{value!r} is not an origin, write something like https://example.org:8443"
+        )
+    return value.lower()
+
+
 def http_path(value: str) -> str:
     """Return an absolute URL path."""
     if not re.fullmatch(r"/[\w./-]*", value):

@@ -2,7 +2,8 @@
 
 Owns no state. `import aiohttp` makes a TLS client context and with it reads the system's certificates: 40 ms of the
 start and 2 MB for a server that calls nobody. While aiohttp is imported, OpenSSL is told that there are none. Every
-module of management takes `web` from here.
+module of management takes `web` from here. aiohttp would name itself, Python and both versions in every answer; what it names
+is the product.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ _NOWHERE = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
 _before = {name: os.environ.get(name) for name in _NOWHERE}
 os.environ.update(_NOWHERE)
 try:
-    from aiohttp import web
+    from aiohttp import web, web_response
 finally:
     for _name, _value in _before.items():
         if _value is None:
             del os.environ[_name]
         else:
             os.environ[_name] = _value
+
+# The one place that reaches its answers to what is no HTTP, which no application sees.
+web_response.SERVER_SOFTWARE = "BurrowMQ"  # type: ignore[attr-defined]
 
 __all__ = ["web"]

@@ -40,6 +40,8 @@ from burrowmq.management.answers.reply import (
 )
 from burrowmq.management.api import ROUTES
 from burrowmq.management.bound_sockets import BoundSockets
+from burrowmq.management.browser import headers
+from burrowmq.management.browser.origins import Origins
 from burrowmq.management.prometheus import endpoint as prometheus
 
 LOGGER = logging.getLogger("management")
@@ -55,6 +57,7 @@ MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 
 HOST: web.AppKey[Node] = web.AppKey("host")
 RATES: web.AppKey[Rates] = web.AppKey("rates", Rates)
+ORIGINS: web.AppKey[Origins] = web.AppKey("origins", Origins)
 IS_TRUSTED: web.AppKey[bool] = web.AppKey("is_trusted", bool)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -64,6 +67,10 @@ def create_app(host: Node, trusted: bool, rates: Rates | None = None) -> web.App
     """The HTTP API and UI; `trusted` for the control socket."""
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
     app[HOST], app[RATES], app[IS_TRUSTED] = host, rates or Rates(), trusted
+    config = host.process.config.management
+    app[ORIGINS] = Origins(config.allowed_origins, config.preflight_max_age_s)
+    app.on_response_prepare.append(headers.complete)
+    app.on_response_prepare.append(_name_origin)
     for route in ROUTES:
         endpoint = _endpoint(route)
         # As in RabbitMQ: HEAD wherever there is GET, and a slash at the end means nothing.
@@ -79,6 +86,10 @@ def create_app(host: Node, trusted: bool, rates: Rates | None = None) -> web.App
 
 def _endpoint(route: Route) -> Handler:
     async def endpoint(request: web.Request) -> web.StreamResponse:
+        if route.method != "GET":
+            fault = request.app[ORIGINS].fault(request)
+            if fault:
+                raise ApiError(403, "forbidden", fault)
         caller = _caller(request)
         if not caller.may("management") and route.path not in PUBLIC_PATHS:
             raise unauthorised(access.REFUSALS["management"])
@@ -97,6 +108,10 @@ def _endpoint(route: Route) -> Handler:
         return response
 
     return endpoint
+
+
+async def _name_origin(request: web.Request, response: web.StreamResponse) -> None:
+    request.app[ORIGINS].answer(request, response)
 
 
 def _is_logged(route: Route) -> bool:
@@ -157,8 +172,6 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         raise
     except Exception as error:  # noqa: BLE001 - the one place: a bug must answer, not hang the client
         response = _answer_broker(request, error)
-    response.headers.setdefault("Cache-Control", "no-cache")
-    response.headers.setdefault("Vary", "Origin")
     return response
 
 

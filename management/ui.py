@@ -11,7 +11,7 @@ from burrowmq.management.aio import web
 
 POLICY = (
     "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; base-uri 'none';"
-    " form-action 'none'"
+    " form-action 'none'; frame-ancestors 'none'"
 )
 
 PAGE = """<!doctype html>

@@ -14,7 +14,7 @@ import io
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -122,14 +122,17 @@ def ctl(*argv: str, stdin: str = "") -> Output:
 
 @contextlib.contextmanager
 def serving(
-    data_dir: Path, fill: Callable[[NodeBench], object] | None = None, **options: Any
+    data_dir: Path,
+    fill: Callable[[NodeBench], object] | None = None,
+    management: ManagementConfig = ManagementConfig(),
+    **options: Any,
 ) -> Iterator[Served]:
     """Run a node and its management server in a thread of their own; `options` are of the node's configuration."""
     amqp_port, port, metrics_port = free_ports(3)
     bench = NodeBench(
         data_dir,
         amqp_port,
-        management=ManagementConfig(listeners=(Endpoint("127.0.0.1", port),)),
+        management=replace(management, listeners=(Endpoint("127.0.0.1", port),)),
         prometheus=PrometheusConfig(listeners=(Endpoint("127.0.0.1", metrics_port),)),
         **options,
     )

@@ -42,3 +42,14 @@ def test_a_container_binds_every_interface_unless_a_key_says_otherwise() -> None
     config = node_config({"management.tcp.ip": "::1"}, {"BURROWMQ_BIND": "*"})
     assert config.listeners == (Endpoint("0.0.0.0", 5672), Endpoint("::", 5672))
     assert config.management.listeners == (Endpoint("::1", 15672),)
+
+
+def test_none_may_call_from_elsewhere_unless_it_is_named() -> None:
+    assert node_config({}, {}).management.allowed_origins == ()
+    assert (
+        node_config({"management.cors.allow_origins": "none"}, {}).management.allowed_origins == ()
+    )
+    named = {
+        f"management.cors.allow_origins.{number}": name for number, name in ((10, "b"), (9, "a"))
+    }
+    assert node_config(named, {}).management.allowed_origins == ("a", "b")

@@ -113,3 +113,14 @@ def test_http_path() -> None:
     assert units.http_path("/a/b-c") == "/a/b-c"
     with pytest.raises(ValueError, match="is not a path"):
         units.http_path("metrics")
+
+
+@pytest.mark.parametrize("text", ["*", "https://a.example", "http://[::1]:8080", "HTTP://A:1"])
+def test_origin(text: str) -> None:
+    assert units.origin(text) == text.lower()
+
+
+@pytest.mark.parametrize("text", ["a.example", "https://a/b", "https://", "ftp://a", "http://a b"])
+def test_what_is_no_origin(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an origin"):
+        units.origin(text)
