@@ -185,6 +185,28 @@ class LoginConfig:
         "0",
         "Which one of that kind, counted from 0.",
     )
+    failed_limit: int = option(
+        "failed_logins.limit",
+        units.integer(0, 100_000),
+        "10",
+        "Wrong passwords for a user from one address before further logins of that user from there are refused"
+        " unheard; ten times as many for all users together; 0: no limit.",
+        ours=True,
+    )
+    failed_forgotten_per_minute: int = option(
+        "failed_logins.forgotten_per_minute",
+        units.integer(1, 100_000),
+        "60",
+        "How many of them are forgotten each minute.",
+        ours=True,
+    )
+    failed_delay_ms: int = option(
+        "failed_logins.delay",
+        units.integer(0, 60_000),
+        "1000",
+        "Milliseconds that the answer to a wrong password takes.",
+        ours=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 Owns no state. `import aiohttp` makes a TLS client context and with it reads the system's certificates: 40 ms of the
 start and 2 MB for a server that calls nobody. While aiohttp is imported, OpenSSL is told that there are none. Every
-module of management takes `web` from here. aiohttp would name itself, Python and both versions in every answer; what it names
-is the product.
+module of management takes `web` from here. aiohttp would name itself and Python in every answer, with both versions;
+what it names is the product.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
-from burrowmq.broker.rules.auth import LoginRefused, User
 from burrowmq.broker.sockets.listener import address_of
 from burrowmq.management import commands, settings, ui
 from burrowmq.management.aio import web
@@ -35,13 +34,13 @@ from burrowmq.management.answers.reply import (
     Route,
     dump,
     reply,
-    running_of,
     unauthorised,
 )
 from burrowmq.management.api import ROUTES
 from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
+from burrowmq.management.callers import Callers
 from burrowmq.management.prometheus import endpoint as prometheus
 
 LOGGER = logging.getLogger("management")
@@ -58,15 +57,19 @@ MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 HOST: web.AppKey[Node] = web.AppKey("host")
 RATES: web.AppKey[Rates] = web.AppKey("rates", Rates)
 ORIGINS: web.AppKey[Origins] = web.AppKey("origins", Origins)
+CALLERS: web.AppKey[Callers] = web.AppKey("callers", Callers)
 IS_TRUSTED: web.AppKey[bool] = web.AppKey("is_trusted", bool)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def create_app(host: Node, trusted: bool, rates: Rates | None = None) -> web.Application:
+def create_app(
+    host: Node, trusted: bool, rates: Rates | None = None, callers: Callers | None = None
+) -> web.Application:
     """The HTTP API and UI; `trusted` for the control socket."""
     app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
     app[HOST], app[RATES], app[IS_TRUSTED] = host, rates or Rates(), trusted
+    app[CALLERS] = callers or Callers(host)
     config = host.process.config.management
     app[ORIGINS] = Origins(config.allowed_origins, config.preflight_max_age_s)
     app.on_response_prepare.append(headers.complete)
@@ -90,7 +93,7 @@ def _endpoint(route: Route) -> Handler:
             fault = request.app[ORIGINS].fault(request)
             if fault:
                 raise ApiError(403, "forbidden", fault)
-        caller = _caller(request)
+        caller = await _caller(request)
         if not caller.may("management") and route.path not in PUBLIC_PATHS:
             raise unauthorised(access.REFUSALS["management"])
         if route.path not in PUBLIC_PATHS and not caller.may(route.level):
@@ -119,7 +122,7 @@ def _is_logged(route: Route) -> bool:
     return route.path not in QUESTIONS and (route.level != "management" or route.method == "DELETE")
 
 
-def _caller(request: web.Request) -> access.Caller:
+async def _caller(request: web.Request) -> access.Caller:
     """Who this is.
 
     Raises: ApiError, LoginRequired.
@@ -130,26 +133,7 @@ def _caller(request: web.Request) -> access.Caller:
         raise unauthorised("Access refused.")
     if request.path in PUBLIC_PATHS:
         return access.Caller("", ())
-    credentials = access.basic_credentials(request)
-    if credentials is None:
-        raise LoginRequired
-    name, password = credentials
-    user = _authenticate(request, name, password)
-    if user is None:
-        raise ApiError(401, "not_authorized", "Login failed")
-    return access.Caller(name, tuple(str(tag) for tag in user.tags))
-
-
-def _authenticate(request: web.Request, name: str, password: str) -> User | None:
-    """The user object, or None when the broker refuses. Raises: ApiError 503 while no application runs."""
-    node = running_of(request.app[HOST])
-    try:
-        return commands.users.authenticate(
-            node, name, password, is_loopback=access.peer_is_loopback(request)
-        )
-    except LoginRefused as refusal:
-        node.observer.login_refused(request.remote or "", "HTTP", str(refusal))
-        return None
+    return await request.app[CALLERS].caller(request)
 
 
 @web.middleware
@@ -162,6 +146,7 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         response = web.Response(status=400)
     except ApiError as error:
         response = reply(error.body(), error.status)
+        response.headers.update(error.headers)
     except web.HTTPMethodNotAllowed as error:
         allowed = error.allowed_methods | {"OPTIONS"}
         headers = {"Allow": ", ".join(verb for verb in VERBS if verb in allowed)}
@@ -195,6 +180,7 @@ class Management:
         self._host = host
         self._config = host.process.config
         self.rates = Rates()
+        self._callers = Callers(host)
         self._runners: list[web.AppRunner] = []
         self._sampler: asyncio.Task[None] | None = None
         # Weakly: a stopped application must not stay in memory until somebody looks again.
@@ -219,7 +205,7 @@ class Management:
             if not sockets:
                 continue
             if part == MANAGEMENT:
-                app = create_app(self._host, trusted=False, rates=self.rates)
+                app = create_app(self._host, False, self.rates, self._callers)
             else:
                 app = prometheus.create_app(self._host)
             await self._serve(app, sockets, secure)

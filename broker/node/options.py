@@ -13,6 +13,7 @@ from burrowmq.broker.definitions.restore import Seed
 from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefaults
 from burrowmq.broker.node.monitor import Intervals, ResourceLimits
 from burrowmq.broker.rules.auth import Permission
+from burrowmq.broker.rules.failed_logins import FailedLoginLimits
 from burrowmq.broker.session.admission import CertificateName
 from burrowmq.broker.sockets.acceptor import AcceptorOptions
 from burrowmq.broker.sockets.listener import SocketOptions
@@ -71,6 +72,15 @@ def certificate_name(config: LoginConfig) -> CertificateName:
     """Which part of a certificate is the user's name."""
     return CertificateName(
         source=config.certificate_name, san_type=config.san_type, san_index=config.san_index
+    )
+
+
+def failed_logins(config: LoginConfig) -> FailedLoginLimits:
+    """How many passwords may be wrong, and what each costs."""
+    return FailedLoginLimits(
+        limit=config.failed_limit,
+        leak_per_s=config.failed_forgotten_per_minute / 60,
+        delay_s=config.failed_delay_ms / 1000,
     )
 
 

@@ -32,6 +32,7 @@ from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.product import server_properties
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
+from burrowmq.broker.rules.failed_logins import FailedLogins
 from burrowmq.broker.session.ack_timeout import AckTimeouts
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
@@ -78,7 +79,10 @@ class RunningNode:
             definitions.highest_levels,
             self_check.writer_maker(refuse),
         )
-        self.auth = Auth(self.engine.definitions, self.entropy, config.loopback_users)
+        failed_logins = FailedLogins(options.failed_logins(config.login), loop.time)
+        self.auth = Auth(
+            self.engine.definitions, self.entropy, config.loopback_users, failed_logins
+        )
         self.parameters = Parameters(self.engine.definitions)
         self._vhost_defaults = options.vhost_defaults(config.seeding)
         self._loop = loop

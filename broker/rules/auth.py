@@ -1,9 +1,10 @@
 """Users and what they may do.
 
 Owns the users, their permissions per vhost (three regular expressions), the topic permissions, and a bounded cache
-of answers. Passwords are kept as hashes (`broker.rules.passwords`). Users named in `loopback_users` log in from this
-machine only. The session asks `authenticate` once and `check` before each operation; management and definitions change
-users here. Every change is a row of the definition store and empties the cache.
+of answers. Passwords are kept as hashes (`broker.rules.passwords`), and who guesses them is refused
+(`broker.rules.failed_logins`). Users named in `loopback_users` log in from this machine only. The session asks
+`authenticate` once and `check` before each operation; management and definitions change users here. Every change is a
+row of the definition store and empties the cache.
 
 Never here: an opinion on whether the thing asked about exists. All permission checks precede existence checks.
 An operator's regular expression takes bounded time, whatever it is: `broker.rules.pattern`.
@@ -17,6 +18,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
 from burrowmq.broker.rules.passwords import SALT_SIZE, SHA256, fits, hash_password
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind, describe, row_key
@@ -33,10 +35,23 @@ TopicAccess = Literal["write", "read"]
 
 ANSWERS_MAX = 4096
 DEFAULT_EXCHANGE_ALIAS = "amq.default"
+NO_LIMIT = FailedLogins(FailedLoginLimits(limit=0), lambda: 0.0)
 
 
 class LoginRefused(Exception):
     """The login failed; the text is for the log, never for the client."""
+
+
+class NotFromAfar(LoginRefused):
+    """The password is right, and the user may log in on the node's machine only."""
+
+
+class TooManyFailures(LoginRefused):
+    """Too many passwords from there were wrong: this one was not looked at."""
+
+    def __init__(self, text: str, wait_s: float) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +91,7 @@ class Auth:
         definitions: DefinitionLog,
         entropy: Entropy,
         loopback_users: Collection[str] = ("guest",),
+        failed_logins: FailedLogins = NO_LIMIT,
     ) -> None:
         self.users: dict[str, User] = {}
         self.permissions: dict[tuple[str, str], Permission] = {}  # (vhost, user)
@@ -83,6 +99,7 @@ class Auth:
         self.topic_permissions: dict[tuple[str, str], dict[str, TopicPermission]] = {}
         self.loopback_users = frozenset(loopback_users)
         self.generation = 0  # raised by every change: answers remembered before are stale
+        self._failed_logins = failed_logins
         self._definitions = definitions
         self._entropy = entropy
         self._answers: dict[tuple[str, ...], bool] = {}
@@ -90,18 +107,38 @@ class Auth:
 
     # -- questions ----------------------------------------------------------------------------------------------
 
-    def authenticate(self, name: str, password: str, *, is_loopback: bool) -> User:
-        """The user who logs in with a password.
+    @property
+    def refusal_delay_s(self) -> float:
+        """How long the answer to a refused login takes: a guess costs time, whatever the guesser does meanwhile."""
+        return self._failed_logins.delay_s
+
+    def authenticate(
+        self, name: str, password: str, *, is_loopback: bool, address: str = ""
+    ) -> User:
+        """The user who logs in with a password; from an address, wrong ones are counted.
 
         Raises: LoginRefused.
         """
+        wait_s = self._failed_logins.wait_s(address, name)
+        if wait_s:
+            text = f"user '{name}' - too many failed logins from {address}, next in {wait_s:.0f} s"
+            raise TooManyFailures(text, wait_s)
+        try:
+            user = self._with_password(name, password)
+            self.check_loopback(name, is_loopback=is_loopback)
+        except LoginRefused:
+            self._failed_logins.failed(address, name)
+            raise
+        self._failed_logins.succeeded(address, name)
+        return user
+
+    def _with_password(self, name: str, password: str) -> User:
         user = self.users.get(name)
-        # An unknown name costs one hash as well, so that time does not tell which names exist.
+        # An unknown name costs what a wrong password does, so that time does not tell which names exist.
         asked = user if user is not None else _NOBODY
         is_right = fits(asked.password_hash, asked.hashing_algorithm, password)
         if user is None or not is_right:
             raise LoginRefused(f"user '{name}' - invalid credentials")
-        self.check_loopback(name, is_loopback=is_loopback)
         return user
 
     def authenticate_by_certificate(self, name: str, *, is_loopback: bool) -> User:
@@ -121,7 +158,7 @@ class Auth:
         Raises: LoginRefused.
         """
         if not is_loopback and name in self.loopback_users:
-            raise LoginRefused(f"user '{name}' can only connect via localhost")
+            raise NotFromAfar(f"user '{name}' can only connect via localhost")
 
     def may_enter(self, user: User, vhost: str) -> bool:
         """Whether the user has any permission record for the vhost, whatever it says."""

@@ -8,7 +8,6 @@ Source: RabbitMQ's rabbit_password, rabbit_password_hashing_sha256 and its neigh
 
 from __future__ import annotations
 
-import binascii
 import functools
 import hashlib
 import hmac
@@ -34,17 +33,21 @@ def hash_password(password: str, salt: bytes) -> str:
 
 
 def fits(password_hash: str, algorithm: str, password: str) -> bool:
-    """Whether this is the password; takes the same time wherever the two first differ."""
+    """Whether this is the password, in time that depends neither on where it differs nor on what is kept.
+
+    A blank or damaged hash, which fits nothing, is compared as if it were one.
+    """
+    digest = _DIGESTS.get(algorithm, hashlib.sha256)
     try:
         raw = b64decode(password_hash, validate=True)
-    except binascii.Error:
-        return False
-    digest = _DIGESTS.get(algorithm, hashlib.sha256)
-    if not password or len(raw) != SALT_SIZE + digest().digest_size:
-        return False
+    except ValueError:
+        raw = b""
+    is_hash = len(raw) == SALT_SIZE + digest().digest_size
+    if not is_hash:
+        raw = bytes(SALT_SIZE + digest().digest_size)
     salt, kept = raw[:SALT_SIZE], raw[SALT_SIZE:]
     given = digest(salt + password.encode("utf-8", "surrogateescape")).digest()
-    return hmac.compare_digest(kept, given)
+    return hmac.compare_digest(kept, given) and is_hash and bool(password)
 
 
 def fault_of(password_hash: str, algorithm: str) -> str:

@@ -65,7 +65,10 @@ class Admission:
                 )
             given = credentials(attempt.mechanism, attempt.response)
             return self._auth.authenticate(
-                given.username, given.password, is_loopback=peer.is_loopback
+                given.username,
+                given.password,
+                is_loopback=peer.is_loopback,
+                address=peer.host,
             )
         except (LoginRefused, AmqpError) as refusal:
             reason = refusal.reply_text if isinstance(refusal, AmqpError) else str(refusal)

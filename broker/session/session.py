@@ -335,7 +335,7 @@ class Session:
         try:
             self.user = self.context.admission.log_in(event, self.peer)
         except LoginRefused:
-            self._close_after(self.connection.refuse_login().delay_s)
+            self._refuse_login_after(self.context.auth.refusal_delay_s)
         except AmqpError:
             self.is_ended = True
             self._close_after(SILENT_CLOSE_S)
@@ -343,6 +343,18 @@ class Session:
             self.connection.accept_login()
             self._was_answered = True
         self.scheduler.output_dirty(self)
+
+    def _refuse_login_after(self, delay_s: float) -> None:
+        """Refuse the login; until then the connection reads nothing that the client may have sent along."""
+        if delay_s:
+            self.scheduler.call_later(delay_s, lambda: self._refuse_login(delay_s))
+        else:
+            self._refuse_login(0.0)
+
+    def _refuse_login(self, waited_s: float) -> None:
+        if not self.is_ended:
+            self._close_after(max(0.0, self.connection.refuse_login().delay_s - waited_s))
+            self.scheduler.output_dirty(self)
 
     def _on_open(self, event: OpenRequested) -> None:
         try:

@@ -32,11 +32,14 @@ NOT_RUNNING = "not_running"
 class ApiError(Exception):
     """A refusal: status, RabbitMQ's error word and the reason (text or a list)."""
 
-    def __init__(self, status: int, error: str, reason: Any) -> None:
+    def __init__(
+        self, status: int, error: str, reason: Any, headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__(f"{status} {error}: {reason}")
         self.status = status
         self.error = error
         self.reason = reason
+        self.headers = headers or {}
 
     def body(self) -> dict[str, Any]:
         """The JSON body."""

@@ -31,9 +31,11 @@ from burrowmq.management.commands.commit import staged
 from burrowmq.management.commands.sessions import close_sessions
 
 
-def authenticate(node: RunningNode, name: str, password: str, *, is_loopback: bool = True) -> User:
-    """The user. Raises: LoginRefused."""
-    return node.auth.authenticate(name, password, is_loopback=is_loopback)
+def authenticate(
+    node: RunningNode, name: str, password: str, *, is_loopback: bool = True, address: str = ""
+) -> User:
+    """The user; an address is watched for guesses. Raises: LoginRefused."""
+    return node.auth.authenticate(name, password, is_loopback=is_loopback, address=address)
 
 
 def require(call: Call, vhost: str, access: Access, kind: ResourceKind, name: str) -> None:

@@ -28,7 +28,7 @@ from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.session.session import Session
-from burrowmq.config.schema import NodeConfig, ResourceConfig
+from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.units import Endpoint
 from burrowmq.storage.engine import Engine
 from tests.support.bench.client import LOCAL, Client
@@ -92,6 +92,7 @@ class NodeBench:
             listeners=(Endpoint("127.0.0.1", self.port),),
             busy_wait="off",
             resources=ResourceConfig(memory_total_bytes=1_000_000_000, start_check="warn"),
+            login=LoginConfig(failed_delay_ms=0),
         )
         machine = Machine(
             filesystem=self.disk,

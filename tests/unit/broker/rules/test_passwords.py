@@ -7,6 +7,7 @@ from base64 import b64encode
 
 import pytest
 
+from burrowmq.broker.rules import passwords
 from burrowmq.broker.rules.auth import LoginRefused
 from burrowmq.broker.rules.passwords import (
     MD5,
@@ -69,3 +70,27 @@ def test_what_is_no_hash_has_no_algorithm() -> None:
     assert algorithm_of("") == algorithm_of("AAAA") == SHA256
     with pytest.raises(ValueError, match=r"."):
         algorithm_of("not base64!")
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "not base64!", "AAAA", "\xe9", hash_password("other", b"salt")]
+)
+def test_a_refusal_costs_one_digest_whatever_is_kept(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the time would tell which users are there, and which of them log in with a password."""
+    digested = []
+
+    def digest(octets: bytes = b"") -> object:
+        digested.extend([octets] if octets else [])
+        return hashlib.sha256(octets)
+
+    monkeypatch.setitem(passwords._DIGESTS, SHA256, digest)
+    auth = BrokerBench().auth
+    if kept:
+        auth.put_user("bob", kept)
+    for given in ("right", ""):
+        digested.clear()
+        with pytest.raises(LoginRefused):
+            auth.authenticate("bob", given, is_loopback=True)
+        assert [len(octets) for octets in digested] == [4 + len(given)]

@@ -12,6 +12,7 @@ import pytest
 from pika import spec
 
 from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
 from burrowmq.broker.session.session import EXCLUSIVE_AT_ONCE
 from burrowmq.protocol.codec import NAME as CODEC
 from tests.support.bench.broker import BrokerBench
@@ -196,6 +197,25 @@ def test_other_clients_hear_nothing_and_are_dropped_later():
     client.read()
     assert client.call(0, start_ok("\0guest\0wrong")) == []
     assert client.close_after_s == 3.0
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_wrong_password_is_answered_late(is_gone):
+    bench = BrokerBench()
+    client = bench.socket()
+    slow = FailedLogins(FailedLoginLimits(delay_s=1.0), lambda: 0.0)
+    client.session.context.auth._failed_logins = slow
+    client.send(PROTOCOL_HEADER)
+    client.read()
+    capable = {"authentication_failure_close": True}
+    assert client.call(0, start_ok("\0guest\0wrong", capabilities=capable)) == []
+    assert client.call(0, start_ok("\0guest\0guest", capabilities=capable)) == []
+    if is_gone:
+        client.lose("closed by peer")
+    bench.loop.advance(1.0)
+    assert names(client.read()) == ([] if is_gone else ["Close"])
+    assert client.close_after_s == (None if is_gone else 2.0)
+    assert (bench.metrics.auth_attempts, bench.metrics.auth_failures) == (1, 1)
 
 
 @pytest.mark.parametrize(
