@@ -42,7 +42,7 @@ NOT_HONOURED = tuple(
     log.console.stdio log.summarize_process_state log.error_logger_format_depth
     management.tcp.* management.ssl.* management.path_prefix management.rates_mode
     management.sample_retention_policies.* management.disable_stats management.enable_queue_totals
-    management.disable_basic_auth management.login_session_timeout management.http_log_dir management.listener.*
+    management.disable_basic_auth management.http_log_dir management.listener.*
     management.db_cache_multiplier management.process_stats_gc_timeout management.stats_event_max_backlog
     management.http.* management.csp.* management.hsts.* management.headers.*
     management.oauth_* management.oauth_resource_servers.* management.restrictions.* management.extension.*

@@ -152,6 +152,12 @@ class ManagementConfig:
     tls_listeners: tuple[Endpoint, ...] = ()
     tls: TlsConfig = NO_TLS
     allowed_origins: tuple[str, ...] = ()
+    login_session_timeout_min: int = option(
+        "management.login_session_timeout",
+        units.integer(1, 525_600),
+        "480",
+        "Minutes after which a login to the UI ends; one that is not used ends after an hour.",
+    )
     preflight_max_age_s: int = option(
         "management.cors.max_age",
         units.integer(0),

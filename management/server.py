@@ -34,20 +34,21 @@ from burrowmq.management.answers.reply import (
     Route,
     dump,
     reply,
+    running_of,
     unauthorised,
 )
 from burrowmq.management.api import ROUTES
 from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
-from burrowmq.management.callers import Callers
+from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
 from burrowmq.management.prometheus import endpoint as prometheus
 
 LOGGER = logging.getLogger("management")
 REALM = 'Basic realm="RabbitMQ Management"'
 # A definitions file of ten thousand queues is about 2 MB.
 BODY_LIMIT_BYTES = 20_000_000
-PUBLIC_PATHS = frozenset({"/api/auth"})
+PUBLIC_PATHS = frozenset({"/api/auth", "/api/login"})
 VERBS = ("HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS")
 # They change nothing, although they are a POST.
 QUESTIONS = frozenset({"/api/burrowmq/authenticate", "/api/burrowmq/hash-password"})
@@ -57,7 +58,6 @@ MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 HOST: web.AppKey[Node] = web.AppKey("host")
 RATES: web.AppKey[Rates] = web.AppKey("rates", Rates)
 ORIGINS: web.AppKey[Origins] = web.AppKey("origins", Origins)
-CALLERS: web.AppKey[Callers] = web.AppKey("callers", Callers)
 IS_TRUSTED: web.AppKey[bool] = web.AppKey("is_trusted", bool)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -119,7 +119,9 @@ async def _name_origin(request: web.Request, response: web.StreamResponse) -> No
 
 def _is_logged(route: Route) -> bool:
     """Whether a change is one that people look for in the log: all but questions, and what clients do too."""
-    return route.path not in QUESTIONS and (route.level != "management" or route.method == "DELETE")
+    return route.path not in QUESTIONS | PUBLIC_PATHS and (
+        route.level != "management" or route.method == "DELETE"
+    )
 
 
 async def _caller(request: web.Request) -> access.Caller:
@@ -141,7 +143,10 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     try:
         response = await handler(request)
     except LoginRequired:
-        response = web.Response(status=401, headers={"WWW-Authenticate": REALM})
+        # A browser would ask for a password in a window of its own, and keep it for every page.
+        is_script = ASKED_BY_SCRIPT in request.headers
+        headers = {} if is_script else {"WWW-Authenticate": REALM}
+        response = web.Response(status=401, headers=headers)
     except access.UnreadableLogin:
         response = web.Response(status=400)
     except ApiError as error:

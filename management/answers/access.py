@@ -16,6 +16,7 @@ import struct
 from dataclasses import dataclass
 
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.rules.auth import User
 from burrowmq.management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
@@ -51,6 +52,11 @@ class Caller:
     def may_see(self, node: RunningNode, vhost: str) -> bool:
         """Whether a vhost is open to the caller: monitoring sees all, others need a permission in it."""
         return self.may("monitoring") or (vhost, self.name) in node.auth.permissions
+
+
+def caller_of(user: User) -> Caller:
+    """A user who has logged in."""
+    return Caller(user.name, tuple(str(tag) for tag in user.tags))
 
 
 TRUSTED = Caller("burrowctl", ("administrator",), is_trusted=True)

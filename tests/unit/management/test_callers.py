@@ -87,8 +87,10 @@ class Asked:
 
 
 def refusal_of(bench: NodeBench, name: str, password: str) -> ApiError:
+    asked, answer = cast("web.Request", Asked()), web.Response()
     with pytest.raises(ApiError) as refused:
-        asyncio.run(Callers(bench.host).log_in(cast("web.Request", Asked()), name, password))
+        asyncio.run(Callers(bench.host).log_in(asked, answer, name, password))
+    assert not answer.cookies
     return refused.value
 
 
