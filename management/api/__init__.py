@@ -17,6 +17,7 @@ from burrowmq.management.api import (
     login,
     operator,
     overview,
+    pages,
     parameters,
     policies,
     queues,
@@ -45,4 +46,5 @@ ROUTES: tuple[Route, ...] = (
     *feature_flags.ROUTES,
     *operator.ROUTES,
     *burrowmq.ROUTES,
+    *pages.ROUTES,
 )

@@ -99,8 +99,13 @@ def _listeners(call: Call) -> list[dict[str, Any]]:
 
 async def overview(call: Call) -> web.Response:
     """The node in one object."""
+    return reply(_projected(call, document(call)))
+
+
+def document(call: Call) -> dict[str, Any]:
+    """The same, for who shows more beside it."""
     node, counters = call.node, inspect.counters(call.node)
-    row = {
+    return {
         "management_version": status.RABBITMQ_VERSION,
         "rates_mode": "basic",
         "exchange_types": [
@@ -125,7 +130,6 @@ async def overview(call: Call) -> web.Response:
         "listeners": _listeners(call),
         "contexts": _contexts(call),
     }
-    return reply(_projected(call, row))
 
 
 def _projected(call: Call, row: dict[str, Any]) -> dict[str, Any]:

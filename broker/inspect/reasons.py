@@ -1,0 +1,94 @@
+"""Why a queue's settings are what they are: which of argument, policy and operator policy holds, and what it overrules.
+
+Owns no state. `broker.rules.policy.merge` and `broker.queue.rules.settings.compute` decide; this tells the same story
+key by key, and a test compares the two. Called by the UI's page of a queue.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burrowmq.broker.inspect.values import Row, plain
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import PRIORITY_MAX
+from burrowmq.broker.rules.policy import LOWER_HOLDS
+from burrowmq.broker.vhost.vhost import Vhost
+
+# A limit given twice is the lower one; for the rest the argument holds.
+LIMITS = ("message-ttl", "expires", "max-length", "max-length-bytes", "consumer-timeout")
+WORDS = (
+    "overflow",
+    "dead-letter-exchange",
+    "dead-letter-routing-key",
+    "queue-mode",
+    "queue-version",
+)
+ARGUMENTS_ONLY = ("max-priority", "single-active-consumer")
+MANY_PRIORITIES = 10
+
+
+def settings(vhost: Vhost, queue: Queue) -> list[Row]:
+    """Each setting in force: `key`, `value`, `source`, the policy's `name`, and what was `overruled` by it."""
+    effective = vhost.effective_policy(queue.name)
+    policies, operators = vhost.policies.policies, vhost.policies.operator_policies
+    policy = policies.get(effective.policy or "")
+    operator = operators.get(effective.operator_policy or "")
+    rows = []
+    for key in (*LIMITS, *WORDS, *ARGUMENTS_ONLY):
+        given = [_given("argument", "", queue.arguments.get(f"x-{key}"))]
+        if key not in ARGUMENTS_ONLY:
+            given.append(
+                _given("policy", policy.name, policy.definition.get(key)) if policy else None
+            )
+            given.append(
+                _given("operator policy", operator.name, operator.definition.get(key))
+                if operator
+                else None
+            )
+        row = _strongest(key, given)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def _given(source: str, name: str, value: Any) -> Row | None:
+    return None if value is None else {"source": source, "name": name, "value": plain(value)}
+
+
+def _strongest(key: str, given: list[Row | None]) -> Row | None:
+    """The one that holds, of argument, policy and operator policy."""
+    argument, *others = given
+    rows = [each for each in given if each is not None]
+    if not rows:
+        return None
+    policy, operator = others or (None, None)
+    holds = operator if operator is not None else policy
+    if policy and operator and key in LOWER_HOLDS and policy["value"] < operator["value"]:
+        holds = policy
+    if argument and (holds is None or key not in LIMITS or argument["value"] <= holds["value"]):
+        holds = argument
+    assert holds is not None
+    return {"key": key, **holds, "overruled": [row for row in rows if row is not holds]}
+
+
+def warnings(vhost: Vhost, queue: Queue) -> list[str]:
+    """Settings that fight each other, or do what hardly anybody means."""
+    found, now = [], queue.settings
+    target = now.dead_letter_exchange
+    if target and target not in vhost.exchanges:
+        found.append(
+            f"The dead-letter exchange '{target}' does not exist: what is dead-lettered is dropped."
+        )
+    if now.message_ttl_ms == 0:
+        found.append("A message TTL of 0 drops every message that no consumer takes at once.")
+    if now.max_length == 0 or now.max_length_bytes == 0:
+        found.append("A maximum length of 0 lets no message wait.")
+    if now.overflow == "reject-publish-dlx" and not target:
+        found.append("reject-publish-dlx has no dead-letter exchange to send to.")
+    if now.overflow != "drop-head" and now.max_length is None and now.max_length_bytes is None:
+        found.append(f"{now.overflow} has no effect without a maximum length.")
+    if (now.max_priority or 0) > MANY_PRIORITIES:
+        found.append(
+            f"{now.max_priority} priorities of at most {PRIORITY_MAX} cost memory each; a few do nearly always."
+        )
+    return found

@@ -1,0 +1,134 @@
+"""/api/burrowmq/pages: what one page of the UI shows, in one answer.
+
+Owns no state. The parts are those of the other resources, with their rights; what is here alone are the lists of an
+overview (deepest, growing, unconsumed, redelivered: one pass over the queues, a few at a time) and the reasons of a
+queue's settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from burrowmq.broker import inspect
+from burrowmq.broker.inspect import reasons
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.management import commands, process
+from burrowmq.management.aio import web
+from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, reply
+from burrowmq.management.api import overview
+from burrowmq.management.api.queues import with_rates
+
+TOP = 10
+BINDINGS_MAX = 500
+CONSUMERS_MAX = 200
+
+Row = dict[str, Any]
+Ranked = tuple[float, str, str]
+
+
+async def overview_page(call: Call) -> web.Response:
+    """The node, its alarms, and the queues that stand out."""
+    tops = await _tops(call)
+    return reply(
+        {
+            "overview": overview.document(call),
+            "alarms": list(_alarms(call)),
+            "resources": _resources(call),
+            "top": {name: [_top_row(call, each) for each in found] for name, found in tops.items()},
+        }
+    )
+
+
+def _resources(call: Call) -> Row:
+    figures, limits = process.figures(call.node.config.data_dir), inspect.limits(call.node)
+    return {
+        "mem_used": figures.resident_bytes,
+        "mem_limit": limits["memory_bytes"],
+        "disk_free": figures.disk_free_bytes,
+        "disk_free_limit": limits["disk_free_bytes"],
+    }
+
+
+def _alarms(call: Call) -> Iterator[Row]:
+    """Each alarm with its cause in figures; what to do about it is the page's business."""
+    figures = _resources(call)
+    for row in inspect.alarms(call.node):
+        name = row["resource"]
+        used, limit = (
+            ("mem_used", "mem_limit") if name == "memory" else ("disk_free", "disk_free_limit")
+        )
+        yield {"resource": name, "value": figures[used], "limit": figures[limit]}
+
+
+async def _tops(call: Call) -> dict[str, list[Ranked]]:
+    """The ten of each kind, the first first: the figure, the virtual host, the name."""
+    found: dict[str, list[Ranked]] = {
+        "deepest": [],
+        "growing": [],
+        "unconsumed": [],
+        "redelivered": [],
+    }
+    wanted = call.query("vhost") or None
+    for count, (vhost, queue) in enumerate(inspect.each_queue(call.node, wanted)):
+        if count % ROWS_PER_TURN == ROWS_PER_TURN - 1:
+            await asyncio.sleep(0)
+        if call.caller.may_see(call.node, vhost.name):
+            _rank(call, vhost, queue, found)
+    return {name: sorted(rows, key=lambda row: (-row[0], row[1:])) for name, rows in found.items()}
+
+
+def _rank(call: Call, vhost: Vhost, queue: Queue, found: dict[str, list[Ranked]]) -> None:
+    key = (vhost.name, queue.name)
+    depth = queue.ready_count + queue.unacked_count
+    for name, figure in (
+        ("deepest", depth),
+        ("growing", call.rates.rate(key, "messages")),
+        ("unconsumed", queue.ready_count if not queue.consumers else 0),
+        ("redelivered", call.rates.rate(key, "redeliver")),
+    ):
+        if figure <= 0:
+            continue
+        rows = found[name]
+        if len(rows) < TOP:
+            heapq.heappush(rows, (figure, *key))
+        elif figure > rows[0][0]:
+            heapq.heapreplace(rows, (figure, *key))
+
+
+def _top_row(call: Call, ranked: Ranked) -> Row:
+    figure, vhost, name = ranked
+    return {"vhost": vhost, "name": name, "value": figure}
+
+
+async def queue_page(call: Call) -> web.Response:
+    """One queue: its row, why it is as it is, who consumes it, what leads to it."""
+    vhost_name, name = call.vhost(), call.path("name")
+    queue = commands.topology.queue_of(call.node, vhost_name, name)
+    vhost = call.node.vhosts[vhost_name]
+    row = inspect.queue(call.node, vhost_name, name)
+    assert row is not None  # queue_of has found it in this turn
+    row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
+    bindings = [
+        each
+        for each in inspect.bindings(call.node, vhost_name)
+        if each["destination_type"] == "queue" and each["destination"] == name
+    ]
+    return reply(
+        {
+            "queue": with_rates(call, row),
+            "settings": reasons.settings(vhost, queue),
+            "warnings": reasons.warnings(vhost, queue),
+            "bindings": bindings[:BINDINGS_MAX],
+            "binding_count": len(bindings),
+        }
+    )
+
+
+ROUTES = (
+    Route("GET", "/api/burrowmq/pages/overview", overview_page),
+    Route("GET", "/api/burrowmq/pages/queue/{vhost}/{name}", queue_page),
+)

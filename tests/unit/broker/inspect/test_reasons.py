@@ -1,0 +1,106 @@
+"""burrowmq.broker.inspect.reasons: the story of a queue's settings is the one that its settings tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burrowmq.broker.inspect import reasons
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.rules.policy import Policy
+from tests.support.bench.broker import BrokerBench
+
+FIELDS = {
+    "message-ttl": "message_ttl_ms",
+    "expires": "expires_ms",
+    "max-length": "max_length",
+    "max-length-bytes": "max_length_bytes",
+    "consumer-timeout": "consumer_timeout_ms",
+    "overflow": "overflow",
+    "dead-letter-exchange": "dead_letter_exchange",
+    "queue-mode": "mode",
+}
+NUMBERS = st.integers(1, 5)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(list(FIELDS)[:5], NUMBERS),
+    "overflow": st.sampled_from(["drop-head", "reject-publish"]),
+    "dead-letter-exchange": st.sampled_from(["a", "b"]),
+    "queue-mode": st.sampled_from(["default", "lazy"]),
+}
+DEFINITIONS = st.fixed_dictionaries({}, optional=VALUES)
+
+
+def made(
+    arguments: dict[str, Any], policy: dict[str, Any], operator: dict[str, Any]
+) -> tuple[BrokerBench, Queue]:
+    bench = BrokerBench()
+    rules = bench.vhost.policies
+    if policy:
+        rules.policies["p"] = Policy(name="p", pattern=".*", definition=policy)
+    if operator:
+        rules.operator_policies["o"] = Policy(name="o", pattern=".*", definition=operator)
+    rules.changed()
+    return bench, bench.queue(arguments={f"x-{key}": value for key, value in arguments.items()})
+
+
+@given(arguments=DEFINITIONS, policy=DEFINITIONS, operator=DEFINITIONS)
+def test_what_holds_is_what_is_in_force(
+    arguments: dict[str, Any], policy: dict[str, Any], operator: dict[str, Any]
+) -> None:
+    bench, queue = made(arguments, policy, operator)
+    rows = {row["key"]: row for row in reasons.settings(bench.vhost, queue)}
+    assert set(rows) == {*arguments, *policy, *operator}
+    for key, row in rows.items():
+        assert row["value"] == getattr(queue.settings, FIELDS[key]), key
+        said = {"argument": arguments, "policy": policy, "operator policy": operator}
+        told = [row, *row["overruled"]]
+        assert {each["source"] for each in told} == {name for name in said if key in said[name]}
+        for each in told:
+            assert each["value"] == said[each["source"]][key]
+
+
+def test_who_said_it_and_what_was_overruled() -> None:
+    bench, queue = made({"max-length": 9, "max-priority": 3}, {"max-length": 5}, {"max-length": 7})
+    length, priority = reasons.settings(bench.vhost, queue)
+    assert length == {
+        "key": "max-length",
+        "value": 5,
+        "source": "policy",
+        "name": "p",
+        "overruled": [
+            {"source": "argument", "name": "", "value": 9},
+            {"source": "operator policy", "name": "o", "value": 7},
+        ],
+    }
+    assert (priority["key"], priority["source"], priority["overruled"]) == (
+        "max-priority",
+        "argument",
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"dead-letter-exchange": "gone"}, "'gone' does not exist"),
+        ({"message-ttl": 0}, "TTL of 0"),
+        ({"max-length": 0}, "no message wait"),
+        ({"overflow": "reject-publish"}, "no effect without a maximum length"),
+        ({"overflow": "reject-publish-dlx", "max-length": 1}, "no dead-letter exchange"),
+        ({"max-priority": 200}, "200 priorities"),
+    ],
+)
+def test_what_hardly_anybody_means_is_said(arguments: dict[str, Any], text: str) -> None:
+    bench, queue = made(arguments, {}, {})
+    (warning,) = reasons.warnings(bench.vhost, queue)
+    assert text in warning
+
+
+def test_nothing_is_said_of_a_plain_queue() -> None:
+    bench, queue = made({"dead-letter-exchange": "amq.direct", "max-length": 1}, {}, {})
+    assert reasons.warnings(bench.vhost, queue) == []
+    bench, queue = made({}, {}, {})
+    assert (reasons.settings(bench.vhost, queue), reasons.warnings(bench.vhost, queue)) == ([], [])
