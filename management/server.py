@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import socket
 import time
 import weakref
@@ -49,6 +50,8 @@ REALM = 'Basic realm="RabbitMQ Management"'
 # A definitions file of ten thousand queues is about 2 MB.
 BODY_LIMIT_BYTES = 20_000_000
 PUBLIC_PATHS = frozenset({"/api/auth", "/api/login"})
+# aiohttp's own idea of a variable part has no braces in it; names of queues may.
+VARIABLE = re.compile(r"\{(\w+)\}")
 VERBS = ("HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS")
 # They change nothing, although they are a POST.
 QUESTIONS = frozenset({"/api/burrowmq/authenticate", "/api/burrowmq/hash-password"})
@@ -77,7 +80,8 @@ def create_app(
     for route in ROUTES:
         endpoint = _endpoint(route)
         # As in RabbitMQ: HEAD wherever there is GET, and a slash at the end means nothing.
-        for path in (route.path, f"{route.path}/"):
+        pattern = VARIABLE.sub(r"{\1:[^/]+}", route.path)
+        for path in (pattern, f"{pattern}/"):
             if route.method == "GET":
                 app.router.add_get(path, endpoint)
             else:

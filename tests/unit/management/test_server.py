@@ -7,6 +7,9 @@ import os
 import stat
 import weakref
 from pathlib import Path
+from urllib.parse import quote
+
+import pytest
 
 from burrowmq.management.server import Management
 from tests.support.bench.node import NodeBench
@@ -115,6 +118,14 @@ def test_head_is_get_without_a_body(served: Served) -> None:
 def test_options_names_the_verbs(served: Served) -> None:
     answer = served.api("OPTIONS", "/api/queues/%2F/orders")
     assert (answer.status, answer.headers["allow"]) == (200, "HEAD, GET, PUT, DELETE, OPTIONS")
+
+
+@pytest.mark.parametrize("name", [*"{}/%$\"'<>()[]&+;:?# \\", "{name}", "\x07", "\u202e"])
+def test_every_name_has_an_address(served: Served, name: str) -> None:
+    path = f"/api/queues/%2F/{quote(name, safe='')}"
+    assert served.api("PUT", path, {}).status == 201
+    assert served.get(path)["name"] == name
+    assert served.api("DELETE", path).status == 204
 
 
 def test_a_slash_at_the_end_means_nothing(served: Served) -> None:
