@@ -15,7 +15,14 @@ from .conftest import ROOT, run
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 SYSTEM = ("apt-get ", "groupadd ")  # the machine's own packages and users
-COMMANDS = ("burrowmq-server", "rabbitmq-server", "burrowmq-store", "burrowctl", "rabbitmqctl")
+COMMANDS = (
+    "burrowmq-server",
+    "rabbitmq-server",
+    "burrowmq-store",
+    "burrowctl",
+    "rabbitmqctl",
+    "rabbitmq-diagnostics",
+)
 
 
 class Image:
