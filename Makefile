@@ -198,6 +198,15 @@ bench-table: $(DEV_STAMP) ## put the latest figures into docs/measured.md and RE
 docs: $(RUN_STAMP) ## rewrite the files that are generated from the configuration schema
 	$(PY) -m burrowmq.config.example
 
+.PHONY: vendor
+vendor: $(RUN_STAMP) ## fetch the UI's three libraries again, as scripts/vendor.py pins them
+	$(PY) -m scripts.vendor
+
+.PHONY: test-browser
+test-browser: $(DEV_STAMP) ## the management UI in Chromium (apt-get install chromium)
+	$(BIN)/pip install --quiet --requirement requirements-browser.in
+	$(PYTEST) tests/browser $(ARGS)
+
 .PHONY: changelog
 changelog: $(RUN_STAMP) ## assemble changes/ into CHANGELOG.md (VERSION=x.y.z)
 	$(PY) -m scripts.changelog "$(VERSION)"

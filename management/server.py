@@ -23,7 +23,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.sockets.listener import address_of
-from burrowmq.management import commands, settings, ui
+from burrowmq.management import commands, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import access
 from burrowmq.management.answers.rates import Rates
@@ -44,6 +44,7 @@ from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
 from burrowmq.management.prometheus import endpoint as prometheus
+from burrowmq.management.ui import files
 
 LOGGER = logging.getLogger("management")
 REALM = 'Basic realm="RabbitMQ Management"'
@@ -87,7 +88,7 @@ def create_app(
             else:
                 app.router.add_route(route.method, path, endpoint)
     if not trusted:
-        ui.add_routes(app)
+        files.add_routes(app)
     return app
 
 

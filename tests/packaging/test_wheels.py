@@ -57,7 +57,9 @@ def test_the_server_takes_one_name(interpreted: Built) -> None:
     }
     own = {name for name in names if name.startswith("burrowmq/")}
     typing = {f"burrowmq/{module}.{end}" for module in MODULES for end in ("pyi", "pyx")}
-    assert own == server_modules() | typing | {"burrowmq/py.typed"}
+    pages = ROOT / "management" / "ui" / "static"
+    shown = {f"burrowmq/{path.relative_to(ROOT)}" for path in pages.rglob("*") if path.is_file()}
+    assert own == server_modules() | typing | shown | {"burrowmq/py.typed"}
 
 
 def test_spark_has_the_second_one(interpreted: Built) -> None:

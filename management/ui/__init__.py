@@ -1,0 +1,1 @@
+"""The management UI: its files, and how they are served."""

@@ -1,0 +1,84 @@
+"""The files of the UI, served before anybody has logged in: they hold nothing secret, the data behind them does.
+
+State: each file's octets, as they are and compressed, and their tag; read at the first request, then kept (200 KB). A
+browser asks again each time and is told that nothing has changed, so that a new version of the node is a new page at
+once. What is not in the list of names that was made at the start does not exist: no path of a request becomes a path of
+a file. The policy lets a page load this server's files and nothing else, least of all what stands in a message.
+
+Called by `management.server`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from burrowmq.management.aio import web
+
+STATIC = Path(__file__).with_name("static")
+KINDS = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".LICENSE": "text/plain",
+}
+POLICY = (
+    "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'none'"
+)
+INDEX = "index.html"
+
+
+class File(NamedTuple):
+    """One file, ready to be sent."""
+
+    plain: bytes
+    compressed: bytes
+    tag: str
+    kind: str
+
+
+def names() -> list[str]:
+    """Every file below the folder, by its path there."""
+    return sorted(
+        str(path.relative_to(STATIC)) for path in STATIC.rglob("*") if path.suffix in KINDS
+    )
+
+
+@cache
+def file(name: str) -> File:
+    """A file of `names`."""
+    plain = (STATIC / name).read_bytes()
+    tag = hashlib.sha256(plain).hexdigest()[:16]
+    return File(plain, gzip.compress(plain, 9, mtime=0), tag, KINDS[Path(name).suffix])
+
+
+def add_routes(app: web.Application) -> None:
+    """Serve the page at / and its files below /ui/."""
+    app.router.add_get("/", _serve(INDEX))
+    for name in names():
+        app.router.add_get(f"/ui/{name}", _serve(name))
+
+
+def _serve(name: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handler(request: web.Request) -> web.Response:
+        found = file(name)
+        headers = {
+            "Cache-Control": "no-cache",
+            "Content-Security-Policy": POLICY,
+            "ETag": f'"{found.tag}"',
+            "Vary": "Accept-Encoding",
+        }
+        if found.tag in (each.value for each in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        body = found.plain
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"], body = "gzip", found.compressed
+        return web.Response(body=body, content_type=found.kind, charset="utf-8", headers=headers)
+
+    return handler

@@ -1,0 +1,82 @@
+// The HTTP API as the pages call it. Every request bears X-Requested-With: without it the login's cookie does not count.
+import {useCallback, useEffect, useRef, useState} from "./vendor/hooks.js";
+
+const BASE = new URL(".", location.origin + location.pathname).href;
+const listeners = new Set();
+
+export class Refused extends Error {
+  constructor(status, path, body) {
+    super(typeof body.reason === "string" ? body.reason : JSON.stringify(body.reason ?? body.error ?? status));
+    this.status = status;
+    this.path = path;
+  }
+}
+
+export async function request(method, path, body, signal) {
+  const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json"};
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const answer = await fetch(BASE + "api/" + path, {
+    method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const text = await answer.text();
+  const isJson = (answer.headers.get("content-type") ?? "").startsWith("application/json");
+  const found = isJson && text ? JSON.parse(text) : {};
+  if (answer.ok) return found;
+  const refused = new Refused(answer.status, path, found);
+  // Without a reason nobody is logged in (any more); with one, this user may not.
+  if (answer.status === 401 && !found.reason) for (const listener of listeners) listener();
+  throw refused;
+}
+
+export function onLoggedOut(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+// What a path answers, again every few seconds while somebody looks: not in hidden tabs, not while paused, later and
+// later while the node is away. What was shown stays; `isStale` says that it is old.
+export function usePolled(path, seconds, isPaused) {
+  const [state, setState] = useState({path, data: null, error: null, at: null});
+  const again = useRef(() => {});
+  useEffect(() => {
+    let timer = 0;
+    let failures = 0;
+    const stop = new AbortController();
+    const wait = () => {
+      if (isPaused || stop.signal.aborted) return;
+      timer = setTimeout(ask, 1000 * Math.min(60, seconds * 2 ** Math.min(failures, 5)));
+    };
+    const ask = async () => {
+      clearTimeout(timer);
+      if (document.hidden) return;
+      try {
+        const data = await request("GET", path, undefined, stop.signal);
+        failures = 0;
+        if (!stop.signal.aborted) setState({path, data, error: null, at: new Date()});
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        failures += error instanceof Refused ? 0 : 1;
+        setState((was) => ({path, data: was.path === path ? was.data : null, error, at: was.at}));
+      }
+      wait();
+    };
+    const shown = () => document.hidden || ask();
+    again.current = ask;
+    document.addEventListener("visibilitychange", shown);
+    ask();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", shown);
+    };
+  }, [path, seconds, isPaused]);
+  const refresh = useCallback(() => again.current(), []);
+  const isOurs = state.path === path;
+  return {
+    data: isOurs ? state.data : null,
+    error: isOurs ? state.error : null,
+    at: state.at,
+    isStale: isOurs && state.error !== null && state.data !== null,
+    refresh,
+  };
+}

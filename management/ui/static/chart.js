@@ -1,0 +1,62 @@
+// A chart of a few lines over time, and the table behind it. The library comes with the first chart.
+import {useEffect, useRef, useState} from "./vendor/hooks.js";
+import {html} from "./html.js";
+
+const HEIGHT = 150;
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function clock(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit"});
+}
+
+export function Chart({title, lines, show, times, series}) {
+  const place = useRef(null);
+  const chart = useRef(null);
+  const [isTable, setTable] = useState(false);
+  useEffect(() => {
+    if (isTable) return undefined;
+    let isGone = false;
+    let watcher = null;
+    const theme = new MutationObserver(() => draw());
+    const draw = async () => {
+      const {default: Plot} = await import("./vendor/uplot.js");
+      if (isGone) return;
+      chart.current?.destroy();
+      const axis = {stroke: colour("--quiet"), grid: {stroke: colour("--line"), width: 1}, ticks: {show: false}, font: "11px system-ui"};
+      const options = {
+        width: place.current.clientWidth, height: HEIGHT, legend: {show: false}, cursor: {drag: {x: false, y: false}},
+        scales: {x: {range: (plot, first, last) => [Math.min(first ?? 0, (last ?? 0) - 60), last ?? 60]}, y: {range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
+        axes: [{...axis, values: (plot, seconds) => seconds.map(clock)}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
+        series: [{}, ...lines.map(([label, name]) => ({label, stroke: colour(name), width: 1.5, points: {show: false}}))],
+      };
+      chart.current = new Plot(options, current.current, place.current);
+      watcher ??= new ResizeObserver(() => chart.current?.setSize({width: place.current.clientWidth, height: HEIGHT}));
+      watcher.observe(place.current);
+    };
+    draw();
+    theme.observe(document.documentElement, {attributes: true, attributeFilter: ["data-theme"]});
+    return () => {
+      isGone = true;
+      theme.disconnect();
+      watcher?.disconnect();
+      chart.current?.destroy();
+      chart.current = null;
+    };
+  }, [isTable]);
+  const current = useRef([]);
+  current.current = [times, ...series.map((line) => (line.length ? line : times.map(() => null)))];
+  useEffect(() => chart.current?.setData(current.current), [times]);
+  return html`<figure>
+    <figcaption><h2>${title}</h2> ${lines.map(([label, name], at) => html`<span key=${label} class=${`key key${name}`}>${label}
+      ${series[at].length ? html` <b>${show(series[at][series[at].length - 1])}</b>` : null}</span>`)}
+      <button type="button" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Table</button></figcaption>
+    ${isTable ? html`<div class="scroll"><table><caption class="unseen">${title}</caption>
+      <thead><tr><th scope="col">Time</th>${lines.map(([label]) => html`<th scope="col" class="figure" key=${label}>${label}</th>`)}</tr></thead>
+      <tbody>${times.map((time, at) => html`<tr key=${time}><td>${new Date(time * 1000).toLocaleTimeString()}</td>
+        ${series.map((line, index) => html`<td class="figure" key=${index}>${show(line[at])}</td>`)}</tr>`).slice(-20).reverse()}</tbody></table></div>`
+    : html`<div class="plot" ref=${place} aria-hidden="true"></div>`}
+  </figure>`;
+}

@@ -1,0 +1,33 @@
+// What a queue is, in short marks with words behind them.
+import {html} from "./html.js";
+import {Mark} from "./parts.js";
+import {link} from "./route.js";
+import {visible} from "./format.js";
+
+const SETTINGS = [
+  ["message-ttl", "TTL", "messages expire"], ["expires", "Exp", "the queue expires when it is not used"],
+  ["max-length", "Lim", "at most so many messages"], ["max-length-bytes", "LimB", "at most so many bytes"],
+  ["overflow", "Ovfl", "what happens at the limit"], ["dead-letter-exchange", "DLX", "dead letters go to"],
+  ["dead-letter-routing-key", "DLK", "dead letters get the key"], ["max-priority", "Pri", "priorities up to"],
+  ["single-active-consumer", "SAC", "one consumer at a time"], ["queue-mode", "lazy", "the mode is"],
+];
+
+export function Features({row}) {
+  const found = [];
+  if (row.durable) found.push(html`<${Mark} key="D" text="D" title="durable: survives a restart" />`);
+  if (row.auto_delete) found.push(html`<${Mark} key="AD" text="AD" title="deleted with its last consumer" />`);
+  if (row.exclusive) found.push(html`<${Mark} key="Excl" text="Excl" title="of one connection only, deleted with it" />`);
+  const policy = row.effective_policy_definition ?? {};
+  for (const [key, text, words] of SETTINGS) {
+    const own = row.arguments?.[`x-${key}`];
+    const value = own ?? policy[key];
+    if (value === undefined || (key === "queue-mode" && value !== "lazy")) continue;
+    const from = own === undefined ? "set by policy" : "set by the declaration";
+    found.push(html`<${Mark} key=${text} text=${text} quiet=${own === undefined} title=${`${words}: ${visible(value)} (${from})`} />`);
+  }
+  if (row.policy) {
+    found.push(html`<a key="Pol" class="mark" href=${link(["policies"], {vhost: row.vhost, name: row.policy})}
+      title=${`policy ${visible(row.policy)}`}>Pol</a>`);
+  }
+  return html`<span class="marks">${found}</span>`;
+}

@@ -1,0 +1,58 @@
+// A queue with every argument, and what each of them does.
+import {useState} from "../vendor/hooks.js";
+import {request} from "../api.js";
+import {html} from "../html.js";
+import {Failure} from "../parts.js";
+import {path} from "../route.js";
+
+const NUMBERS = [
+  ["x-message-ttl", "Message TTL", "milliseconds after which a message that nobody took is dropped or dead-lettered"],
+  ["x-expires", "Expires", "milliseconds without use after which the queue is deleted"],
+  ["x-max-length", "Max length", "ready messages; what happens beyond is the overflow's business"],
+  ["x-max-length-bytes", "Max length bytes", "the same in bytes of bodies"],
+  ["x-max-priority", "Max priority", "priorities from 0 to this; a few are enough, each costs memory"],
+];
+const TEXTS = [
+  ["x-dead-letter-exchange", "Dead-letter exchange", "gets what expires, is rejected or is beyond a limit"],
+  ["x-dead-letter-routing-key", "Dead-letter routing key", "instead of the message's own"],
+];
+const CHOICES = [
+  ["x-overflow", "Overflow", ["drop-head", "reject-publish", "reject-publish-dlx"], "the oldest goes, or the newest is refused"],
+  ["x-queue-mode", "Mode", ["default", "lazy"], "lazy keeps messages on disk and few in memory"],
+];
+
+export function Declare({vhost, onDone}) {
+  const [state, setState] = useState({});
+  const submit = async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.target);
+    const given = {};
+    for (const [key] of NUMBERS) if (form.get(key)) given[key] = Number(form.get(key));
+    for (const [key] of [...TEXTS, ...CHOICES]) if (form.get(key)) given[key] = form.get(key);
+    if (form.get("x-single-active-consumer")) given["x-single-active-consumer"] = true;
+    try {
+      await request("PUT", `queues/${path(form.get("vhost"), form.get("name"))}`, {
+        durable: form.get("durable") === "on", auto_delete: form.get("auto_delete") === "on", arguments: given,
+      });
+      setState({done: form.get("name")});
+      onDone();
+    } catch (error) {
+      setState({error});
+    }
+  };
+  return html`<details class="declare"><summary>Declare a queue</summary><form onSubmit=${submit}>
+    <div class="fields">
+      <label>Name <input name="name" required /></label>
+      <label>Virtual host <input name="vhost" value=${vhost} required /></label>
+      ${NUMBERS.map(([key, title, hint]) => html`<label key=${key}>${title} <input name=${key} type="number" min="0" /><span class="hint">${hint}</span></label>`)}
+      ${TEXTS.map(([key, title, hint]) => html`<label key=${key}>${title} <input name=${key} /><span class="hint">${hint}</span></label>`)}
+      ${CHOICES.map(([key, title, values, hint]) => html`<label key=${key}>${title} <select name=${key}><option value="">not set</option>
+        ${values.map((value) => html`<option key=${value}>${value}</option>`)}</select><span class="hint">${hint}</span></label>`)}
+    </div>
+    <label class="check"><input type="checkbox" name="durable" checked /> Durable: survives a restart</label>
+    <label class="check"><input type="checkbox" name="auto_delete" /> Auto-delete: goes with its last consumer</label>
+    <label class="check"><input type="checkbox" name="x-single-active-consumer" /> Single active consumer: one gets everything, the next when it is gone</label>
+    <${Failure} error=${state.error} />
+    ${state.done ? html`<p class="notice good" role="status">${state.done} is there.</p>` : null}
+    <button type="submit" class="main">Declare</button></form></details>`;
+}

@@ -1,0 +1,96 @@
+// Is anything wrong, since when, what to do about it; then rates, depth and resources; then the queues that stand out.
+import {useEffect, useRef, useState} from "../vendor/hooks.js";
+import {usePolled} from "../api.js";
+import {bytes, number, rate} from "../format.js";
+import {html} from "../html.js";
+import {Chart} from "../chart.js";
+import {Failure, QueueLink} from "../parts.js";
+
+const SECONDS = 5;
+const KEPT = 720;
+const REMEDY = {
+  memory: (row) => html`The process holds ${bytes(row.value)} of at most ${bytes(row.limit)}: publishers are blocked. Let consumers
+    catch up, look at the deepest queues below, or raise <code>vm_memory_high_watermark</code>.`,
+  disk: (row) => html`${bytes(row.value)} are free, at least ${bytes(row.limit)} have to be: publishers are blocked. Make room on the
+    data directory's disk, purge what nobody needs, or lower <code>disk_free_limit</code>.`,
+};
+const CHARTS = [
+  ["Rates", rate, [["publish", "--publish"], ["deliver", "--deliver"], ["ack", "--ack"], ["redeliver", "--redeliver"]]],
+  ["Messages", number, [["ready", "--ready"], ["unacked", "--unacked"]]],
+  ["Memory", bytes, [["used", "--memory"], ["limit", "--limit"]]],
+];
+const TOPS = [
+  ["deepest", "Deepest", number, "No queue holds a message."],
+  ["growing", "Growing fastest", rate, "No queue grows."],
+  ["unconsumed", "Waiting, without consumers", number, "Every queue with messages has a consumer."],
+  ["redelivered", "Most redelivered", rate, "Nothing is redelivered."],
+];
+
+export function Overview({vhost, isPaused, setSeen}) {
+  const path = "burrowmq/pages/overview" + (vhost ? `?vhost=${encodeURIComponent(vhost)}` : "");
+  const {data, error, at, isStale} = usePolled(path, SECONDS, isPaused);
+  const history = useHistory(data, at);
+  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
+  if (!data) return html`<${Failure} error=${error} />`;
+  const {overview, alarms, top, resources} = data;
+  return html`
+    <section aria-label="State">${alarms.length ? alarms.map((row) => html`<div key=${row.resource} class="notice bad" role="alert">
+      <strong>${row.resource === "memory" ? "Memory alarm" : "Disk alarm"}</strong> ${REMEDY[row.resource](row)}</div>`)
+    : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
+      and ${bytes(resources.disk_free - resources.disk_free_limit)} of disk to go until an alarm.</p>`}</section>
+    <section class="figures" aria-label="Totals">
+      ${["connections", "channels", "exchanges", "queues", "consumers"].map((name) => html`<div key=${name}>
+        <b>${number(overview.object_totals[name])}</b> ${name}</div>`)}
+      <div><b>${number(overview.queue_totals.messages_ready)}</b> ready</div>
+      <div><b>${number(overview.queue_totals.messages_unacknowledged)}</b> unacked</div>
+    </section>
+    <section class="charts" aria-label="Since this page was opened">
+      ${CHARTS.map(([title, show, lines]) => html`<${Chart} key=${title} ...${{title, show, lines}}
+        times=${history.times} series=${lines.map(([name]) => history[name] ?? [])} />`)}
+    </section>
+    <p class="hint">The charts begin when this page is opened.</p>
+    <section class="standing">${TOPS.map(([name, title, show, none]) => html`<div key=${name}>
+      <h2>${title}</h2>
+      ${top[name].length ? html`<table><caption class="unseen">${title}</caption><tbody>${top[name].map((row) => html`<tr key=${row.vhost + "/" + row.name}>
+        <td><${QueueLink} ...${row} /></td><td class="hint">${row.vhost}</td><td class="figure">${show(row.value)}</td></tr>`)}</tbody></table>`
+    : html`<p class="hint">${none}</p>`}</div>`)}</section>
+    <${Churn} overview=${overview} />`;
+}
+
+function Churn({overview}) {
+  const churn = overview.churn_rates;
+  const rows = Object.keys(churn).filter((name) => !name.endsWith("_details"));
+  return html`<section class="columns"><div><h2>Churn</h2><table><caption class="unseen">Churn</caption><tbody>${rows.map((name) => html`<tr key=${name}>
+      <td>${name.replace("_", "s ")}</td><td class="figure">${number(churn[name])}</td>
+      <td class="figure">${rate(churn[`${name}_details`].rate)}</td></tr>`)}</tbody></table></div>
+    <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${overview.listeners.map((row) => html`<tr key=${row.protocol + row.ip_address + row.port}>
+      <td>${row.protocol}</td><td>${row.ip_address}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table>
+      <p class="hint">${overview.cluster_name}, BurrowMQ ${overview.burrowmq_version}, speaks as RabbitMQ ${overview.rabbitmq_version}.</p></div></section>`;
+}
+
+// What this page has seen since it was opened, an hour at most.
+function useHistory(data, at) {
+  const kept = useRef({times: []});
+  const [, setCount] = useState(0);
+  useEffect(() => {
+    if (!data || !at) return;
+    const stats = data.overview.message_stats;
+    const totals = data.overview.queue_totals;
+    const seen = {
+      times: at.getTime() / 1000,
+      publish: stats.publish_details?.rate ?? 0,
+      deliver: stats.deliver_get_details?.rate ?? 0,
+      ack: stats.ack_details?.rate ?? 0,
+      redeliver: stats.redeliver_details?.rate ?? 0,
+      ready: totals.messages_ready ?? 0,
+      unacked: totals.messages_unacknowledged ?? 0,
+      used: data.resources.mem_used,
+      limit: data.resources.mem_limit,
+    };
+    for (const [name, value] of Object.entries(seen)) {
+      kept.current[name] = [...(kept.current[name] ?? []), value].slice(-KEPT);
+    }
+    setCount((count) => count + 1);
+  }, [at]);
+  return kept.current;
+}

@@ -1,0 +1,122 @@
+// What several pages are made of.
+import {useEffect, useRef, useState} from "./vendor/hooks.js";
+import {short, visible} from "./format.js";
+import {html} from "./html.js";
+import {link} from "./route.js";
+
+export function Name({value, empty, length}) {
+  const whole = visible(value, empty);
+  const cut = value ? short(value, length) : whole;
+  return html`<span class="name" title=${cut === whole ? undefined : whole}>${cut}</span>`;
+}
+
+export function Failure({error, help}) {
+  if (!error) return null;
+  const path = error.path ? html`<div class="hint">Asked for <code>api/${error.path}</code></div>` : null;
+  const text = error.status ? error.message : "The node gives no answer.";
+  return html`<div class="notice bad" role="alert"><strong>${error.status ?? ""} ${text}</strong>${path}
+    ${help ?? advice(error)}</div>`;
+}
+
+function advice(error) {
+  if (error.status === 401) return html`<div class="hint">This user has not the tag or the permission for it.</div>`;
+  if (error.status === 404) return html`<div class="hint">It is gone, or was never there.</div>`;
+  if (error.status === undefined) return html`<div class="hint">Trying again by itself.</div>`;
+  return null;
+}
+
+// columns: {key, title, cell(row), sort, figure, wide}. Wide ones open below the row where there is little room.
+export function Table({caption, columns, rows, keyOf, query, setQuery, select, empty}) {
+  const [open, setOpen] = useState(null);
+  if (!rows.length) return html`<div class="empty">${empty ?? "There is nothing here."}</div>`;
+  const hidden = columns.filter((column) => column.wide);
+  return html`<table>
+    <caption class="unseen">${caption}</caption>
+    <thead><tr>
+      ${select ? html`<th class="pick"><input type="checkbox" aria-label="All on this page"
+        checked=${rows.every((row) => select.chosen.has(keyOf(row)))} onChange=${() => select.all(rows)} /></th>` : null}
+      ${columns.map((column) => html`<${Head} key=${column.key} ...${{column, query, setQuery}} />`)}
+      ${hidden.length ? html`<th class="more"><span class="unseen">More</span></th>` : null}
+    </tr></thead>
+    <tbody>${rows.map((row) => {
+      const key = keyOf(row);
+      return html`<tr key=${key}>
+        ${select ? html`<td class="pick"><input type="checkbox" aria-label=${`Select ${key}`}
+          checked=${select.chosen.has(key)} onChange=${() => select.one(row)} /></td>` : null}
+        ${columns.map((column) => html`<td key=${column.key} class=${classes(column)}>${column.cell(row)}</td>`)}
+        ${hidden.length ? html`<td class="more"><button type="button" aria-expanded=${open === key}
+          onClick=${() => setOpen(open === key ? null : key)}><span aria-hidden="true">⋯</span><span class="unseen">More of ${key}</span></button></td>` : null}
+      </tr>
+      ${open === key ? html`<tr class="below"><td colspan="99"><dl>${hidden.map((column) => html`
+        <dt>${column.title}</dt><dd>${column.cell(row)}</dd>`)}</dl></td></tr>` : null}`;
+    })}</tbody></table>`;
+}
+
+function classes(column) {
+  return [column.figure && "figure", column.wide && "wide"].filter(Boolean).join(" ");
+}
+
+function Head({column, query, setQuery}) {
+  if (!column.sort) return html`<th scope="col" class=${classes(column)}>${column.title}</th>`;
+  const isSorted = query.sort === column.sort;
+  const isDown = query.desc === "1";
+  const next = {...query, sort: column.sort, desc: isSorted ? (isDown ? "" : "1") : column.figure ? "1" : "", page: ""};
+  return html`<th scope="col" class=${classes(column)}
+    aria-sort=${isSorted ? (isDown ? "descending" : "ascending") : undefined}>
+    <button type="button" class="sort" onClick=${() => setQuery(next)}>${column.title}
+      <span aria-hidden="true">${isSorted ? (isDown ? " ↓" : " ↑") : ""}</span></button></th>`;
+}
+
+export function Pages({page, pageCount, filtered, total, noun, query, setQuery}) {
+  const go = (to) => () => setQuery({...query, page: to > 1 ? to : ""});
+  return html`<nav class="pages" aria-label="Pages">
+    <span>${filtered === total ? `${total} ${noun}` : `${filtered} of ${total} ${noun}`}</span>
+    ${pageCount > 1 ? html`<button type="button" disabled=${page <= 1} onClick=${go(page - 1)}>Previous</button>
+      <span>Page ${page} of ${pageCount}</span>
+      <button type="button" disabled=${page >= pageCount} onClick=${go(page + 1)}>Next</button>` : null}
+  </nav>`;
+}
+
+// Asks before something is lost; `word` has to be typed where that is much.
+export function Confirm({title, children, word, action, onDo, onClose}) {
+  const dialog = useRef(null);
+  const [typed, setTyped] = useState("");
+  const [state, setState] = useState({});
+  useEffect(() => dialog.current.showModal(), []);
+  const act = async (event) => {
+    event.preventDefault();
+    setState({isBusy: true});
+    try {
+      await onDo();
+      onClose(true);
+    } catch (error) {
+      setState({error});
+    }
+  };
+  return html`<dialog ref=${dialog} onClose=${() => onClose(false)} aria-labelledby="confirm-title">
+    <form onSubmit=${act}>
+      <h2 id="confirm-title">${title}</h2>
+      ${children}
+      ${word ? html`<label>Type <code>${visible(word)}</code> to go on
+        <input value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" /></label>` : null}
+      <${Failure} error=${state.error} />
+      <div class="buttons"><button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
+        <button type="submit" class="danger" disabled=${state.isBusy || (word && typed !== word)}>${action}</button></div>
+    </form></dialog>`;
+}
+
+export function QueueLink({vhost, name}) {
+  return html`<a href=${link(["queues", vhost, name])}><${Name} value=${name} empty="(empty)" /></a>`;
+}
+
+export function Mark({text, title, quiet}) {
+  return html`<abbr class=${quiet ? "mark quiet" : "mark"} title=${title} tabindex="0">${text}</abbr>`;
+}
+
+// A small line of what was seen while the page was open.
+export function Spark({values, label}) {
+  if (values.length < 2) return html`<span class="hint">–</span>`;
+  const high = Math.max(...values, 1);
+  const points = values.map((value, at) => `${(at / (values.length - 1)) * 80},${20 - (value / high) * 18}`).join(" ");
+  return html`<svg class="spark" viewBox="0 0 80 22" role="img" aria-label=${label}><polyline points=${points} /></svg>`;
+}

@@ -1,0 +1,107 @@
+"""burrowmq.management.ui.files: how the UI's files are served, and what is in them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import posixpath
+import re
+from pathlib import Path
+
+import pytest
+
+from burrowmq.management.ui import files
+from scripts import vendor
+from tests.support.served import Served
+
+OWN = [
+    path
+    for path in sorted(files.STATIC.rglob("*"))
+    if path.suffix in {".js", ".html"} and path.parent.name != "vendor"
+]
+FIRST_VIEW = re.compile(r'(?:href|src)="(ui/[^"]+)"|(?:from|import\() ?"(\.[^"]+)"')
+WEIGHT_MAX = 80_000
+
+
+def test_the_page_and_its_files_need_no_login_and_have_a_strict_policy(served: Served) -> None:
+    paths = {"/": "text/html"}
+    paths |= {f"/ui/{name}": files.KINDS[Path(name).suffix] for name in files.names()}
+    assert "/ui/vendor/preact.js" in paths
+    for path, kind in paths.items():
+        answer = served.api("GET", path, login=None)
+        assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (200, kind)
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy
+        assert "default-src 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path", ["/ui/", "/ui/nosuch.js", "/ui/../files.py", "/ui/%2e%2e/files.py", "/ui//etc/passwd"]
+)
+def test_there_is_nothing_else(served: Served, path: str) -> None:
+    assert served.api("GET", path, login=None).status == 404
+
+
+def raw(served: Served, path: str, **headers: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection.request(
+        "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+    answer = connection.getresponse()
+    answer.data = answer.read()  # type: ignore[attr-defined]
+    connection.close()
+    return answer
+
+
+def test_a_file_is_sent_once_and_compressed(served: Served) -> None:
+    plain = raw(served, "/ui/app.js")
+    packed = raw(served, "/ui/app.js", Accept_Encoding="gzip, br")
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == plain.data  # type: ignore[attr-defined]
+    assert plain.headers["Vary"].startswith("Accept-Encoding")
+    tag = plain.headers["ETag"]
+    again = raw(served, "/ui/app.js", If_None_Match=tag)
+    assert (again.status, again.data) == (304, b"")  # type: ignore[attr-defined]
+    assert raw(served, "/ui/app.js", If_None_Match='"other"').status == 200
+
+
+def test_the_first_view_is_light() -> None:
+    """What a browser fetches for it: the page, its styles, and every module that one of them imports."""
+    wanted, seen = ["index.html"], set()
+    while wanted:
+        name = wanted.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for asked, imported in FIRST_VIEW.findall(files.file(name).plain.decode()):
+            near = posixpath.join(posixpath.dirname(name), imported)
+            wanted.append(asked.removeprefix("ui/") if asked else posixpath.normpath(near))
+    assert {"pages/queue.js", "vendor/hooks.js", "vendor/uplot.js"} <= seen
+    assert sum(len(files.file(name).compressed) for name in seen) <= WEIGHT_MAX
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
+def test_nothing_makes_markup_or_code_of_text(path: Path) -> None:
+    text = path.read_text()
+    for word in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "new Function",
+    ):
+        assert word not in text, word
+    assert "dangerouslySetInnerHTML" not in text
+    assert not re.search(r"\son\w+=\"|style=\"|javascript:", text)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), "nothing from elsewhere"
+
+
+def test_the_libraries_are_those_that_were_taken_with_their_licences() -> None:
+    there = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in vendor.TARGET.iterdir()
+    }
+    assert there == vendor.HASHES
+    assert {f"{package.name}.LICENSE" for package in vendor.PACKAGES} <= set(there)
