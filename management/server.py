@@ -55,7 +55,13 @@ PUBLIC_PATHS = frozenset({"/api/auth", "/api/login"})
 VARIABLE = re.compile(r"\{(\w+)\}")
 VERBS = ("HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS")
 # They change nothing, although they are a POST.
-QUESTIONS = frozenset({"/api/burrowmq/authenticate", "/api/burrowmq/hash-password"})
+QUESTIONS = frozenset(
+    {
+        "/api/burrowmq/authenticate",
+        "/api/burrowmq/hash-password",
+        "/api/burrowmq/pages/policy-preview/{vhost}",
+    }
+)
 # What RabbitMQ's log calls them.
 MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 

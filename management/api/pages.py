@@ -1,8 +1,8 @@
 """/api/burrowmq/pages: what one page of the UI shows, in one answer.
 
 Owns no state. The parts are those of the other resources, with their rights; what is here alone are the lists of an
-overview (deepest, growing, unconsumed, redelivered: one pass over the queues, a few at a time) and the reasons of a
-queue's settings.
+overview (deepest, growing, unconsumed, redelivered: one pass over the queues, a few at a time) the reasons of a queue's
+settings, and what a policy would do.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import reasons
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import compute
+from burrowmq.broker.rules.policy import Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, reply
+from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, number_of, reply
 from burrowmq.management.api import overview
 from burrowmq.management.api.queues import with_rates
 
 TOP = 10
 BINDINGS_MAX = 500
 CONSUMERS_MAX = 200
+MATCHES_MAX = 20
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]
@@ -128,7 +131,56 @@ async def queue_page(call: Call) -> web.Response:
     )
 
 
+async def policy_preview(call: Call) -> web.Response:
+    """What a policy would do if it were saved as the body says; nothing is changed."""
+    vhost, body = call.node.vhosts[call.vhost()], await call.body()
+    definition = body.get("definition")
+    policy = Policy(
+        name=str(body.get("name", "")),
+        pattern=str(body.get("pattern", "")),
+        definition=definition if isinstance(definition, dict) else {},
+        apply_to=body.get("apply-to", "all"),
+        priority=number_of(body, "priority") if "priority" in body else 0,
+    )
+    others = [each for each in vhost.policies.policies.values() if each.name != policy.name]
+    matches: list[Row] = []
+    found = {"matched": 0, "in_force": 0, "dropped": 0}
+    for count, queue in enumerate(list(vhost.queues.values())):
+        if count % ROWS_PER_TURN == ROWS_PER_TURN - 1:
+            await asyncio.sleep(0)
+        if policy.matches("queue", queue.name):
+            row = _previewed(vhost, queue, policy, others)
+            found["matched"] += 1
+            found["in_force"] += row["overruled_by"] is None
+            found["dropped"] += row["dropped"]
+            matches.append(row)
+    matches.sort(key=lambda row: (-row["dropped"], row["name"]))
+    return reply({**found, "matches": matches[:MATCHES_MAX]})
+
+
+def _previewed(vhost: Vhost, queue: Queue, policy: Policy, others: list[Policy]) -> Row:
+    """One queue: the policy that would hold in its place, else the ready messages that its limit would drop."""
+    stronger = [
+        each
+        for each in others
+        if each.priority > policy.priority and each.matches("queue", queue.name)
+    ]
+    row: Row = {"name": queue.name, "overruled_by": None, "dropped": 0}
+    if stronger:
+        row["overruled_by"] = max(stronger, key=lambda each: each.priority).name
+        return row
+    operator = vhost.policies.operator_policies.get(
+        vhost.effective_policy(queue.name).operator_policy or ""
+    )
+    merged = merge(policy.definition, operator.definition if operator else {})
+    limit = compute(queue.arguments, merged).max_length
+    if limit is not None:
+        row["dropped"] = max(0, queue.ready_count - limit)
+    return row
+
+
 ROUTES = (
+    Route("POST", "/api/burrowmq/pages/policy-preview/{vhost}", policy_preview, "policymaker"),
     Route("GET", "/api/burrowmq/pages/overview", overview_page),
     Route("GET", "/api/burrowmq/pages/queue/{vhost}/{name}", queue_page),
 )

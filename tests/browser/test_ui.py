@@ -233,6 +233,34 @@ def test_a_limit_is_traced_to_its_policy(look: Callable[..., Looker], node: Node
     assert looker.complaints == []
 
 
+def test_a_policy_shows_what_it_would_do_before_it_does(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    channel = node.channel()
+    for name in ("orders", "other"):
+        channel.queue_declare(name)
+        for _ in range(5):
+            channel.basic_publish("", name, b"x")
+    looker = look(viewport={"width": 1280, "height": 1000}).enter()
+    looker.go("policies")
+    looker.page.get_by_text("Add a policy").click()
+    looker.page.get_by_label("Name", exact=True).fill("limits")
+    looker.page.get_by_label("Pattern").fill("^orders")
+    looker.page.get_by_label("Max length", exact=False).first.fill("2")
+    looker.sees("It matches 1 queues, and would be in force on 1.")
+    looker.sees("3 ready messages would be dropped")
+    assert channel.queue_declare("orders", passive=True).method.message_count == 5
+    looker.page.get_by_role("button", name="Save").click()
+    looker.page.get_by_role("button", name="Edit").wait_for()
+    assert channel.queue_declare("orders", passive=True).method.message_count == 2
+    looker.page.get_by_role("button", name="Edit").click()
+    assert looker.page.get_by_label("Pattern").input_value() == "^orders"
+    looker.page.get_by_role("button", name="Delete…").click()
+    looker.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    looker.sees("No policy: one sets limits")
+    assert looker.complaints == []
+
+
 def test_much_is_lost_only_by_who_types_it(look: Callable[..., Looker], node: NodeClient) -> None:
     channel = node.channel()
     for name in ("a", "b"):

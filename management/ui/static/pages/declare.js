@@ -5,18 +5,18 @@ import {html} from "../html.js";
 import {Failure} from "../parts.js";
 import {path} from "../route.js";
 
-const NUMBERS = [
+export const NUMBERS = [
   ["x-message-ttl", "Message TTL", "milliseconds after which a message that nobody took is dropped or dead-lettered"],
   ["x-expires", "Expires", "milliseconds without use after which the queue is deleted"],
   ["x-max-length", "Max length", "ready messages; what happens beyond is the overflow's business"],
   ["x-max-length-bytes", "Max length bytes", "the same in bytes of bodies"],
   ["x-max-priority", "Max priority", "priorities from 0 to this; a few are enough, each costs memory"],
 ];
-const TEXTS = [
+export const TEXTS = [
   ["x-dead-letter-exchange", "Dead-letter exchange", "gets what expires, is rejected or is beyond a limit"],
   ["x-dead-letter-routing-key", "Dead-letter routing key", "instead of the message's own"],
 ];
-const CHOICES = [
+export const CHOICES = [
   ["x-overflow", "Overflow", ["drop-head", "reject-publish", "reject-publish-dlx"], "the oldest goes, or the newest is refused"],
   ["x-queue-mode", "Mode", ["default", "lazy"], "lazy keeps messages on disk and few in memory"],
 ];

@@ -7,11 +7,11 @@ import {Failure, Name, Pages, Table} from "../parts.js";
 import {path} from "../route.js";
 
 const SECONDS = 5;
-const text = (key) => (row) => html`<${Name} value=${row[key]} />`;
-const figure = (key) => (row) => number(row[key]);
+export const text = (key) => (row) => html`<${Name} value=${row[key]} />`;
+export const figure = (key) => (row) => number(row[key]);
 
 // A list that the server filters, sorts and pages.
-function List({kind, noun, columns, keyOf, empty, perVhost, route, vhost, isPaused, setQuery, setSeen}) {
+export function List({kind, noun, columns, keyOf, empty, perVhost, route, vhost, isPaused, setQuery, setSeen}) {
   const {query} = route;
   const asked = {page: query.page || 1, page_size: 100, name: query.name, sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
@@ -68,24 +68,6 @@ export function Channels(props) {
     {key: "consumers", title: "Consumers", sort: "consumer_count", figure: true, wide: true, cell: figure("consumer_count")},
   ];
   return html`<${List} kind="channels" noun="channels" ...${props} columns=${columns} keyOf=${(row) => row.name} empty="No channel is open." />`;
-}
-
-const POLICY_COLUMNS = [
-  {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: text("vhost")},
-  {key: "name", title: "Name", sort: "name", cell: text("name")},
-  {key: "pattern", title: "Pattern", wide: true, cell: (row) => html`<code>${visible(row.pattern)}</code>`},
-  {key: "apply", title: "Applies to", wide: true, cell: (row) => visible(row["apply-to"])},
-  {key: "definition", title: "Definition", wide: true, cell: (row) => html`<code>${visible(JSON.stringify(row.definition))}</code>`},
-  {key: "priority", title: "Priority", sort: "priority", figure: true, cell: figure("priority")},
-];
-
-export function Policies(props) {
-  const keyOf = (row) => `${row.vhost} ${row.name}`;
-  return html`<${List} kind="policies" perVhost noun="policies" ...${props} columns=${POLICY_COLUMNS} keyOf=${keyOf}
-      empty="No policy: one sets limits, expiry or dead-lettering for every queue whose name matches, and can be changed later. rabbitmqctl set_policy makes one." />
-    <h2>Operator policies</h2>
-    <${List} kind="operator-policies" perVhost noun="operator policies" ...${props} columns=${POLICY_COLUMNS} keyOf=${keyOf}
-      empty="No operator policy: one sets limits that no policy and no declaration can exceed." />`;
 }
 
 export function Admin(props) {

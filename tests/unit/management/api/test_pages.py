@@ -62,3 +62,55 @@ def test_a_queue_with_its_reasons(served: Served) -> None:
     assert [row["consumer_tag"] for row in page["queue"]["consumer_details"]] == ["ctag1"]
     assert {row["source"] for row in page["bindings"]} == {"", "amq.topic"}
     assert served.api("GET", "/api/burrowmq/pages/queue/%2F/nosuch").status == 404
+
+
+def preview(served: Served, **policy: object) -> dict[str, object]:
+    body = {"name": "p", "pattern": ".*", "apply-to": "queues", "definition": {}, **policy}
+    answer = served.api("POST", "/api/burrowmq/pages/policy-preview/%2F", body)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def test_what_a_policy_would_do(served: Served) -> None:
+    found = preview(served, definition={"max-length": 1})
+    assert (found["matched"], found["in_force"], found["dropped"]) == (2, 2, 4)
+    assert found["matches"] == [
+        {"name": "lazy", "overruled_by": None, "dropped": 2},
+        {"name": "orders", "overruled_by": None, "dropped": 2},
+    ]
+    assert preview(served, pattern="^l")["matched"] == 1
+    assert preview(served, **{"apply-to": "exchanges"})["matched"] == 0
+    assert served.get("/api/policies") == []
+    assert served.bench.observer.named("change_made") == []
+
+
+def test_a_stronger_policy_and_an_operators_limit_count(served: Served) -> None:
+    served.api(
+        "PUT",
+        "/api/policies/%2F/strong",
+        {"pattern": "^orders", "definition": {"max-length": 9}, "priority": 5},
+    )
+    served.api(
+        "PUT",
+        "/api/operator-policies/%2F/cap",
+        {"pattern": "^lazy", "definition": {"max-length": 2}},
+    )
+    # The operator's limit has dropped one already; a higher one of the policy drops nothing more.
+    assert preview(served, definition={"max-length": 3})["dropped"] == 0
+    found = preview(served, definition={"max-length": 1})
+    assert (found["in_force"], found["dropped"]) == (1, 1)
+    assert {row["name"]: row["overruled_by"] for row in found["matches"]} == {
+        "lazy": None,
+        "orders": "strong",
+    }
+    # Its own older version is no rival.
+    assert preview(served, name="strong", definition={"max-length": 3}, priority=0)["in_force"] == 2
+
+
+def test_a_preview_of_nonsense_is_a_bad_request(served: Served) -> None:
+    path = "/api/burrowmq/pages/policy-preview/%2F"
+    assert served.api("POST", path, {"pattern": "("}).status == 400
+    assert served.api("POST", path, {"pattern": "", "priority": "x"}).status == 400
+    assert served.api("POST", path, {"pattern": "", "apply-to": "nothing"}).body["matched"] == 0
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
+    assert served.api("POST", path, {"pattern": ""}, login="plain:x").status == 401
