@@ -41,9 +41,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A running Chromium."""
+    """A running Chromium; while it is there, playwright's loop runs in this thread, and no other can."""
     reason = "no playwright: make test-browser installs it"
     playwright = pytest.importorskip("playwright.sync_api", reason=reason)
     program = chromium()

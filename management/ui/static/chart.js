@@ -9,7 +9,7 @@ function colour(name) {
 }
 
 function clock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit"});
+  return new Date(seconds * 1000).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false});
 }
 
 export function Chart({title, lines, show, times, series}) {
@@ -29,7 +29,7 @@ export function Chart({title, lines, show, times, series}) {
       const options = {
         width: place.current.clientWidth, height: HEIGHT, legend: {show: false}, cursor: {drag: {x: false, y: false}},
         scales: {x: {range: (plot, first, last) => [Math.min(first ?? 0, (last ?? 0) - 60), last ?? 60]}, y: {range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
-        axes: [{...axis, values: (plot, seconds) => seconds.map(clock)}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
+        axes: [{...axis, size: 30, space: 72, values: (plot, seconds) => seconds.map(clock)}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
         series: [{}, ...lines.map(([label, name]) => ({label, stroke: colour(name), width: 1.5, points: {show: false}}))],
       };
       chart.current = new Plot(options, current.current, place.current);
