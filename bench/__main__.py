@@ -1,7 +1,7 @@
-"""Command line of the benchmark: `python -m bench list | run | table | compare`.
+"""Command line of the benchmark: `python -m bench list | run | quick | full | table | compare`.
 
-Exit status 0, 1 when a run failed or `compare` found a regression, 2 for a wrong command line. Progress goes to standard error,
-tables to standard output.
+Exit status 0, 1 when a measurement failed or `compare` found a regression, 2 for a wrong command line. Progress goes to standard
+error, tables to standard output.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The result file: what was measured, on what, by whom; written by `runner`, read by `report`.
 
-Owns no state. The format is JSON with one object per run of a scenario on a peer in a round, so that every median can be
+Owns no state. The format is JSON with one object per measurement (a scenario on a peer in a round), so that every median can be
 recomputed; `FORMAT` rises when a reader would misunderstand an older file.
 """
 

@@ -1,6 +1,7 @@
 """Who we say we are: our version, and RabbitMQ's, which clients branch on.
 
-Constants, and the table of connection.start made from them. Read by `broker.node.node` and the command line.
+Constants, and the table of connection.start made from them. Read by `broker.node.running`, the server's command line
+and management.
 """
 
 from __future__ import annotations

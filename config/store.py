@@ -26,7 +26,8 @@ class StoreConfig:
         "classic_queue.default_mode",
         units.choice("bounded", "cached"),
         "bounded",
-        "Queues in default mode: `bounded` keeps at most 2,048 messages in RAM, `cached` keeps them until paging.",
+        "Queues in default mode: `bounded` keeps at most 2,048 messages in RAM, a start batch and what was requeued"
+        " besides; `cached` keeps them until paging.",
         ours=True,
     )
     default_version: int = option(

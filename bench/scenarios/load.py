@@ -18,7 +18,7 @@ QUICK_DIVISOR = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """`fast`, `interpreted`, `reference`: messages of a full run for us, our interpreted codec, and the other peers."""
+    """`fast`, `interpreted`, `reference`: messages of a full run: ours and LavinMQ's, interpreted, RabbitMQ's."""
 
     key: str
     title: str

@@ -1,4 +1,4 @@
-"""RabbitMQ PerfTest: what applications see, with the Java client as the limit.
+"""RabbitMQ's PerfTest: what applications with the Java client see. `limit` says who was the slower, broker or client.
 
 Owns no state. The rate is PerfTest's own average of received messages.
 """
@@ -19,7 +19,8 @@ def _seconds(stage: Stage) -> int:
 
 
 def _limit(client_s: float, broker_s: float, seconds: int) -> str:
-    # Java has many threads, which mostly wait for each other: if the broker's had time to spare, Java was the limit.
+    # PerfTest's threads mostly wait for each other, so their processor time does not tell whether it was the limit.
+    # It is taken to be when the broker's busiest thread had time to spare.
     who = "broker" if broker_s / seconds >= _SATURATED else "client"
     return f"{who} (broker's busiest thread {broker_s / seconds:.0%}; java {client_s / seconds:.1f} cores)"
 

@@ -1,6 +1,6 @@
 """Publisher confirms of one channel: which sequence numbers may be acked, which are refused.
 
-A run of publishes is one range of sequence numbers. A range that waits for the disk carries the epoch of the batch
+A run of publishes is one range of sequence numbers. A range that waits for the disk carries the epoch of the commit
 that it was staged in; ranges leave in order, so that one basic.ack with multiple=true covers everything before it. A
 confirm that needs no disk therefore waits for the persistent ones published before it on the same channel, which
 RabbitMQ permits (confirms may come in any order) and which costs one frame instead of many.
@@ -28,7 +28,7 @@ class Confirms:
         self.unconfirmed_count = 0
 
     def add(self, count: int, epoch: int) -> None:
-        """The next `count` publishes are confirmed when the batch `epoch` is committed; 0: nothing to wait for."""
+        """The next `count` publishes are confirmed when the commit `epoch` is durable; 0: nothing to wait for."""
         first = self.next_seq_no
         self.next_seq_no = first + count
         self.unconfirmed_count += count

@@ -1,12 +1,12 @@
 """Runtime parameters: policies, limits and global parameters, changed while the node runs and kept over restarts.
 
 Everything that an operator sets by name goes through here: it was validated (`broker.rules.parameter_rules`), its row
-is staged in the batch being collected, and it comes into force at once. `Parameters` owns the node's global
+is staged in the commit being collected, and it comes into force at once. `Parameters` owns the node's global
 parameters; policies and limits are their vhost's, user limits their user's. Called by management, by the import of
-definitions and, for rows, by `broker.definitions.restore`.
+definitions, by the node at start and, for rows, by `broker.definitions.restore`.
 
-RabbitMQ's components `operator_policy` and `vhost-limits` are these policies and limits under their parameter names;
-there are no others, because those of its plugins have no plugin here.
+RabbitMQ's components `operator_policy` and `vhost-limits` are these policies and limits under their parameter names.
+Others belong to RabbitMQ's plugins, which do not exist here.
 
 Invariant: setting what is there already changes nothing and writes nothing.
 Source: rabbit_runtime_parameters, rabbit_policy, rabbit_vhost_limit.

@@ -1,8 +1,9 @@
 """How much memory and disk the node has and uses: /proc, cgroups, statvfs.
 
-Only reads; called by the node's monitor about once a second. The memory that counts is the least of three: the
-machine's, the limit of this process's cgroup, and the limits of those above it (v2 and v1); so a container's limit
-counts. What a node needs to start at all is checked here too: `shortfalls` says what is missing, in words.
+Only reads. `measure` is called by the node's monitor about once a second, the rest at a start or when an operator asks.
+The memory that counts is the least of three: the machine's, the limit of this process's cgroup, and the limits of those
+above it (v2 and v1); so a container's limit counts. What a node needs to start at all is checked here too: `shortfalls`
+says what is missing, in words.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ STORE_FILES_MAX = 2048
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 FILES_MIN = 256
-"""File descriptors: those reserved for the store, listeners and pipes, and a hundred connections."""
+"""File descriptors: those reserved for the store, listeners and pipes, and 140 connections."""
 MEMORY_MIN_BYTES = 96 * 1024 * 1024
 """An empty node takes half of it; the rest is for connections and what recovery reads at a time."""
 DISK_MIN_BYTES = 32 * 1024 * 1024

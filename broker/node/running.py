@@ -224,7 +224,7 @@ class RunningNode:
         engine = self.engine
         engine.on_committed = self.scheduler.on_committed
         engine.on_backlog = self._on_backlog
-        # Acks that have arrived by now are to be in the batch: what they are for need not be written.
+        # Acks that have arrived by now are to be in the commit: what they are for need not be written.
         engine.on_due = self.scheduler.touch
         engine.on_space = functools.partial(self.alarms.update, "store")
         engine.on_failed = self._on_store_failed

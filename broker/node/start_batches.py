@@ -1,4 +1,4 @@
-"""What queues load when the node starts: one batch each, all of them together within a tenth of the memory limit.
+"""What queues load when the node starts: one batch each, together within a tenth of the memory limit.
 
 State owned: the queues whose first message has not been looked at yet. A queue that got no batch (no room, or bodies
 that are not loaded ahead) has a head that may expire nevertheless; those heads are read a few hundred a second, once,
@@ -45,7 +45,7 @@ class StartBatches:
             self._room -= min(room, most) + count * MESSAGE_BYTES
 
     def look(self) -> None:
-        """Look at the heads of some queues that loaded nothing."""
+        """Look at the heads of the next few hundred queues; where a batch has loaded the head, nothing is read."""
         for _ in range(min(HEADS_PER_LOOK, len(self._unseen))):
             queue = self._unseen.popleft()
             if not queue.is_deleted:

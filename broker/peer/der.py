@@ -1,9 +1,9 @@
 """The strings of DER (ITU-T X.690) that `cryptography` leaves as octets or refuses.
 
-Two of them have a place in a user's name: a TeletexString, which the authorities of the nineties filled with ISO-8859-1
-and RabbitMQ reads so, where `cryptography` refuses a whole name that is no UTF-8; and the value of an otherName, which
-it returns encoded. Everything else of a certificate is `cryptography`'s business. No state; called by
-`broker.peer.fields`.
+Two kinds of them may hold a user's name. One is a TeletexString: authorities of the nineties wrote ISO-8859-1 into it,
+and RabbitMQ reads it as that, but `cryptography` refuses the whole name when it is not UTF-8. The other is the value of
+an otherName, which `cryptography` returns as encoded octets. Everything else of a certificate is `cryptography`'s
+business. No state; called by `broker.peer.fields`.
 
     Name            SEQUENCE OF SET OF SEQUENCE { type OID, value string }
     tbsCertificate  SEQUENCE { [0] version?, serial, algorithm, issuer, validity, subject, key, ... }

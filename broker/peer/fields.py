@@ -1,8 +1,8 @@
 """The fields of an X.509 certificate, read by `cryptography`.
 
 Whether the certificate is to be believed is OpenSSL's business and decided before. No state; called by
-`broker.peer.tls` for a client's certificate and by `broker.peer.pem` for a listener's own. Both import this module when
-they need it first: `cryptography` takes 17 MB, which a node that looks at no certificate does not spend.
+`broker.peer.tls` for a client's certificate and by `broker.peer.pem` for a listener's own. Both import this module at
+their first certificate only: `cryptography` takes 17 MB of memory, which a node without certificates saves.
 
 Invariant: a certificate that cannot be read is a ValueError, whatever its octets are.
 """
@@ -58,7 +58,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _alternative_names(found: x509.Certificate) -> tuple[tuple[str, str], ...]:
-    """(kind, name) of each; empty where one extension or one of the names cannot be read."""
+    """(kind, name) of each; none if any extension of the certificate, or any of these names, cannot be read."""
     try:
         extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         return tuple(pair for name in extension.value if (pair := _alternative_name(name)))

@@ -1,7 +1,7 @@
 """The outside world of a queue, given to it at construction by `broker.node.vhost_factory`.
 
-Frozen, and shared by all queues of one vhost. The two callables are the only ways from a queue to what lies above it:
-dead letters go up by one, the wish to be deleted by the other.
+Frozen, and shared by all queues of one vhost. A queue reaches its consumers through their channels, and what else lies
+above it by the two callables only: its dead letters by one, its wish to be deleted by the other.
 """
 
 from __future__ import annotations

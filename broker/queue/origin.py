@@ -1,9 +1,10 @@
 """Where a delivery came from, and the only way back: what a channel knows of the queue and level of its deliveries.
 
 One for each level, made once, so that a delivery costs no object for it. Whoever was given a run (a channel, the HTTP
-API) keeps its origin with it and has three ways to let go of it: `settle`, `requeue`, or `reject` before `settle`;
-`put_back` is for a run that nobody has seen. What is behind it, a backlog and the counts, is nobody's business outside
-`broker.queue`.
+API) keeps its origin with it and lets go of it in one of three ways: `settle` when it is acknowledged; `reject` (dead
+letters) and then `settle` when it is rejected; `requeue` when it is to be delivered again. A run that could not be
+sent, so that nobody has seen it, goes back by `put_back`. What is behind it, a backlog and the counts, is nobody's
+business outside `broker.queue`.
 
 State owned: whether the queue is gone (then nothing comes back), and what of its settings concerns a delivery.
 """

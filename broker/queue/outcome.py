@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 ACCEPTED = 0
 PENDING = 1
-"""Accepted; a confirm waits for the batch that is being collected."""
+"""Accepted; a confirm waits for the commit that is being collected."""
 
 
 @dataclass(slots=True)

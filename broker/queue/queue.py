@@ -240,7 +240,7 @@ class Queue:
             self._run_after_pump()
 
     def after_pump(self, callback: Callable[[], None]) -> None:
-        """Run `callback` when consumers were served next."""
+        """Run `callback` once, at the end of the next pump or of the queue."""
         self._after_pump.append(callback)
 
     def _run_after_pump(self) -> None:
@@ -347,7 +347,7 @@ class Queue:
     # -- start and end ------------------------------------------------------------------------------------------
 
     def open_storage(self) -> None:
-        """Open the storage before there is a message: an old queue of this name goes in the same batch."""
+        """Open the storage before there is a message: an old queue of this name goes in the same commit."""
         self.levels[0].open()
 
     def recover(self, is_known: Callable[[str, int], bool]) -> None:

@@ -1,4 +1,4 @@
 """What operators have laid down.
 
-Users and permissions, policies, the shape of parameters, expressions in bounded time.
+Users and permissions, policies, what parameters may hold, regular expressions whose time is bounded.
 """

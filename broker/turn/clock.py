@@ -69,7 +69,7 @@ class Confirming(Protocol):
 class Scheduler(Clock, Protocol):
     """Timers, and the ordered stages at the end of a loop turn.
 
-    Stages, in this order: pump dirty queues; hand the batch to the disk thread; confirms; one write per dirty
+    Stages, in this order: pump dirty queues; hand the commit to the disk thread; confirms; one write per dirty
     connection. Marking twice in a turn is harmless; marking costs one attribute test when already marked.
     """
 
@@ -82,7 +82,7 @@ class Scheduler(Clock, Protocol):
         ...
 
     def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
-        """Run `callback` when the store's batch `epoch` is durable; at once when it is already."""
+        """Run `callback` when the store's commit `epoch` is durable; at once when it is already."""
         ...
 
     def queue_dirty(self, queue: Pumpable) -> None:

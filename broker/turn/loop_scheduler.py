@@ -4,7 +4,7 @@
 one callback, in fixed order:
 
   1 pump dirty queues      deliveries go into the connections' buffers
-  2 hand over the batch    what was staged goes to the disk thread (one batch in flight, the next collects)
+  2 hand over the commit   what was staged goes to the disk thread (one commit in flight, the next collects)
   3 confirms               acks and nacks that wait for nothing any more
   4 flush outputs          one write per dirty connection
 
@@ -110,7 +110,7 @@ class LoopScheduler:
             self._schedule()
 
     def when_committed(self, epoch: int, callback: Callable[[], None]) -> None:
-        """Run `callback` when the batch `epoch` is durable."""
+        """Run `callback` when the commit `epoch` is durable."""
         if epoch <= self.committed_epoch:
             callback()
             return

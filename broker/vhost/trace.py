@@ -1,8 +1,8 @@
 """The firehose: a copy of every publish and every delivery in a vhost goes to its exchange `amq.rabbitmq.trace`.
 
-A vhost that is traced has a `Tracer`, any other has None in its place. Testing for None, once per run and once per
-batch, is all that tracing costs when it is off. Copies are made at the end of the turn, as a stage of the pump, because
-a queue must not be published to from within its own deliveries.
+A vhost that is traced has a `Tracer`, any other has None in its place. Testing for None, once per run that is published
+or delivered, is all that tracing costs when it is off. Copies are made at the end of the turn, as a stage of the pump,
+because a queue must not be published to from within its own deliveries.
 
     published   key publish.<exchange>, headers as below and vhost, connection, channel, user, routed_queues
     delivered   key deliver.<queue>, headers as below and redelivered (0 or 1), vhost, connection, channel, user

@@ -52,7 +52,7 @@ class StagingEngine(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The batch being collected."""
+        """Number of the commit that is being collected."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class StagingEngine(Protocol):
         ...
 
     def is_deleting(self, vhost: str, name: str) -> bool:
-        """Whether the batch being collected deletes a durable queue of this name."""
+        """Whether the commit being collected deletes a durable queue of this name."""
         ...
 
 
@@ -84,7 +84,7 @@ class Rows:
         self._count()
 
     def is_unsynced(self) -> bool:
-        """Whether some row may not be on disk yet: it is in the batch being collected or the one in flight."""
+        """Whether some row may not be on disk yet: it is in the commit being collected or the one in flight."""
         return self.durable_epoch >= self.engine.epoch - 1
 
     def _count(self) -> None:

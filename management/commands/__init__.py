@@ -3,7 +3,7 @@
 Besides `management.messages`, the only place in management that calls methods of the broker that change something: when
 one of them is renamed, one line changes here.
 Owns no state; called by API handlers after they have checked the caller's tags. Refusals of the broker become HTTP
-answers in `management.answers.refusals`. Changes of durable things are staged in the batch being collected;
+answers in `management.answers.refusals`. Changes of durable things are staged in the commit being collected;
 `commit.durable` waits for it, before the reply.
 """
 

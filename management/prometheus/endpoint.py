@@ -1,10 +1,10 @@
 """The metrics pages: /metrics (sums), /metrics/per-object, /metrics/detailed?family=.
 
-State: whose turn it is. Pages are made one after the other, those with a series an object apart from the sums: scrapes
-that overlap because each takes longer than their interval would make all of them, and the node, slower and slower. Who
-has gone away while waiting gets no page made. prometheus_client and the families are imported at the first scrape,
-away from the loop: a node that nobody scrapes starts sooner and stays smaller. No login, as in RabbitMQ. Source: the
-rabbitmq_prometheus plugin (3.13).
+State: two locks, one for the sums and one for the pages with a series for each object. Pages under the same lock are
+made one after the other: if each took longer than the interval between scrapes, making them side by side would slow
+them and the node down more and more. A scraper that has gone away while it waited gets no page made. prometheus_client
+and the families are imported at the first scrape, away from the loop: a node that nobody scrapes starts sooner and
+stays smaller. No login, as in RabbitMQ. Source: the rabbitmq_prometheus plugin (3.13).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Backups of a store that goes on working: the cut, and the copying behind it.
 
-The cut is taken on the disk thread between two commits, under the writer's lock: every file gets a second name in a
-staging directory of the data directory, and what is in memory about files that change in place is noted (lengths, live
-entries). That takes microseconds a file, and only the next commit waits for it. The copying happens on a thread of its
-own, from the staged names, which no compaction, rewrite or deletion touches:
+The cut is taken on the disk thread between two commits, under the lock of `storage.disk.jobs`: every file gets a second
+name in a staging directory of the data directory, and what is in memory about files that change in place is noted
+(lengths, live entries). That takes microseconds a file, and only the next commit waits for it. The copying happens on a
+thread of its own, from the staged names, which no compaction, rewrite or deletion touches:
 
 - files that never change again (sealed segments, full stores) get a name in the backup, a copy on another file system;
 - files that still grow are copied up to the length that they had at the cut;

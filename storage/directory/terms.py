@@ -1,4 +1,4 @@
-"""What a clean stop leaves so that the next start need not look: the terms, the mark, and the recorded limits.
+"""What is recorded of a whole store: its format and limits from the first start on, and the terms of a clean stop.
 
 `terms` holds a JSON text (the queues and their index segments) and one snapshot of reference counts for each vhost,
 little endian: magic "BQT1", u32 number of parts, for each part u32 length and the bytes, u32 CRC-32 of all before.

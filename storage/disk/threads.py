@@ -58,7 +58,7 @@ class _Copied:
 
 
 class ThreadedBackend:
-    """The disk thread, the reader thread and the copying thread."""
+    """The disk thread and the reader thread; for as long as each has work, the compaction's and the backup's thread."""
 
     def __init__(self, writer: Writer, loop_side: LoopSide, post: Post, idle_s: float) -> None:
         self._jobs = DiskJobs(writer, self._tell_space)

@@ -1,11 +1,13 @@
 """One queue's storage on the disk side: its index segments, each in files of one of the two versions.
 
 A new segment is of the queue's version; an older one stays what it is until `storage.queue.convert` has written it
-anew. So a queue may be of both versions at a time. Neither this module nor anything above it acts by a version: a
-segment names the files that it lies in (`storage.queue.segment.IndexFiles`).
+anew. So a queue may be of both versions at a time. What is done to a segment asks no version: it names the files that
+it lies in (`storage.queue.segment.IndexFiles`). Only what concerns the whole queue does: the version of new segments,
+what is left to convert (`is_all_of`), whether entries stay in memory, and where journals are resumed.
 
 State: the queue's directory, made at its first message, the table of its segments, and the objects that own the files.
-Called by the writer on the disk thread; `storage.queue.read` looks at it on the reader thread, under the writer's lock.
+Called by the writer on the disk thread; `storage.queue.read` looks at it on the reader thread, under the lock of
+`storage.disk.jobs`.
 
 Invariant: an ack holds although an index cannot be read; only the reference to the shared store is not given back then.
 """

@@ -2,7 +2,7 @@
 
 A range while the live places are contiguous, two bit sets (as integers) once they are not. That is what keeps a million
 waiting messages below 20 KB. State: the `Places`, each part of a `storage.queue.segment.Segment`. Called on the disk
-thread; the reader thread looks at them under the writer's lock.
+thread; the reader thread looks at them under the lock of `storage.disk.jobs`.
 
 Invariants: a place goes from live to acked and never back; `used` never falls.
 """

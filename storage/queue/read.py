@@ -1,8 +1,8 @@
 """Reading a range of a queue: first a plan, then the bodies.
 
-`plan_read` looks at the index, quickly, under the writer's lock; `fetch_records` then reads the bodies without it, on
-the reader thread. State: none; a plan is a snapshot that holds the files that it reads from open, so that neither a
-compaction nor a rewrite nor a removal meanwhile changes what it gives.
+`plan_read` looks at the index, quickly, under the lock of `storage.disk.jobs`; `fetch_records` then reads the bodies
+without it, on the reader thread. State: none; a plan is a snapshot that holds the files that it reads from open, so
+that neither a compaction nor a rewrite nor a removal meanwhile changes what it gives.
 
 Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the
 next read; a record whose check fails is None, never wrong bytes.

@@ -2,8 +2,8 @@
 
 Each segment names its `IndexFiles`: those of version 1 (`storage.queue.v1.files`) or of version 2
 (`storage.queue.v2.files`). `storage.queue.versions` chose them once, when the segment was begun, found or written anew;
-nobody else asks for a version. State: the `Segment`s, owned by the queue's table. Called on the disk thread; the reader
-thread looks at them under the writer's lock.
+what is done to a segment asks for no version. State: the `Segment`s, owned by the queue's table. Called on the disk
+thread; the reader thread looks at them under the lock of `storage.disk.jobs`.
 
 Invariants: a segment's files are what its `generation` says, never those of an earlier one; what is counted here was
 written before.

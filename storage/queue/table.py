@@ -2,7 +2,7 @@
 
 State: the segments that have live entries, or that are about to be written to. Owned by `storage.queue.disk`; the files
 of each version take their segments out of it when these are removed. Called on the disk thread; the reader thread looks
-at it under the writer's lock.
+at it under the lock of `storage.disk.jobs`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Compaction of the shared store: which segment files, and the copying, in bounded slices.
 
-A file is a victim when less than half of its records' bytes are live. Every byte that is copied
-then frees at least one, so that all copying together never exceeds what was appended. Several
-victims go into one file as long as their live bytes fit the segment limit.
+A file is a candidate when less than half of its records' bytes are live. Every byte that is copied
+then frees at least one, so that all copying together never exceeds what was appended. The victims
+of a compaction are the emptiest candidates, as many as fit one file of the segment limit with what
+is live of them.
 
 Where files are very many, dwarfs are merged too, eight or more of one size class at a time. A byte
 then moves at most once for each eightfold growth of its file. This copying frees nothing, and the

@@ -1,4 +1,4 @@
-"""An idle queue keeps nothing in RAM that it loaded ahead.
+"""What an idle queue read ahead or was given back leaves RAM; a start batch stays, and cached mode keeps all.
 
 State owned: the timer, and how much had been taken when it was looked at last. `watch` is called when something came to
 RAM that nobody may want: loaded ahead, given back, or left by the last consumer.

@@ -2,17 +2,17 @@
 
 Order is by sequence id, three parts one after the other, every id of a part lower than every id of the next:
 
-  requeued   what was handed out and came back, or was recovered; each with its own id
+  requeued   what was handed out and came back, or was recovered with gaps between the ids; each has its own id
   ram        messages never handed out, with consecutive ids
   disk       a range of ids up to `next_seq`, known here only by number; the bodies are in the store
 
-Each part owns its state and knows neither the others nor when it is its turn. What is here moves messages between them,
+Each part owns its state, and knows neither the others nor when it is its turn. This module moves messages between them,
 and to and from the store. A run costs the same whatever its length.
 
-The owner (`broker.queue.queue`) decides what goes where; nothing here knows consumers, limits or policies. Loads from
-disk are asked for here and arrive through `pending_read`; a purge or page-out in between makes the answer stale. Never
-keeps a message both in `ram` and in `disk`; a start batch's bodies behind a large one (`start_batch_rest`) are the
-exception, and are not counted twice.
+The other rooms of the queue (`memory`, `rules`, `serve`) decide what goes where; nothing here knows consumers, limits
+or policies. Loads from disk are asked for here and arrive through `pending_read`; a purge or page-out in between makes
+the answer stale. Never keeps a message both in `ram` and in `disk`; a start batch's bodies behind a large one
+(`start_batch_rest`) are the exception, and are not counted twice.
 
 Source: the q3/delta pair of RabbitMQ's rabbit_variable_queue since 3.12.
 """
@@ -35,7 +35,7 @@ from burrowmq.storage.types import ALL, EMBEDDED_ONLY
 
 
 class Backlog:
-    """One level's ready messages. Created by its queue, used by nobody else."""
+    """One level's ready messages. Made by its queue and used by the parts of that queue only."""
 
     def __init__(
         self,

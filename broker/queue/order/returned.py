@@ -1,7 +1,8 @@
 """The messages of a backlog that were handed out and came back: a heap by sequence id.
 
-Functions on a plain list, as in `heapq`, because the backlog asks for its length on every run. What was recovered with
-gaps between the ids is kept here too, since each entry has an id of its own. Called by `broker.queue.order.backlog`.
+Functions on a plain list, as in `heapq`: its length is asked for on every run, and a method for that would cost a call.
+What was recovered with gaps between the ids is kept here too, since each entry has an id of its own. Called by
+`broker.queue.order.requeued`; the backlog itself calls `unlogged_runs`.
 
 Invariant: the list is a heap before and after each call. Ids are different, so an entry is never compared beyond its
 id.
@@ -48,9 +49,9 @@ def unlogged_runs(entries: list[Returned]) -> Iterator[list[Returned]]:
 def take(
     heap: list[Returned], max_count: int, max_bytes: int, below_seq: int = NO_SEQ
 ) -> DeliveryRun:
-    """Remove messages from the head as far as they are alike and their ids below `below_seq`, as the first one's is.
+    """Remove messages from the head that have the first one's kind and redelivered flag, and ids below `below_seq`.
 
-    At least one, then until a limit is reached.
+    The first has to be below it and is always taken; more are until a limit is reached.
     """
     kind, redelivered = heap[0][3:]
     seqs: list[int] = []

@@ -1,4 +1,5 @@
 """What a queue's arguments and policies ask for.
 
-Limits, expiry, dead letters, priorities, and changing them while it runs.
+Length limits, message expiry, dead letters, the lease of an unused queue; settings, and their change while the queue
+has messages.
 """

@@ -92,8 +92,8 @@ class Expiry:
     def discard_on_arrival(self, message: Message, due: int) -> bool:
         """TTL 0: drop a message that is due and that no consumer takes at once; True when it is gone.
 
-        Behind a live head it waits to be looked at. RabbitMQ: a queue whose own TTL is 0 keeps not even that one when
-        it has no dead-letter exchange.
+        A message that arrives behind a live head stays until it is the head itself. As in RabbitMQ, it goes at once
+        even so when the TTL of 0 is the queue's own and there is no dead-letter exchange.
         """
         keeps_none = self.ttl_ms == 0 and self._dead_letters.is_off
         ready_count = self._levels.ready_count
@@ -134,7 +134,7 @@ class Expiry:
         self.arm()
 
     def arm(self) -> None:
-        """Set the timer for the deadline of the head that `drop_expired` would look at, and of none behind it."""
+        """Set the timer for the deadline of the next message to be served; those behind it have to wait for it."""
         due = 0
         level = self._levels.head()
         if level is not None:

@@ -26,8 +26,8 @@ from burrowmq.broker.queue.rules.settings import Settings
 class Transition:
     """That of one queue.
 
-    `apply` puts settings in force for what happens from now on; `after_pump` runs a callback when the queue was pumped
-    next, `changed` sees that it will be.
+    `apply` puts settings in force for what happens from now on; `after_pump` has a callback run once, at the end of the
+    queue's next pump; `changed` has the queue pumped in this turn.
     """
 
     __slots__ = ("_after_pump", "_apply", "_changed", "_levels", "_limits", "_paging", "_waiting")

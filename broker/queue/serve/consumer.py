@@ -2,7 +2,7 @@
 
 `Consumers` keeps, per priority, the consumers that can take messages in the order in which they will be served; a
 consumer that cannot (prefetch used up, connection congested) is set aside and comes back at the tail when it can,
-so that dispatch never walks over blocked consumers. The channel is seen through `ConsumerChannel` alone.
+so that serving never walks over blocked consumers. The channel is seen through `ConsumerChannel` alone.
 
 Where one consumer follows another (single active, exclusive), the order of the messages is what it is used for. A
 client that closes its channel cancels its consumers first and waits for the answers, so that what they hold comes back

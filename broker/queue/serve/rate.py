@@ -1,7 +1,8 @@
 """How fast a queue is consumed, and how many of its messages are therefore worth keeping in RAM.
 
 An exponentially weighted rate, renewed at most once in a hundred messages, so that the clock is not read for each
-run. State owned: the rate and when it was last renewed. Called by the queue's dispatch and when it stores a run.
+run. State owned: the rate and when it was last renewed. `note` is called when consumers or basic.get take a run,
+`ram_limit` by `memory.paging`.
 
 Source: the rule of RabbitMQ 3.12's rabbit_variable_queue, at most 2,048 messages in RAM by consumption rate.
 """
@@ -13,7 +14,10 @@ import math
 from burrowmq.broker.turn.clock import Clock
 
 RAM_LIMIT = 2048
-"""Most messages that a queue in bounded mode keeps in RAM (RabbitMQ 3.12's figure)."""
+"""Most messages that a level in bounded mode keeps in RAM when they come, or reads ahead (RabbitMQ 3.12's figure).
+
+Besides it there may be a start batch, and what consumers gave back (`memory.paging`).
+"""
 HALF_LIFE_S = 5.0
 RENEW_EVERY = 100
 

@@ -7,7 +7,7 @@ there. A run that is large enough to be a block of a segment file goes there at 
 Reading loads the entries of a whole segment.
 
 State: its two parts, and whether anything was written since the last idle moment. Called by `storage.queue.disk` and
-conversion on the disk thread; `load` and `open_bodies` also on the reader thread under the writer's lock.
+conversion on the disk thread; `load` and `open_bodies` also on the reader thread under the lock of `storage.disk.jobs`.
 
 Invariants: a flush begins only when no older journal is left, and everything it leaves out is acked in the journal
 first. Only one file at a time speaks of a place, unless its entry was written again (`relocate`): then the journal

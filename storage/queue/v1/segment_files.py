@@ -3,7 +3,8 @@
 Files `N.idx`, only appended to; `storage.queue.v1.blocks` has the bytes. A read loads the entries of the whole file.
 Those of the segment that was read last are kept, because the next read is most often of the same one; what is appended
 meanwhile is added to them. The `Segment` knows where its file ends. State: the entries read last. Called by
-`storage.queue.v1.files` on the disk thread; `load` and `open` also on the reader thread under the writer's lock.
+`storage.queue.v1.files` on the disk thread; `load` and `open` also on the reader thread under the lock of
+`storage.disk.jobs`.
 
 Invariants: nothing is counted before it is written; a failed append leaves the file as it was.
 """

@@ -4,10 +4,10 @@ A commit writes each message once, its body behind the others of the segment (`s
 the place of its sequence number (`storage.queue.v2.index`). There is no journal: acks are a bitmap in the index file.
 
 State: none but its two parts. Called by `storage.queue.disk` and conversion on the disk thread; `load` and
-`open_bodies` also on the reader thread under the writer's lock.
+`open_bodies` also on the reader thread under the lock of `storage.disk.jobs`.
 
-Invariants: an entry is counted only after its body and itself were written; the two files of a segment are made and
-removed together, the index first when removing, so that a store without index is all that a power cut can leave.
+Invariants: an entry is counted only after its body and itself were written; the two files of a segment are
+removed together, the index first, so that a store without index is all that a power cut can leave.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Files `N.qi`, N = seq // entry_count, little endian; mirrored in docs/formats/in
     then     32 * n  entries (storage.record), place = seq % entry_count; zeros = none
 
 State: none but the directory; what is live is the `Segment`s' knowledge. Called by `storage.queue.v2.files` on the disk
-thread; `load` also on the reader thread under the writer's lock.
+thread; `load` also on the reader thread under the lock of `storage.disk.jobs`.
 
 Invariants: a place is written once, and never again after a crash (a new start begins a new segment); an ack bit is set
 only for a place that holds an entry; an entry that fails its check costs that message only.

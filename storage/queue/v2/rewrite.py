@@ -2,7 +2,8 @@
 
 A new pair is made beside the old one: `N.gG.qs` with the next generation, then `N.qi.tmp` that names it; both are made
 durable, the rename of the index lets the pair count, and only then the old store goes. A reader that planned before
-keeps the old file open. State: none. Called by `storage.queue.v2.files` on the disk thread, under the writer's lock.
+keeps the old file open. State: none. Called by `storage.queue.v2.files` on the disk thread, under the lock of
+`storage.disk.jobs`.
 
 Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a body that cannot be read
 and is not in memory costs that message only.

@@ -13,8 +13,9 @@ Files `N.qs` (`N.gG.qs` after a rewrite), little endian; mirrored in docs/format
     60   4     CRC-32 of bytes 0-59
     64   ...   records (storage.record) whose segment is the index segment and whose slot is the place in it
 
-State: none but the directory. Where a file ends is known to the index segment that it belongs to: both are made and
-removed together. Called by `storage.queue.v2.files` on the disk thread; `open` also on the reader thread.
+State: none but the directory. Where a file ends, and its generation, is known to the index segment that it belongs to.
+It is made when that segment gets its first small message, and goes with it, or when a rewrite has put the next
+generation in its place. Called by `storage.queue.v2.files` on the disk thread; `open` also on the reader thread.
 
 Invariants: a file is only appended to, after a crash never again; a failed append leaves the file as it was.
 """
@@ -119,7 +120,7 @@ class QueueStore:
         return sizes
 
     def written(self, segment: int, generation: int) -> None:
-        """What was appended to a segment's file has to become durable."""
+        """Mark what was appended to a segment's file as to be synced."""
         path = self.path(segment, generation)
         self._cache.store_written(path, self._cache.get(path))
 

@@ -1,4 +1,4 @@
-"""The store index `paged`: the tables in use in memory, all others on disk, whatever is stored.
+"""The store index `paged`: the tables that are in use are in memory, all others in files.
 
 A table is hot (a SlotTable) or cold (a file `index/N`, with its two totals in memory). Asking a cold one loads it. When
 the hot ones together pass a limit, those that were not used for longest are written out. After a segment is sealed only
