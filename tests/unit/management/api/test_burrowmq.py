@@ -11,6 +11,7 @@ import pytest
 from pika import spec
 
 from burrowmq.config.schema import FirstUserConfig
+from burrowmq.config.seeding import LimitsDefault, SeedingConfig, UserDefault
 from tests.support.served import Answer, Served, serving
 
 LIST = "/api/burrowmq/list"
@@ -175,6 +176,21 @@ def test_the_environment_keeps_secrets(tmp_path: Path) -> None:
         "name": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*", "tags": ["administrator"],
     }  # fmt: skip
     assert "sesame" not in json.dumps(found)
+
+
+def test_the_environment_shows_what_new_virtual_hosts_begin_with(tmp_path: Path) -> None:
+    users = (UserDefault(name="bob", password="sesame", tags=("monitoring",)),)
+    limits = (LimitsDefault(limits={"max-queues": 3}),)
+    with serving(tmp_path, seeding=SeedingConfig(users=users, limits=limits)) as served:
+        found = served.get("/api/burrowmq/environment")["burrowmq"]["seeding"]
+    assert found == {
+        "users": [
+            {"name": "bob", "vhost_pattern": ".*", "configure": ".*", "write": ".*", "read": ".*",
+             "tags": ["monitoring"]},
+        ],
+        "operator_policies": [],
+        "limits": [{"limits": {"max-queues": 3}, "pattern": ".*"}],
+    }  # fmt: skip
 
 
 def test_the_status_is_the_nodes(served: Served) -> None:
