@@ -202,8 +202,12 @@ async def environment(call: Call) -> web.Response:
 
 
 def _settings(config: object) -> Any:
+    if isinstance(config, set | frozenset):
+        config = sorted(config)
+    if isinstance(config, list | tuple):
+        return [_settings(item) for item in config]
     if not is_dataclass(config):
-        return inspect.plain(sorted(config) if isinstance(config, set | frozenset) else config)
+        return inspect.plain(config)
     names = (field.name for field in fields(config) if "password" not in field.name)
     return {name: _settings(getattr(config, name)) for name in names}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -53,14 +51,6 @@ def test_another_protocol_is_said_to_be_that() -> None:
         thread.join()
     assert output.code == 69
     assert "does not speak HTTP: is it the management port?" in output.err
-
-
-def test_an_output_that_cannot_be_written_is_no_traceback() -> None:
-    words = [sys.executable, "-m", "burrowmq.cli", "version"]
-    with open("/dev/full", "wb") as full:
-        ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert ended.returncode == 74
-    assert ended.stderr == "Error: the output cannot be written: No space left on device\n"
 
 
 def test_a_socket_path_too_long_for_an_address(tmp_path: Path) -> None:

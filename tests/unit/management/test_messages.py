@@ -1,36 +1,247 @@
-"""Messages as the API shows them."""
+"""Messages of the HTTP API: published, got and settled as asked, shown, and the probe's."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from typing import Any, cast
 
+import pytest
+from pika import spec
+
+from burrowmq.broker import inspect
 from burrowmq.management import messages
 from burrowmq.management.answers.reply import ApiError
+from burrowmq.management.commands import parameters, topology
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address
+from burrowmq.protocol.errors import AccessRefused, NotFound
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.node import NodeBench
+from tests.support.wire_client import publish_bytes
 
 
-def test_a_row_has_payload_and_properties() -> None:
-    given = messages._properties({"delivery_mode": "2", "headers": {"a": 1}, "type": "t"})
-    message = basic.build(join_address(b"ex", b"key"), given, b"caf\xc3\xa9")
-    row = messages.row((message, True, 7), "auto", None)
-    assert (row["exchange"], row["routing_key"], row["message_count"], row["redelivered"]) == (
-        "ex",
-        "key",
-        7,
-        True,
+def publish(
+    bench: NodeBench, exchange: str, key: str, properties: dict[str, Any], body: bytes = b""
+) -> bool:
+    return bench.perform(lambda: messages.publish(bench.node, "/", exchange, key, properties, body))
+
+
+def get(bench: NodeBench, queue: str, count: int, ack_mode: str) -> list[tuple[Any, bool, int]]:
+    """What is got, when turns have ended."""
+    found = bench.loop.run_until_complete(messages.get(bench.node, "/", queue, count, ack_mode))
+    bench.perform(bench.node.scheduler.touch)
+    return found
+
+
+def bodies(found: list[tuple[Any, bool, int]]) -> list[bytes]:
+    return [basic.body(message.raw) for message, _, _ in found]
+
+
+def fill(bench: NodeBench, *given: bytes, **arguments: Any) -> None:
+    """A queue `q` with these messages."""
+    bench.queue("q", arguments=arguments)
+    for body in given:
+        publish(bench, "", "q", {"delivery_mode": 2}, body)
+
+
+# -- in ---------------------------------------------------------------------------------------------------------------
+
+
+def test_publishing_says_whether_a_queue_was_reached(bench: NodeBench) -> None:
+    assert publish(bench, "", "lazy", {})
+    assert not publish(bench, "", "nope", {})
+    assert publish(bench, "amq.topic", "a b/c", {})
+    assert not publish(bench, "amq.topic", "other", {})
+    queues = bench.node.vhosts["/"].queues
+    assert (queues["lazy"].ready_count, queues["orders"].ready_count) == (4, 4)
+
+
+def test_a_queue_that_refuses_was_not_reached(bench: NodeBench) -> None:
+    fill(bench, b"1", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    assert not publish(bench, "", "q", {}, b"2")
+    assert bodies(get(bench, "q", 9, "ack_requeue_false")) == [b"1"]
+
+
+def test_one_queue_of_two_is_enough(bench: NodeBench) -> None:
+    fill(bench, b"1", **{"x-max-length": 1, "x-overflow": "reject-publish"})
+    for name in ("q", "lazy"):
+        bench.perform(
+            lambda each=name: topology.bind(bench.node, "/", "amq.fanout", ("queue", each), "", {})
+        )
+    assert publish(bench, "amq.fanout", "", {}, b"2")
+    assert bench.node.vhosts["/"].queues["lazy"].ready_count == 4
+
+
+def test_headers_route_as_over_amqp(bench: NodeBench) -> None:
+    arguments = {"x-match": "all", "colour": "red"}
+    bench.perform(
+        lambda: topology.bind(bench.node, "/", "amq.headers", ("queue", "lazy"), "", arguments)
     )
-    assert (row["payload"], row["payload_encoding"], row["payload_bytes"]) == ("café", "string", 5)
-    assert row["properties"] == {"headers": {"a": 1}, "delivery_mode": 2, "type": "t"}
+    assert publish(bench, "amq.headers", "", {"headers": {"colour": "red"}})
+    assert not publish(bench, "amq.headers", "", {"headers": {"colour": "blue"}})
+    assert not publish(bench, "amq.headers", "", {})
 
 
-def test_bytes_that_are_no_text_are_base64() -> None:
-    message = basic.build(join_address(b"", b"q"), basic.Properties(), b"\xff\xfe")
-    row = messages.row((message, False, 0), "auto", 1)
-    assert (row["payload"], row["payload_encoding"], row["properties"]) == ("/w==", "base64", [])
+def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:
+    bench.perform(
+        lambda: topology.declare_exchange(bench.node, "/", "in", "direct", (True, False, True), {})
+    )
+    with pytest.raises(NotFound, match="no exchange 'nope' in vhost '/'"):
+        publish(bench, "nope", "", {})
+    with pytest.raises(
+        AccessRefused, match="cannot publish to internal exchange 'in' in vhost '/'"
+    ):
+        publish(bench, "in", "", {})
 
 
-@pytest.mark.parametrize("given", [{"nosuch": 1}, {"priority": "high"}, {"headers": []}])
-def test_bad_properties(given: dict[str, object]) -> None:
-    with pytest.raises(ApiError):
-        messages._properties(given)
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"nosuch": 1, "other": 2, "type": "t"}, "unknown properties: nosuch, other"),
+        ({"priority": "high"}, ["not_int", "priority"]),
+        ({"timestamp": True}, ["not_int", "timestamp"]),
+        ({"delivery_mode": 1.5}, ["not_int", "delivery_mode"]),
+        ({"headers": []}, "headers must be an object"),
+    ],
+)
+def test_properties_that_are_refused(
+    bench: NodeBench, given: dict[str, object], reason: object
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        publish(bench, "", "lazy", given)
+    assert (refused.value.status, refused.value.reason) == (400, reason)
+    assert bench.node.vhosts["/"].queues["lazy"].ready_count == 3
+
+
+# -- out --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_got_and_acknowledged_is_gone(bench: NodeBench) -> None:
+    fill(bench, b"1", b"2", b"3")
+    found = get(bench, "q", 2, "ack_requeue_false")
+    assert bodies(found) == [b"1", b"2"]
+    assert [(is_redelivered, left) for _, is_redelivered, left in found] == [(False, 2), (False, 1)]
+    queue = bench.node.vhosts["/"].queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (1, 0)
+
+
+def test_only_clients_acks_are_counted(bench: NodeBench) -> None:
+    fill(bench, b"1")
+    get(bench, "q", 1, "ack_requeue_false")
+    row = inspect.queue(bench.node, "/", "q")
+    assert row is not None
+    assert (row["message_stats"]["publish"], row["message_stats"]["ack"]) == (1, 0)
+
+
+@pytest.mark.parametrize("ack_mode", ["ack_requeue_true", "reject_requeue_true"])
+def test_what_is_given_back_is_in_its_place_and_redelivered(
+    bench: NodeBench, ack_mode: str
+) -> None:
+    fill(bench, b"1", b"2", b"3")
+    get(bench, "q", 2, ack_mode)
+    queue = bench.node.vhosts["/"].queues["q"]
+    assert (queue.ready_count, queue.unacked_count) == (3, 0)
+    found = get(bench, "q", 9, "ack_requeue_false")
+    assert bodies(found) == [b"1", b"2", b"3"]
+    assert [is_redelivered for _, is_redelivered, _ in found] == [True, True, False]
+
+
+def test_what_is_rejected_is_dead_lettered(bench: NodeBench) -> None:
+    fill(
+        bench,
+        b"1",
+        **{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
+    )
+    bench.queue("dead")
+    get(bench, "q", 1, "reject_requeue_false")
+    ((message, _, _),) = get(bench, "dead", 9, "ack_requeue_false")
+    assert basic.decode(message.raw).headers["x-first-death-reason"] == "rejected"
+    assert bench.node.vhosts["/"].queues["q"].ready_count == 0
+
+
+def test_messages_on_disk_are_waited_for(bench: NodeBench) -> None:
+    assert bodies(get(bench, "lazy", 9, "ack_requeue_false")) == [bytes(1000)] * 3
+
+
+def test_a_message_that_comes_too_late_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = BrokerBench(answers_later=True)
+    queue = core.queue("q", durable=True, arguments={"x-queue-mode": "lazy"})
+    core.connect(1).send(publish_bytes(1, "", "q", b"1"))
+    monkeypatch.setattr(messages, "GET_TIMEOUT_S", 0)
+    with pytest.raises(ApiError, match="503 timeout: the queue is loading"):
+        asyncio.run(messages.get(cast("Any", core), "/", "q", 1, "ack_requeue_false"))
+    assert (queue.ready_count, queue.unacked_count) == (1, 0)
+    core.perform(core.engine.answer_reads)
+    assert (queue.ready_count, queue.unacked_count) == (1, 0)
+    ((message, is_redelivered, _),) = asyncio.run(
+        messages.get(cast("Any", core), "/", "q", 1, "ack_requeue_false")
+    )
+    assert (basic.body(message.raw), is_redelivered) == (b"1", True)
+
+
+def test_an_empty_queue_gives_nothing(bench: NodeBench) -> None:
+    fill(bench)
+    assert get(bench, "q", 5, "ack_requeue_false") == []
+
+
+def test_a_queue_that_is_not_there_or_anothers_is_refused(bench: NodeBench) -> None:
+    bench.connect(1).call(1, spec.Queue.Declare(queue="mine", exclusive=True))
+    with pytest.raises(ApiError, match="404"):
+        get(bench, "nope", 1, "ack_requeue_false")
+    with pytest.raises(ApiError, match=r"405 RESOURCE_LOCKED - .*locked queue 'mine'"):
+        get(bench, "mine", 1, "ack_requeue_false")
+
+
+# -- shown ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_has_payload_and_properties(bench: NodeBench) -> None:
+    bench.queue("q")
+    given = {"delivery_mode": "2", "headers": {"a": 1}, "type": "t"}
+    publish(bench, "", "q", given, b"caf\xc3\xa9")
+    (found,) = get(bench, "q", 1, "ack_requeue_true")
+    assert messages.row(found, "auto", None) == {
+        "payload_bytes": 5,
+        "redelivered": False,
+        "exchange": "",
+        "routing_key": "q",
+        "message_count": 0,
+        "properties": {"headers": {"a": 1}, "delivery_mode": 2, "type": "t"},
+        "payload": "café",
+        "payload_encoding": "string",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "truncate", "expected"),
+    [
+        (b"\xff\xfe", "auto", 1, ("/w==", "base64", 2)),
+        (b"text", "base64", None, ("dGV4dA==", "base64", 4)),
+        (b"text", "auto", 2, ("te", "string", 4)),
+        (b"text", "auto", -1, ("", "string", 4)),
+    ],
+)
+def test_a_payload_is_text_or_base64_and_may_be_cut(
+    body: bytes, encoding: str, truncate: int | None, expected: tuple[str, str, int]
+) -> None:
+    message = basic.build(join_address(b"ex", b"key"), basic.Properties(), body)
+    row = messages.row((message, True, 7), encoding, truncate)
+    assert (row["payload"], row["payload_encoding"], row["payload_bytes"]) == expected
+    assert (row["exchange"], row["routing_key"], row["properties"]) == ("ex", "key", [])
+
+
+# -- the probe --------------------------------------------------------------------------------------------------------
+
+
+def test_the_probe_leaves_its_queue_empty(bench: NodeBench) -> None:
+    for _ in range(2):
+        bench.loop.run_until_complete(messages.probe(bench.node, "/"))
+    queue = bench.node.vhosts["/"].queues[messages.PROBE]
+    assert (queue.ready_count, queue.unacked_count, queue.durable) == (0, 0, False)
+
+
+def test_the_probe_fails_when_its_message_does_not_come_back(bench: NodeBench) -> None:
+    policy = {"pattern": f"^{messages.PROBE}$", "definition": {"max-length": 0}}
+    bench.perform(lambda: parameters.put_policy(bench.node, "/", "none", policy, is_operator=False))
+    with pytest.raises(ApiError, match="503 failed: the test message did not come back"):
+        bench.loop.run_until_complete(messages.probe(bench.node, "/"))

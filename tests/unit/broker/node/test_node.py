@@ -13,12 +13,9 @@ from typing import Any
 import pika
 import pytest
 
-from burrowmq.broker import __main__ as main
 from burrowmq.broker.node.data_directory import DataDirectoryLocked
 from burrowmq.broker.node.node import Node, NodeEnded, reason_of
 from burrowmq.broker.sockets.listener import CannotListen
-from burrowmq.config.load import Loaded
-from burrowmq.config.schema import ManagementConfig, PrometheusConfig
 from burrowmq.config.units import Endpoint
 from burrowmq.storage.errors import StorageError
 from tests.support.bench.observer import RecordingObserver
@@ -67,23 +64,6 @@ def test_a_stop_request_wakes_who_waits_for_it(tmp_path):
 
     observer = with_node(config(tmp_path), step)
     assert [name for name, _ in observer.events][-1] == "node_stopped"
-
-
-def test_management_that_cannot_listen_ends_the_start_cleanly(tmp_path, capsys):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        found = config(
-            tmp_path,
-            management=ManagementConfig(listeners=(Endpoint("127.0.0.1", port),)),
-            prometheus=PrometheusConfig(listeners=(Endpoint("127.0.0.1", free_port()),)),
-        )
-        assert asyncio.run(main.run(Loaded(config=found, warnings=()))) == 1
-    error = capsys.readouterr().err
-    assert (
-        f"burrowmq-server: cannot start: cannot listen on 127.0.0.1:{port}: Address already in use;"
-        " stop what uses it, or name another with management.tcp.port or prometheus.tcp.port\n"
-    ) in error
-    with_node(config(tmp_path), _nothing)
 
 
 def test_a_start_that_failed_can_be_tried_again(tmp_path):

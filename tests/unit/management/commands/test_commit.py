@@ -1,11 +1,15 @@
-"""A change reaches the end of the turn, and a refused one does not."""
+"""A change reaches the end of the turn, a refused one does not, and a reply waits for the disk."""
 
 from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
 
 import pytest
 
 from burrowmq.management.answers.reply import ApiError
-from burrowmq.management.commands import parameters, topology, users
+from burrowmq.management.commands import commit, parameters, topology, users
+from tests.support.bench.broker import BrokerBench
 from tests.support.bench.node import NodeBench
 
 
@@ -31,3 +35,41 @@ def test_a_change_that_is_refused_does_not(bench: NodeBench) -> None:
 
     bench.perform(refused)
     assert node.scheduler.turns == turns
+
+
+def test_a_reply_waits_until_the_disk_has_what_was_staged() -> None:
+    core = BrokerBench()
+    node = cast("Any", core)
+    is_durable = False
+
+    async def change() -> None:
+        nonlocal is_durable
+        core.queue("q", durable=True)
+        await commit.durable(node)
+        is_durable = True
+
+    async def serve() -> None:
+        changed = asyncio.ensure_future(change())
+        await asyncio.sleep(0)
+        core.run()
+        assert core.engine.in_flight is not None
+        assert not is_durable
+        core.commit()
+        await changed
+
+    asyncio.run(serve())
+    assert is_durable
+
+
+def test_a_reply_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = BrokerBench()
+    monkeypatch.setattr(commit, "COMMIT_TIMEOUT_S", 0)
+    with pytest.raises(ApiError, match="503 store_failed: the change was not written to disk"):
+        asyncio.run(commit.durable(cast("Any", core)))
+    core.commit()  # too late for the reply, and harmless
+
+
+def test_a_batch_is_written_even_when_nothing_was_staged(bench: NodeBench) -> None:
+    epoch = bench.node.engine.epoch
+    bench.loop.run_until_complete(commit.durable(bench.node))
+    assert bench.node.engine.epoch == epoch + 1

@@ -1,0 +1,251 @@
+"""burrowmq-server as a whole, in this process: what a configuration becomes, who can stop it, and the exit statuses."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from burrowmq.broker.__main__ import main, process_age_s
+from burrowmq.cli.client import NodeClient
+from burrowmq.config.schema import NodeConfig
+from tests.support.bench.node import free_ports
+from tests.support.broker_process import READY_TEXT
+from tests.support.node_in_process import client, config
+
+START_TIMEOUT_S = 20.0
+
+
+class Log:
+    """Standard error: what was written, and a bell for the line that says that the node is ready."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.ended = threading.Event()
+        self.is_ready = False
+
+    def write(self, text: str) -> int:
+        """Append."""
+        self.text += text
+        if READY_TEXT in text:
+            self.is_ready = True
+            self.ended.set()
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Append all."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+@dataclass
+class Program:
+    """burrowmq-server with ports of its own; `call` runs it in this thread."""
+
+    data_dir: Path
+    log: Log = field(default_factory=Log)
+
+    def __post_init__(self) -> None:
+        self.port, self.management_port, metrics_port = free_ports(3)
+        self.settings = {
+            "listeners.tcp.default": f"127.0.0.1:{self.port}",
+            "management.tcp.ip": "127.0.0.1",
+            "management.tcp.port": str(self.management_port),
+            "prometheus.tcp.ip": "127.0.0.1",
+            "prometheus.tcp.port": str(metrics_port),
+        }
+
+    @property
+    def config(self) -> NodeConfig:
+        """For who connects."""
+        return config(self.data_dir, port=self.port)
+
+    def node(self) -> NodeClient:
+        """The way over the control socket."""
+        return NodeClient(url="", data_dir=str(self.data_dir), timeout_s=20, node_option="")
+
+    def stop(self) -> None:
+        """As burrowctl does."""
+        self.node().request("POST", "/api/burrowmq/shutdown")
+
+    def main(self, *words: str) -> int:
+        """Run with these words only."""
+        with contextlib.redirect_stderr(cast("Any", self.log)):
+            return main(words)
+
+    def call(self, step: Callable[[], object] | None = None, **settings: str) -> int:
+        """Run until it ends, taking a step in another thread when it is ready; the exit status."""
+        words = [f"--set={key}={value}" for key, value in {**self.settings, **settings}.items()]
+        failures: list[BaseException] = []
+        self.log.ended.clear()
+        self.log.is_ready = False
+
+        def take() -> None:
+            if self.log.ended.wait(START_TIMEOUT_S) and not self.log.is_ready:
+                return  # it ended before
+            try:
+                assert self.log.is_ready, "no ready line"
+                (step or self.stop)()
+            except BaseException as error:
+                failures.append(error)
+                self.stop()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        try:
+            return self.main("--data-dir", str(self.data_dir), *words)
+        finally:
+            self.log.ended.set()
+            thread.join()
+            assert not failures, failures
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """One that leaves this process as it was."""
+    interval = sys.getswitchinterval()
+    yield Program(tmp_path / "data")
+    sys.setswitchinterval(interval)
+    gc.unfreeze()  # a start in a running process has frozen what this one has
+
+
+# -- a run ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(program: Program, number: signal.Signals) -> None:
+    assert program.call(lambda: os.kill(os.getpid(), number)) == 0
+    assert program.log.text.index("Starting BurrowMQ") < program.log.text.index(READY_TEXT)
+
+
+def test_it_serves_applications_and_operators_until_burrowctl_stops_it(program: Program) -> None:
+    said: list[Any] = []
+
+    def use() -> None:
+        with client(program.config) as channel:
+            channel.queue_declare("q", durable=True)
+        said.append([row["name"] for row in program.node().get("/api/queues")])
+        said.append(program.node().process["pid"])
+        program.stop()
+
+    assert program.call(use) == 0
+    assert said == [["q"], os.getpid()]
+    assert not (program.data_dir / "control.sock").exists()
+
+
+def test_what_a_clean_stop_left_is_there_again(program: Program) -> None:
+    def declare() -> None:
+        with client(program.config) as channel:
+            channel.queue_declare("q", durable=True)
+        program.stop()
+
+    def find() -> None:
+        with client(program.config) as channel:
+            channel.queue_declare("q", passive=True)
+        program.stop()
+
+    assert program.call(declare) == 0
+    assert program.call(find) == 0
+
+
+def test_the_disk_thread_gets_the_interpreter_often(program: Program) -> None:
+    said: list[float] = []
+
+    def look() -> None:
+        said.append(sys.getswitchinterval())
+        program.stop()
+
+    program.call(look)
+    assert said == [0.001]
+
+
+# -- the log ----------------------------------------------------------------------------------------------------------
+
+
+def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
+    assert program.call(**{"mqtt.tcp": "1883"}) == 0
+    assert "[warning]" in program.log.text
+    assert "mqtt.tcp" in program.log.text
+
+
+def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> None:
+    path = tmp_path / "log" / "node.log"
+    settings = {"log.dir": str(path.parent), "log.file": path.name, "log.file.level": "warning"}
+    assert program.call(**settings, **{"mqtt.tcp": "1883"}) == 0
+    lines = path.read_text().splitlines()
+    assert any("mqtt.tcp" in line for line in lines)
+    assert all("[warning]" in line for line in lines)
+
+
+# -- what ends it before it begins ------------------------------------------------------------------------------------
+
+
+def test_every_problem_of_the_configuration_is_told_and_ends_it(program: Program) -> None:
+    assert program.call(heartbeat="often", no_such_key="1") == 78
+    told = program.log.text.splitlines()
+    assert len(told) == 2
+    assert all(line.startswith("burrowmq-server: ") for line in told)
+    assert "heartbeat" in told[0] + told[1]
+    assert "no_such_key" in told[0] + told[1]
+    assert not program.data_dir.exists()
+
+
+def test_a_file_that_is_named_and_missing_ends_it(program: Program, tmp_path: Path) -> None:
+    assert program.main("--config", str(tmp_path / "none.conf")) == 78
+    assert "none.conf" in program.log.text
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [(["--version"], 0), (["--help"], 0), (["--nosuch"], 2), (["now"], 2)]
+)
+def test_the_command_line_may_end_it(words: list[str], status: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == status
+
+
+def test_a_port_that_is_taken_ends_it_and_leaves_the_directory_free(program: Program) -> None:
+    with socket.create_server(("127.0.0.1", program.port)):
+        assert program.call() == 1
+    assert (
+        f"burrowmq-server: cannot start: cannot listen on 127.0.0.1:{program.port}: "
+        in program.log.text
+    )
+    assert program.call() == 0
+
+
+def test_management_that_cannot_listen_ends_it_and_leaves_the_directory_free(
+    program: Program,
+) -> None:
+    with socket.create_server(("127.0.0.1", program.management_port)):
+        assert program.call() == 1
+    assert (
+        f"burrowmq-server: cannot start: cannot listen on 127.0.0.1:{program.management_port}:"
+        " Address already in use; stop what uses it, or name another with management.tcp.port or"
+        " prometheus.tcp.port\n"
+    ) in program.log.text
+    assert program.call() == 0
+
+
+def test_a_log_file_that_cannot_be_opened_ends_it(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert program.call(**{"log.dir": str(tmp_path / "file"), "log.file": "node.log"}) == 1
+    assert "burrowmq-server: cannot start: cannot open log file" in program.log.text
+
+
+def test_a_process_is_older_each_time_it_is_asked() -> None:
+    first, second = process_age_s(), process_age_s()
+    assert 0 < first <= second < 86_400
