@@ -202,7 +202,7 @@ class Management:
         # Weakly: a stopped application must not stay in memory until somebody looks again.
         self._sampled: Callable[[], RunningNode | None] = _nobody
         self._socket_path = settings.control_socket(self._config)
-        self._socket_identity = (0, 0)
+        self._socket_identity = (0, 0, 0)
 
     async def start(self, bound: BoundSockets) -> None:
         """Serve on the bound sockets, which are ours from now on."""
@@ -306,9 +306,10 @@ def _nobody() -> None:
     return None
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _identity(path: str) -> tuple[int, int, int]:
+    """Of a socket's file: its time is that of its creation, which a change of mode or owner leaves alone."""
     found = os.stat(path)
-    return found.st_ino, found.st_ctime_ns
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 async def start(host: Node, bound: BoundSockets) -> Management:

@@ -47,7 +47,6 @@ from burrowmq.protocol.codec import load_message
 from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StorageError, with_way_out
-from burrowmq.storage.types import RecoveryReport
 
 STOP_GRACE_S = 3.0
 STORE_FAILED_TEXT = "the store has failed"
@@ -67,8 +66,9 @@ class RunningNode:
         self.sessions: set[Session] = set()
         self.vhosts: dict[str, Vhost] = {}
         self.alarms = Alarms(observer, self._on_alarm)
-        self.report = RecoveryReport()  # of nothing, until there is one
         refuse = self_check.refusal(observer, process.machine.end)
+        self.was_clean = False
+        """Whether recovery, once it has run, found the store as a clean stop leaves it."""
         self.engine = Engine(
             config.data_dir,
             process.machine.filesystem,
@@ -191,8 +191,9 @@ class RunningNode:
         self._sweep.start()
 
     def _recover(self) -> None:
-        self.report = self.engine.recover()
-        rows = self.report.definitions
+        report = self.engine.recover()
+        self.was_clean = report.clean
+        rows = report.definitions
         if rows:
             unusable = definitions.restore(
                 rows, self.vhosts, self.auth, self.make_vhost, self.parameters

@@ -62,7 +62,12 @@ def _alternative_names(found: x509.Certificate) -> tuple[tuple[str, str], ...]:
     try:
         extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         return tuple(pair for name in extension.value if (pair := _alternative_name(name)))
-    except (ValueError, x509.ExtensionNotFound, x509.UnsupportedGeneralNameType):
+    except (
+        ValueError,
+        x509.DuplicateExtension,
+        x509.ExtensionNotFound,
+        x509.UnsupportedGeneralNameType,
+    ):
         return ()
 
 

@@ -161,8 +161,16 @@ class TlsSocket(PendingSocket):
 
     def _begin(self) -> None:
         """The handshake is through."""
+        try:
+            self._inner = self._handshakes.make_inner(cast("asyncio.Transport", self))
+        except Exception as error:  # noqa: BLE001 - reported below, for this socket alone
+            # What one client has sent, its certificate for example, stops neither the others' handshakes nor the timer.
+            self._fail(f"no session could be made: {error}")
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "a session could not be made", "exception": error}
+            )
+            return
         self._arrived()
-        self._inner = self._handshakes.make_inner(cast("asyncio.Transport", self))
         self._deliver()
 
     # -- octets -------------------------------------------------------------------------------------------------

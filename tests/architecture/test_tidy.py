@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -296,3 +297,11 @@ def test_the_server_is_imported_by_its_whole_name() -> None:
                 names = [node.module]
             offences += [f"{name(path)}: {each}" for each in names if each.split(".")[0] in SERVER]
     refuse(offences, "import burrowmq.<folder>: an installed package has no other name")
+
+
+def test_files_have_plain_names() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
+    odd = [path for path in listed.split("\0") if not re.fullmatch(r"[A-Za-z0-9._/@+-]*", path)]
+    assert not odd, f"left behind by a test run? {odd}"

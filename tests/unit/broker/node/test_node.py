@@ -121,7 +121,7 @@ def test_what_is_durable_is_there_after_a_stop_and_a_start(tmp_path):
             socket.create_connection((found.listeners[0].host, found.listeners[0].port), 1)
         await node.start_application()
         assert node.state == "running"
-        assert node.running.report.clean
+        assert node.running.was_clean
         assert node.running.metrics.messages_received == 0, "counters begin anew"
         assert set(node.running.vhosts["/"].queues) == {"durable"}
         assert await in_thread(lambda: _read(found)) == b"2"

@@ -149,7 +149,7 @@ def test_what_was_durable_is_there_after_a_restart(tmp_path):
 
     async def second(node: RunningNode) -> None:
         assert set(node.vhosts["/"].queues) == {"durable"}
-        assert node.report.clean
+        assert node.was_clean
         assert await in_thread(read) == [(b"1", True), (b"2", False)]
 
     with_running(found, first)

@@ -161,3 +161,12 @@ def test_a_server_that_has_seen_no_certificate_has_not_loaded_the_library():
     modules = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert "burrowmq.broker.peer.tls" in modules
     assert not {"cryptography", "burrowmq.broker.peer.fields"} & set(modules)
+
+
+def test_an_extension_that_is_there_twice_costs_the_alternative_names_only(der_of):
+    der = der_of(distinguished(common_name="a"), ALTERNATIVES)
+    assert b"\x55\x1d\x23" in der
+    found = fields.read(
+        der.replace(b"\x55\x1d\x23", b"\x55\x1d\x0e")
+    )  # two subject key identifiers
+    assert (found.subject, found.alternative_names) == ("CN=a", ())

@@ -272,3 +272,35 @@ def test_a_stop_ends_the_handshakes(server):
         writer.close()
 
     run(listener, step)
+
+
+def test_a_session_that_cannot_be_made_costs_its_socket_only(server):
+    listener = Listener(server)
+    make, refused = listener.make, []
+    bugs: list[BaseException] = []
+
+    def make_unless_first(transport: Any) -> Echo:
+        if not refused:
+            refused.append(transport)
+            raise LookupError("a certificate like no other")
+        return make(transport)
+
+    listener.pending.make_inner = make_unless_first  # type: ignore[assignment]
+
+    async def step() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: bugs.append(context["exception"]))
+        first, second = await asyncio.gather(listener.connect(), listener.connect())
+        for _, writer in (first, second):
+            writer.write(b"hello")
+        answers = await asyncio.gather(first[0].read(5), second[0].read(5), return_exceptions=True)
+        assert b"hello" in answers
+        assert listener.pending.in_progress == 0
+        assert refused[0].is_closing()
+        for _, writer in (first, second):
+            writer.close()
+
+    run(listener, step)
+    (reason,) = listener.reasons
+    assert reason == "TLS handshake failed: no session could be made: a certificate like no other"
+    assert [type(each) for each in bugs] == [LookupError]
