@@ -50,6 +50,12 @@ from burrowmq.protocol.constants import PROP_EXPIRATION
 from burrowmq.protocol.table import FieldTable
 from burrowmq.storage.loop.queue_log import QueueLog
 
+# What objects weigh, as tracemalloc measures it; a message's is that of its header and frames beside the body.
+QUEUE_BYTES = 4_200
+LEVEL_BYTES = 4_200
+CONSUMER_BYTES = 600
+MESSAGE_BYTES = 200
+
 
 class Queue:
     """One classic queue. Built by `broker.node.vhost_factory`."""
@@ -210,10 +216,11 @@ class Queue:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes that this queue's own objects take, buffers of the store included; bodies in RAM at 90 B overhead."""
+        """Bytes that this queue's own objects take, buffers of the store included, and what is ready in RAM."""
         levels = self.levels
-        own = 2600 + 700 * len(levels) + 600 * len(self.consumers)
-        return own + levels.ram_ready_bytes + 200 * levels.ram_ready_count + levels.log_bytes
+        own = QUEUE_BYTES + LEVEL_BYTES * len(levels) + CONSUMER_BYTES * len(self.consumers)
+        ready = levels.ram_ready_bytes + MESSAGE_BYTES * levels.ram_ready_count
+        return own + ready + levels.log_bytes
 
     # -- arrivals -----------------------------------------------------------------------------------------------
 

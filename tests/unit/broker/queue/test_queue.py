@@ -5,9 +5,14 @@ Covers: broker/queue/context.py, broker/queue/outcome.py
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
 from burrowmq.broker.queue.outcome import ACCEPTED, PENDING, Rejected
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 
@@ -270,3 +275,19 @@ def test_paging_out_moves_ram_to_disk_in_order():
     assert bench.queue.paging.page_out() == 20
     assert bench.queue.ram_ready_count == 0
     assert bench.drain() == bodies(0, 20)
+
+
+@pytest.mark.parametrize("levels", [1, 11])
+def test_the_memory_that_an_empty_queue_shows_is_what_it_takes(levels: int) -> None:
+    bench = BrokerBench()
+    arguments = {"x-max-priority": levels - 1} if levels > 1 else {}
+    bench.vhost.declare_queue(QueueDeclaration(name="first", arguments=dict(arguments)))
+    tracemalloc.start()
+    for at in range(200):
+        bench.vhost.declare_queue(
+            QueueDeclaration(name=f"queue.{at:03d}", arguments=dict(arguments))
+        )
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] / 200
+    tracemalloc.stop()
+    assert bench.vhost.queues["queue.000"].memory_bytes == pytest.approx(taken, rel=0.3)
