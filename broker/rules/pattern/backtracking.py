@@ -36,7 +36,23 @@ def python_pattern(tree: Node) -> str | None:
     ways = _ways(tree)
     if ways is None or ways * (1 if _is_anchored(tree) else NAME_MAX) > WAYS_MAX:
         return None
-    return _written(tree)
+    return written(tree)
+
+
+def written(node: Node) -> str:
+    """Any tree in the syntax of `re`, which may be slow on it; look-behind is not for it."""
+    if isinstance(node, Characters):
+        return _set(node)
+    if isinstance(node, Sequence):
+        return "".join(written(part) for part in node.parts)
+    if isinstance(node, Choice):
+        return f"(?:{'|'.join(written(option) for option in node.options)})"
+    if isinstance(node, Repeat):
+        most = "" if node.most is None else node.most
+        return f"(?:{written(node.node)}){{{node.least},{most}}}"
+    if isinstance(node, Position):
+        return _POSITIONS[node.kind]
+    return f"(?{'!' if node.is_negative else '='}{written(node.node)})"
 
 
 def _ways(node: Node) -> int | None:
@@ -78,21 +94,6 @@ def _is_anchored(node: Node) -> bool:
     if isinstance(node, Choice):
         return all(_is_anchored(option) for option in node.options)
     return node == Position("begin")
-
-
-def _written(node: Node) -> str:
-    if isinstance(node, Characters):
-        return _set(node)
-    if isinstance(node, Sequence):
-        return "".join(_written(part) for part in node.parts)
-    if isinstance(node, Choice):
-        return f"(?:{'|'.join(_written(option) for option in node.options)})"
-    if isinstance(node, Repeat):
-        most = "" if node.most is None else node.most
-        return f"(?:{_written(node.node)}){{{node.least},{most}}}"
-    if isinstance(node, Position):
-        return _POSITIONS[node.kind]
-    return f"(?{'!' if node.is_negative else '='}{_written(node.node)})"
 
 
 def _set(characters: Characters) -> str:

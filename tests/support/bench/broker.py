@@ -4,7 +4,8 @@ State: one loop, one engine in memory, the virtual hosts, users and parameters o
 (`tests.support.bench.client`). Everything between a client's bytes and the engine is the broker's own, put together as
 `broker.node.node` does it. Callers: unit tests of all that lies between, and of what reads it.
 Invariants: nothing happens behind the test's back: turns end in `run`, the disk answers in `commit`, time moves in
-`advance`. Every queue's own are checked at the end of each turn, unless `is_verified` is False (calls are counted).
+`advance`. Every queue's own are checked at the end of each turn, unless `is_verified` is False: where calls are counted,
+and where a test breaks the state itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the kernel's files say about processors.
-
-Covers: broker/machine/processors.py, broker/machine/cgroups.py
-"""
+"""What the kernel's files say about processors."""
 
 from __future__ import annotations
 

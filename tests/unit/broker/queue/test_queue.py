@@ -1,6 +1,6 @@
 """Queue: what arrives, who gets it, what is settled, on fakes for the store and the loop.
 
-Covers: broker/queue/context.py, broker/queue/outcome.py
+Covers: broker/queue/context.py
 """
 
 from __future__ import annotations
@@ -47,15 +47,6 @@ def test_a_lazy_queue_keeps_nothing_in_ram():
     bench.publish(*numbered(100))
     assert bench.queue.ram_ready_count == 0
     assert bench.queue.ready_count == 100
-
-
-def test_outcome_tells_whether_a_confirm_waits_for_the_disk():
-    bench = QueueBench()
-    assert bench.publish(message(b"x")) == ACCEPTED
-    assert bench.publish(message(b"x", persistent=True)) == PENDING
-    transient = QueueBench(durable=False)
-    assert transient.publish(message(b"x", persistent=True)) == ACCEPTED
-    assert transient.queue.persistent_count == 0
 
 
 def test_a_waiting_no_ack_consumer_takes_a_persistent_run_without_the_disk():
@@ -183,14 +174,6 @@ def test_length_in_bytes_counts_bodies_and_drops_as_many_as_it_takes():
     assert (bench.queue.ready_count, bench.queue.ready_bytes) == (2, 8)
     bench.publish(message(b"12345678901"))
     assert bench.queue.ready_count == 0
-
-
-def test_reject_publish_refuses_the_newest_and_names_them():
-    bench = QueueBench(max_length=2, overflow="reject-publish")
-    outcome = bench.publish(*numbered(5))
-    assert isinstance(outcome, Rejected)
-    assert outcome.indexes == [2, 3, 4]
-    assert bench.drain() == bodies(0, 2)
 
 
 def test_reject_publish_with_a_waiting_consumer_takes_all_unless_the_limit_is_zero():

@@ -1,7 +1,4 @@
-"""Session: login, errors, held channels, alarms, the end; and what a run costs.
-
-Covers: broker/peer/wire.py
-"""
+"""Session: login, errors, held channels, alarms, the end; and what a run costs."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from typing import Any
 import pytest
 from pika import spec
 
-from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
 from burrowmq.broker.session.session import EXCLUSIVE_AT_ONCE
 from burrowmq.protocol.codec import NAME as CODEC
@@ -533,11 +529,6 @@ def test_consumers_are_cancelled_ahead_of_a_close_for_who_understands_it(capable
     ]
     cancels = [(1, "Cancel", "a"), (2, "Cancel", "b")] if capable else []
     assert found == [*cancels, (0, "Close", "")]
-
-
-def test_a_peers_name_is_rabbitmqs():
-    peer = Peer(host="::1", port=1, local_host="::1", local_port=5672, is_loopback=True)
-    assert peer.name == "::1:1 -> ::1:5672"
 
 
 def test_a_channel_above_the_users_limit_is_not_opened_first():

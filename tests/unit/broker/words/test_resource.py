@@ -5,15 +5,27 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.broker.words.resource import (
+    Rows,
+    check_same_argument,
     check_same_fields,
     describe,
+    erlang_term,
     not_found,
     pack_arguments,
     row_key,
     unpack_arguments,
 )
 from burrowmq.protocol.errors import PreconditionFailed
-from burrowmq.protocol.table import Byte, FieldTable, Long, Timestamp, encode_table
+from burrowmq.protocol.table import (
+    Byte,
+    DecimalValue,
+    FieldTable,
+    FieldValue,
+    Long,
+    Timestamp,
+    encode_table,
+)
+from tests.support.bench.engine import BenchEngine
 
 
 def test_texts() -> None:
@@ -48,3 +60,67 @@ def test_what_differs_is_told_in_rabbitmqs_words() -> None:
     )
     with pytest.raises(PreconditionFailed, match="received 'true' but current is 'false'"):
         check_same_fields("queue 'q' in vhost '/'", ("durable", True, False))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (None, "undefined"),
+        (12, "12"),
+        (1.5, "1.5"),
+        ("", "<<>>"),
+        (b"", "<<>>"),
+        ('a"\\b', '<<"a\\"\\\\b">>'),
+        (b"a\xff", '<<"a\ufffd">>'),
+        (DecimalValue(scale=2, value=314), "{2,314}"),
+        ([1, "x"], '[{signedint,1},{longstr,<<"x">>}]'),
+        ({"k": True, "l": []}, '[{<<"k">>,bool,true},{<<"l">>,array,[]}]'),
+    ],
+)
+def test_values_are_printed_as_erlang_does(value: FieldValue, expected: str) -> None:
+    assert erlang_term(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("current", "received", "told"),
+    [
+        ({"k": 1}, {"k": 2}, "received '2' but current is '1'"),
+        ({"k": "a"}, {"k": b"b"}, "received 'b' but current is 'a'"),
+        ({"k": 1}, {"k": None}, "received none but current is '1'"),
+        ({}, {"k": 1}, "received the value '1' of type 'signedint' but current is none"),
+        ({"k": "v"}, {}, "received none but current is the value 'v' of type 'longstr'"),
+        ({"k": None}, {}, "received none but current is the value 'undefined' of type 'void'"),
+    ],
+)
+def test_an_argument_that_differs_is_told_with_its_type_where_one_side_has_nothing(
+    current: FieldTable, received: FieldTable, told: str
+) -> None:
+    with pytest.raises(PreconditionFailed) as caught:
+        check_same_argument("k", current, received, "queue 'q' in vhost '/'")
+    assert str(caught.value) == f"inequivalent arg 'k' for queue 'q' in vhost '/': {told}"
+
+
+@pytest.mark.parametrize(
+    ("current", "received"),
+    [({}, {}), ({"other": 1}, {}), ({"k": 1}, {"k": Long(1)}), ({"k": "a"}, {"k": "a"})],
+)
+def test_an_argument_that_means_the_same_is_no_difference(
+    current: FieldTable, received: FieldTable
+) -> None:
+    check_same_argument("k", current, received, "queue 'q' in vhost '/'")
+
+
+def test_rows_know_whether_what_they_staged_is_on_disk() -> None:
+    engine = BenchEngine()
+    rows = Rows(engine)
+    assert (rows.staged, rows.is_unsynced()) == (0, False)
+    rows.put("queue", row_key("/", "q"), {"durable": True})
+    rows.delete("queue", row_key("/", "nope"))
+    assert (rows.staged, rows.is_unsynced()) == (2, True)
+    for is_unsynced in (True, False):  # in flight, and on disk
+        engine.require_sync()
+        engine.hand_over()
+        assert rows.is_unsynced() is is_unsynced
+        engine.commit()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from burrowmq.cli.commands import node
 from burrowmq.cli.registry import COMMANDS, WITHOUT_APP
 from burrowmq.storage.errors import StorageError
+from tests.support.broker_process import BrokerProcess
 from tests.support.served import Served, ctl
 
 
@@ -64,6 +68,81 @@ def test_shutdown_without_waiting(served: Served) -> None:
 def test_stop_of_a_node_that_is_down(tmp_path: Path) -> None:
     assert ctl("--data-dir", str(tmp_path), "stop").code == 69
     assert ctl("--data-dir", str(tmp_path), "stop", "--idempotent").code == 0
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """One that ends when its input does."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
+        yield running
+
+
+def test_stop_with_a_pid_file_returns_when_that_process_is_gone(
+    served: Served, tmp_path: Path, process: subprocess.Popen[bytes]
+) -> None:
+    file = tmp_path / "pid"
+    file.write_text(f" {process.pid}\n")
+    output = served.ctl("stop", str(file), "-t", "0.1")
+    text = f"Error: PID {process.pid} did not end within 0.1 seconds\n"
+    assert (output.code, output.err) == (75, text)
+    assert process.stdin is not None
+    process.stdin.close()
+    banner = f"Stopping and halting node rabbit@test (will monitor pid file {file}) ...\n"
+    assert served.ctl("stop", str(file)) == (0, banner, ""), "nobody has waited for it yet"
+    process.wait()
+    assert served.ctl("-q", "stop", str(file)) == (0, "", "")
+
+
+@pytest.mark.parametrize("content", [None, "", "none"])
+def test_a_pid_file_that_cannot_be_read_is_told(
+    served: Served, tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "pid").write_text(content)
+    output = served.ctl("stop", str(tmp_path / "pid"))
+    assert output.code == 69
+    assert output.err.startswith(f"Error:\ncould not read the pid file {tmp_path / 'pid'}: ")
+
+
+@pytest.mark.parametrize("is_over_http", [False, True])
+def test_shutdown_returns_when_the_node_is_gone(tmp_path: Path, is_over_http: bool) -> None:
+    node = BrokerProcess(tmp_path / "data")
+    node.start()
+    try:
+        where = ["--data-dir", str(node.data_dir)]
+        if is_over_http:
+            where = ["--url", f"http://127.0.0.1:{node.management_port}"]
+        pid = node.running().pid
+        output = ctl(*where, "shutdown", "-t", "20")
+        assert (output.code, output.err) == (0, "")
+        first, second, third = output.out.splitlines()
+        assert first.endswith(f" running at PID {pid}")
+        assert second == f"Waiting for PID {pid} to terminate"
+        assert third.endswith(f" running at PID {pid} successfully shut down")
+        assert node.running().wait(20) == 0
+    finally:
+        if node.is_alive:
+            node.kill()
+
+
+def test_listeners_and_memory_for_programs(served: Served) -> None:
+    found = json.loads(served.ctl("listeners", "--formatter", "json").out)
+    assert (found["node"], found["result"]) == ("rabbit@test", "ok")
+    assert served.bench.port in [row["port"] for row in found["listeners"]]
+    found = json.loads(served.ctl("memory_breakdown", "--formatter", "json").out)
+    assert set(found) == {"memory", "node"}
+
+
+def test_a_watermark_that_is_absolute_is_shown_as_bytes(served: Served) -> None:
+    assert served.ctl("set_vm_memory_high_watermark", "absolute", "300MB").code == 0
+    assert "Memory high watermark setting: 300.0 mb" in served.ctl("status", "--unit", "mb").out
+
+
+def test_sizes_may_be_bytes(served: Served) -> None:
+    assert (
+        "Memory high watermark setting: 0.4 of available memory, computed to: 400000000 bytes"
+        in (served.ctl("status", "--unit", "bytes").out)
+    )
 
 
 def test_others(served: Served, tmp_path: Path) -> None:

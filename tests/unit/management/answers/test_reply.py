@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from burrowmq.management.answers import reply
-from burrowmq.management.answers.access import TRUSTED
+from burrowmq.management.answers.access import TRUSTED, Caller
 from burrowmq.management.answers.rates import Rates
 from tests.support.bench.node import NodeBench
+from tests.support.served import Served
 
 
 def test_lenient_values() -> None:
@@ -22,6 +24,56 @@ def test_lenient_values() -> None:
     for body in ({"n": "x"}, {"n": True}, {}):
         with pytest.raises(reply.ApiError):
             reply.number_of(body, "n")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (reply.not_found(), (404, {"error": "Object Not Found", "reason": "Not Found"})),
+        (reply.bad_request(["not_int", "n"]), (400, {"error": "bad_request", "reason": ["not_int", "n"]})),
+        (reply.unauthorised("Not you"), (401, {"error": "not_authorised", "reason": "Not you"})),
+    ],
+)  # fmt: skip
+def test_refusals_have_rabbitmqs_bodies(
+    error: reply.ApiError, expected: tuple[int, dict[str, Any]]
+) -> None:
+    assert (error.status, error.body()) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"a": 1, "bb": None}, None),
+        ({"a": 1}, "[{key_missing,bb}]"),
+        ({}, "[{key_missing,a},{key_missing,bb}]"),
+    ],
+)
+def test_keys_that_are_missing_are_all_named(body: dict[str, Any], told: str | None) -> None:
+    if told is None:
+        reply.require_keys(body, "a", "bb")
+        return
+    with pytest.raises(reply.ApiError) as refusal:
+        reply.require_keys(body, "a", "bb")
+    assert refusal.value.reason == told
+
+
+def test_many_missing_keys_are_on_a_line_each_as_erlang_prints_them() -> None:
+    with pytest.raises(reply.ApiError) as refusal:
+        reply.require_keys({}, "a" * 30, "b" * 30)
+    assert refusal.value.reason == (f"[{{key_missing,{'a' * 30}}},\n {{key_missing,{'b' * 30}}}]")
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_what_is_no_boolean_is_refused_with_its_value(value: object) -> None:
+    with pytest.raises(reply.ApiError) as refusal:
+        reply.flag_of({"a": value}, "a", default=True)
+    assert refusal.value.reason == ["not_boolean", value]
+
+
+def test_answers_without_a_body_and_json_that_has_no_surrogates() -> None:
+    assert (reply.no_content().status, reply.created().status) == (204, 201)
+    assert reply.reply({"a": [1, "ä"]}, 202).body == '{"a":[1,"ä"]}'.encode()
+    assert reply.dump("a\udcff") == b'"a?"'
 
 
 def test_long_lists_give_way() -> None:
@@ -59,3 +111,70 @@ def test_a_call_gives_the_application_that_runs(tmp_path: Path) -> None:
         with pytest.raises(reply.ApiError) as refusal:
             _ = call.node
     assert (refusal.value.status, refusal.value.error) == (503, "not_running")
+
+
+# -- a call -----------------------------------------------------------------------------------------------------------
+
+
+def call(
+    bench: NodeBench, path: str = "/", *, caller: Caller = TRUSTED, **segments: str
+) -> reply.Call:
+    """A request of this path whose route had these segments."""
+    request = make_mocked_request("GET", path, match_info=segments)
+    return reply.Call(request, bench.host, caller, Rates())
+
+
+def test_a_call_reads_path_and_query(bench: NodeBench) -> None:
+    found = call(bench, "/x?a=b%20c&yes=true&no=1", name="q/1")
+    assert (found.path("name"), found.query("a"), found.query("z", "d")) == ("q/1", "b c", "d")
+    assert (found.flag("yes"), found.flag("no"), found.flag("z")) == (True, False, False)
+
+
+def test_the_vhost_of_a_path_is_there_and_open_to_the_caller(bench: NodeBench) -> None:
+    guest, bob = Caller("guest", ("management",)), Caller("bob", ("management",))
+    assert call(bench, caller=guest, vhost="/").vhost() == "/"
+    assert call(bench, caller=guest, vhost="/").target_vhost() == "/"
+    with pytest.raises(reply.ApiError, match="401 not_authorised: User not authorised to access"):
+        call(bench, caller=bob, vhost="/").vhost()
+    with pytest.raises(reply.ApiError, match="404 Object Not Found"):
+        call(bench, vhost="nope").vhost()
+    with pytest.raises(reply.ApiError, match="404 not_found: vhost_not_found"):
+        call(bench, vhost="nope").target_vhost()
+
+
+def test_a_path_without_a_vhost_is_about_all_of_them(bench: NodeBench) -> None:
+    assert call(bench).vhost_or_all() is None
+    assert call(bench, vhost="/").vhost_or_all() == "/"
+    with pytest.raises(reply.ApiError, match="404"):
+        call(bench, vhost="nope").vhost_or_all()
+
+
+def test_the_node_of_a_path_is_this_one(bench: NodeBench) -> None:
+    call(bench, node="rabbit@test").check_node()
+    with pytest.raises(reply.ApiError, match="404"):
+        call(bench, node="rabbit@other").check_node()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 404),
+        (" \n", 404),
+        ("null", 404),
+        ("{}", 404),
+        ('{"name": "lazy"}', 200),
+        ("[1]", 400),
+        ('"text"', 400),
+        ("{", 400),
+    ],
+)
+def test_a_body_is_an_object_or_nothing(served: Served, body: str, status: int) -> None:
+    answer = served.api("POST", "/api/burrowmq/delete-queue", body)  # of no name: 404
+    assert answer.status == status
+    if status == 400:
+        assert answer.body == {"error": "bad_request", "reason": "not_json"}
+
+
+def test_a_body_that_must_not_be_empty(served: Served) -> None:
+    answer = served.api("PUT", "/api/vhost-limits/%2F/max-queues", "")
+    assert (answer.status, answer.body["reason"]) == (400, "not_json")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from burrowmq.broker.channel.methods.topology import answer, clean_name, refuse_default_exchange
-from burrowmq.broker.vhost.vhost import ExchangeDeclaration
+from burrowmq.broker.channel.methods.topology import (
+    answer,
+    check_binding,
+    clean_name,
+    refuse_default_exchange,
+)
+from burrowmq.broker.rules.auth import Permission, TopicPermission
+from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.methods import Queue as Methods
 from tests.support.bench.broker import BrokerBench
@@ -16,6 +24,56 @@ def test_names() -> None:
     refuse_default_exchange("x")
     with pytest.raises(AccessRefused):
         refuse_default_exchange("")
+
+
+NOTHING = Permission(configure="", write="", read="")
+EDGE = Edge("amq.topic", "queue", "q", b"a.b", {})
+
+
+@pytest.mark.parametrize(
+    ("permission", "edge", "told"),
+    [
+        (NOTHING, EDGE._replace(source=""), "access to queue 'q' in vhost '/' refused"),
+        (None, EDGE._replace(source=""), "operation not permitted on the default exchange"),
+        (
+            None,
+            EDGE._replace(kind="exchange", destination=""),
+            "operation not permitted on the default exchange",
+        ),
+        (
+            replace(NOTHING, write="^q$"),
+            EDGE,
+            "access to exchange 'amq.topic' in vhost '/' refused",
+        ),
+        (
+            replace(NOTHING, write="^q$"),
+            EDGE._replace(source="nope"),
+            "access to exchange 'nope' in vhost '/' refused",
+        ),
+    ],
+)
+def test_a_binding_is_checked_in_rabbitmqs_order(
+    permission: Permission | None, edge: Edge, told: str
+) -> None:
+    bench = BrokerBench()
+    client = bench.connect(1)
+    if permission is not None:
+        bench.auth.set_permission("/", "guest", permission)
+    with pytest.raises(AccessRefused, match=told):
+        check_binding(client.session.channels[1], edge)
+
+
+def test_topic_permissions_count_for_topic_exchanges_only() -> None:
+    bench = BrokerBench()
+    channel = bench.connect(1).session.channels[1]
+    for exchange in ("amq.topic", "amq.direct"):
+        bench.auth.set_topic_permission(
+            "/", "guest", exchange, TopicPermission(write="", read="^b")
+        )
+    check_binding(channel, EDGE._replace(source="amq.direct"))
+    check_binding(channel, EDGE._replace(routing_key=b"b.c"))
+    with pytest.raises(AccessRefused, match=r"access to topic 'a\.b' in exchange 'amq\.topic'"):
+        check_binding(channel, EDGE)
 
 
 @pytest.mark.parametrize(

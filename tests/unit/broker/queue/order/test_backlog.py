@@ -1,7 +1,4 @@
-"""Backlog: order through returned, RAM and disk; page-outs, late reads, recovery with holes.
-
-Covers: broker/queue/run.py
-"""
+"""Backlog: order through returned, RAM and disk; page-outs, late reads, recovery with holes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burrowmq.broker.queue.order import returned
-from burrowmq.broker.queue.run import DURABLE, TRANSIENT
+from burrowmq.broker.queue.run import DURABLE, LOGGED, TRANSIENT
 from tests.support.messages import message
 
 ids = st.lists(st.lists(st.integers(0, 1000), max_size=8), max_size=6)
@@ -47,3 +47,17 @@ def test_bytes_limit_a_batch_and_deadlines_go_with_it():
 def test_no_deadline_is_no_list():
     heap = returned.merge([], [(1, message(b"x"), 0, TRANSIENT, True)])
     assert returned.take(heap, 1, 1).expiries is None
+
+
+def test_a_run_ends_below_the_id_that_is_elsewhere():
+    heap = returned.merge([], [(seq, message(b"x"), 0, TRANSIENT, True) for seq in (1, 2, 5)])
+    assert list(returned.take(heap, 10, 1 << 40, below_seq=5).seqs) == [1, 2]
+    assert [entry[0] for entry in heap] == [5]
+
+
+def test_what_the_store_does_not_have_is_in_runs_of_ids_that_follow_each_other():
+    kinds = {1: TRANSIENT, 2: TRANSIENT, 3: DURABLE, 4: TRANSIENT, 6: TRANSIENT, 7: LOGGED}
+    entries = [(seq, message(b"x"), 0, kind, True) for seq, kind in kinds.items()]
+    found = [[entry[0] for entry in run] for run in returned.unlogged_runs(entries)]
+    assert found == [[1, 2], [4], [6]]
+    assert list(returned.unlogged_runs(entries[2:3])) == []

@@ -1,7 +1,4 @@
-"""The parser: PCRE's syntax, what is refused and where.
-
-Covers: broker/rules/pattern/tree.py
-"""
+"""The parser: PCRE's syntax, what is refused and where."""
 
 from __future__ import annotations
 
@@ -9,13 +6,7 @@ import pytest
 
 from burrowmq.broker.rules.pattern.automaton import Automaton
 from burrowmq.broker.rules.pattern.parser import BadPattern, parse
-from burrowmq.broker.rules.pattern.tree import Characters, Repeat, inverted, joined
-
-
-def test_ranges_are_joined_and_inverted() -> None:
-    assert joined([(5, 9), (1, 3), (4, 4), (8, 12)]).ranges == ((1, 12),)
-    assert inverted(Characters(((0, 9), (20, 0x10FFFF)))).ranges == ((10, 19),)
-    assert inverted(Characters(())).ranges == ((0, 0x10FFFF),)
+from burrowmq.broker.rules.pattern.tree import Characters, Repeat
 
 
 @pytest.mark.parametrize(
