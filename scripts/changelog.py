@@ -7,11 +7,13 @@ file. Called by `make changelog VERSION=x.y.z` at a release.
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sys
 from pathlib import Path
 
 KINDS = ("added", "changed", "fixed", "removed")
 MARK = "<!-- releases -->"
+VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 def section(version: str, fragments: list[Path]) -> str:
@@ -20,7 +22,9 @@ def section(version: str, fragments: list[Path]) -> str:
     lines = [f"## {version} - {today}", ""]
     for kind in KINDS:
         texts = [
-            path.read_text().strip() for path in fragments if path.stem.rpartition(".")[2] == kind
+            path.read_text().strip().replace("\n", "\n  ")
+            for path in fragments
+            if path.stem.rpartition(".")[2] == kind
         ]
         if texts:
             lines += [f"### {kind.capitalize()}", "", *(f"- {text}" for text in texts), ""]
@@ -29,7 +33,7 @@ def section(version: str, fragments: list[Path]) -> str:
 
 def main() -> None:
     """Write the section of the version named on the command line."""
-    if len(sys.argv) != 2 or not sys.argv[1]:
+    if len(sys.argv) != 2 or not VERSION.fullmatch(sys.argv[1]):
         sys.exit("usage: make changelog VERSION=x.y.z")
     fragments = sorted(path for path in Path("changes").glob("*.md") if path.name != "README.md")
     changelog = Path("CHANGELOG.md")
