@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from pika import spec
 
 from burrowmq.management.commands import vhosts
 from tests.support.bench.node import NodeBench
+from tests.support.wire_client import publish_bytes
 
 
 def test_deleting_a_vhost_closes_its_connections(bench: NodeBench) -> None:
@@ -20,3 +22,40 @@ def test_deleting_a_vhost_closes_its_connections(bench: NodeBench) -> None:
     assert node.vhosts == {}
     assert node.auth.permissions == {}
     assert [row[:2] for row in bench.store.load()] == [("user", '["guest"]')]
+
+
+@pytest.mark.parametrize("creator", [None, "guest"])
+def test_whoever_makes_a_vhost_may_do_everything_in_it(
+    bench: NodeBench, creator: str | None
+) -> None:
+    node = bench.node
+    bench.perform(lambda: vhosts.add_vhost(node, "v", creator))
+    found = {
+        key: (each.configure, each.write, each.read)
+        for key, each in node.auth.permissions.items()
+        if key[0] == "v"
+    }
+    assert found == ({} if creator is None else {("v", creator): (".*", ".*", ".*")})
+    assert ("vhost", '["v"]') in [row[:2] for row in bench.store.load()]
+
+
+def test_what_is_not_named_of_a_description_stays(bench: NodeBench) -> None:
+    node, owner = bench.node, bench.node.vhosts["/"]
+    bench.perform(lambda: vhosts.describe_vhost(node, "/", "mine", ["a"], "classic"))
+    bench.perform(lambda: vhosts.describe_vhost(node, "/", None, ["b"]))
+    assert (owner.description, owner.tags, owner.default_queue_type) == ("mine", ["b"], "classic")
+    (row,) = [row[2] for row in bench.store.load() if row[0] == "vhost"]
+    assert (row["description"], row["tags"]) == ("mine", ["b"])
+
+
+def test_tracing_copies_messages_until_it_is_turned_off(bench: NodeBench) -> None:
+    node = bench.node
+    client = bench.connect(1)
+    client.call(1, spec.Queue.Declare(queue="seen"))
+    bind = spec.Queue.Bind(queue="seen", exchange="amq.rabbitmq.trace", routing_key="publish.#")
+    client.call(1, bind)
+    seen = node.vhosts["/"].queues["seen"]
+    for is_on, expected in ((True, 1), (True, 2), (False, 2)):
+        bench.perform(lambda each=is_on: vhosts.set_tracing(node, "/", each))
+        client.send(publish_bytes(1, "", "lazy", b"x"))
+        assert seen.ready_count == expected

@@ -1,4 +1,7 @@
-"""The packer contract: both implementations, byte for byte."""
+"""The packer contract: both implementations, byte for byte.
+
+Covers: storage/record/_record_py.py
+"""
 
 from __future__ import annotations
 
