@@ -352,9 +352,15 @@ class Session:
             self._refuse_login(0.0)
 
     def _refuse_login(self, waited_s: float) -> None:
-        if not self.is_ended:
-            self._close_after(max(0.0, self.connection.refuse_login().delay_s - waited_s))
-            self.scheduler.output_dirty(self)
+        if self.is_ended:
+            return
+        delay_s = self.connection.refuse_login().delay_s
+        if self.connection.state != "closing":
+            delay_s = max(
+                0.0, delay_s - waited_s
+            )  # the client is told nothing: the silence is RabbitMQ's in all
+        self._close_after(delay_s)
+        self.scheduler.output_dirty(self)
 
     def _on_open(self, event: OpenRequested) -> None:
         try:

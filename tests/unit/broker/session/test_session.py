@@ -210,8 +210,21 @@ def test_a_wrong_password_is_answered_late(is_gone):
         client.lose("closed by peer")
     bench.loop.advance(1.0)
     assert names(client.read()) == ([] if is_gone else ["Close"])
-    assert client.close_after_s == (None if is_gone else 2.0)
+    assert client.close_after_s == (None if is_gone else 3.0), "the client has that long to answer"
     assert (bench.metrics.auth_attempts, bench.metrics.auth_failures) == (1, 1)
+
+
+def test_a_wrong_password_of_a_client_that_is_told_nothing_ends_after_three_seconds_in_all():
+    bench = BrokerBench()
+    client = bench.socket()
+    slow = FailedLogins(FailedLoginLimits(delay_s=1.0), lambda: 0.0)
+    client.session.context.auth._failed_logins = slow
+    client.send(PROTOCOL_HEADER)
+    client.read()
+    client.call(0, start_ok("\0guest\0wrong"))
+    bench.loop.advance(1.0)
+    assert client.read() == []
+    assert client.close_after_s == 2.0
 
 
 @pytest.mark.parametrize(
