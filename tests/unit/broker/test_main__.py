@@ -181,6 +181,7 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
     assert "mqtt.tcp" in program.log.text
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # it ends with its process
 def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "log" / "node.log"
     settings = {"log.dir": str(path.parent), "log.file": path.name, "log.file.level": "warning"}
@@ -188,6 +189,7 @@ def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> 
     lines = path.read_text().splitlines()
     assert any("mqtt.tcp" in line for line in lines)
     assert all("[warning]" in line for line in lines)
+    gc.collect()
 
 
 # -- what ends it before it begins ------------------------------------------------------------------------------------
