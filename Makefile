@@ -116,11 +116,11 @@ layers: $(LAYERS_STAMP) ## import contracts between and inside the packages
 
 .PHONY: tidy
 tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored tests, generated files
-	$(PYTEST) tests/architecture
+	$(PYTEST) -n 2 tests/architecture
 
 .PHONY: quick
 quick: $(DEV_STAMP) ## unit tests without the slow ones
-	$(PYTEST) -m "not slow and not long" tests/unit tests/regression
+	$(PYTEST) -n 2 -m "not slow and not long" tests/unit tests/regression
 
 .PHONY: check
 check: fmt-check lint types layers tidy quick ## all of the above, less than a minute

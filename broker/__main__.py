@@ -17,7 +17,7 @@ from importlib import import_module
 
 import uvloop
 
-from burrowmq.broker.node.node import START_ERRORS, Node, reason_of, settle_memory
+from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
@@ -88,7 +88,7 @@ async def run(loaded: Loaded) -> int:
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
     server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
     management = await server.start(node, bound)
-    settle_memory()
+    node.process.machine.collector.settle()
     await node.wait_for_stop_request()
     await management.stop()
     return 0 if await node.stop() else 1

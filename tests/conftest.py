@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 
@@ -18,6 +19,12 @@ settings.load_profile("default")
 pika_sockets.close_when_collected()
 
 CHOOSERS = {"codec": "burrowmq.protocol.codec", "record packer": "burrowmq.storage.record"}
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded for the tests lasts: a full collection in the middle of one took 0.3 s to look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

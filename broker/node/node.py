@@ -8,7 +8,6 @@ by `broker.__main__` and over the control socket, one change at a time; each sta
 from __future__ import annotations
 
 import asyncio
-import gc
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -16,7 +15,6 @@ from typing import Literal, TypeVar
 
 from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.broker.machine import resources
-from burrowmq.broker.machine.reclaim import Allocator
 from burrowmq.broker.node.data_directory import (
     DataDirectory,
     DataDirectoryLocked,
@@ -124,7 +122,7 @@ class Node:
         began = time.monotonic()
         if await self._start():
             self.announce(time.monotonic() - began)
-            settle_memory()
+            self.process.machine.collector.settle()
 
     async def _start(self) -> bool:
         if self.running is not None:
@@ -166,7 +164,8 @@ class Node:
             return True
         await self._stop()
         self.process.observer.application_stopped(self.process.name)
-        let_go_of_memory(self.process.machine.allocator)
+        self.process.machine.collector.let_go()
+        self.process.machine.allocator.give_back()
         return self._is_clean
 
     async def _end(self) -> bool:
@@ -208,19 +207,6 @@ class Node:
     def tls_context(options: TlsConfig) -> ssl.SSLContext:
         """What management's TLS listeners are made with."""
         return make_context(options)
-
-
-def settle_memory() -> None:
-    """What a start has made lasts: the collector need not look at it again."""
-    gc.collect()
-    gc.freeze()
-
-
-def let_go_of_memory(allocator: Allocator) -> None:
-    """What has stopped is garbage full of circles, most of it out of the collector's sight since `settle_memory`."""
-    gc.unfreeze()
-    gc.collect()
-    allocator.give_back()
 
 
 def _look_at_the_end(task: asyncio.Task[T]) -> None:

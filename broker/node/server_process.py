@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from burrowmq.broker.machine import resources
+from burrowmq.broker.machine.collector import Collector, PythonCollector
 from burrowmq.broker.machine.reclaim import Allocator, CLibrary
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.turn.clock import Entropy
@@ -44,6 +45,7 @@ class Machine:
     """Begins what the store does beside the loop."""
     measure: Callable[[str], resources.Measurement] = resources.measure
     allocator: Allocator = field(default_factory=CLibrary)
+    collector: Collector = field(default_factory=PythonCollector)
     entropy: Entropy = field(default_factory=SystemEntropy)
     end: Callable[[int], object] | None = field(default_factory=end_if_verified)
     """Ends the process with a status when an invariant does not hold; None: nobody looks."""

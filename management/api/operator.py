@@ -7,7 +7,6 @@ as in RabbitMQ: a lasting setting belongs into the configuration file.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 from typing import Any
 
@@ -75,7 +74,7 @@ async def listeners(call: Call) -> web.Response:
 
 async def collect_garbage(call: Call) -> web.Response:
     """Have Python look for cycles in everything, and return what is free to the system."""
-    gc.collect()
+    call.host.process.machine.collector.collect()
     if call.host.running is not None:
         call.host.running.monitor.give_back_memory()
     return no_content()

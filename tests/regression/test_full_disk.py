@@ -131,6 +131,7 @@ class NoDescriptors(OsFileSystem):
         return super().create(path)
 
 
+@pytest.mark.slow
 def test_too_many_open_files_lose_nothing(tmp_path: Path) -> None:
     inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
     filesystem = NoDescriptors()

@@ -111,6 +111,7 @@ def test_a_dead_letter_routing_key_longer_than_the_wire_allows_is_no_bug():
     assert not bench.observer.named("bug_found")
 
 
+@pytest.mark.slow
 def test_a_message_passes_a_long_chain_of_dead_letter_queues():
     bench = BrokerBench()
     client = bench.connect(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -14,9 +13,11 @@ import pika
 
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.node.server_process import Machine
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.units import Endpoint
 from tests.support.bench.observer import RecordingObserver
+from tests.support.collector import IdleCollector
 
 
 def free_port() -> int:
@@ -38,14 +39,13 @@ def with_node(found: NodeConfig, step: Callable[[Node], Awaitable[None]]) -> Rec
     observer = RecordingObserver()
 
     async def serve() -> None:
-        node = Node(found, observer)  # type: ignore[arg-type]
+        node = Node(found, observer, machine=Machine(collector=IdleCollector()))  # type: ignore[arg-type]
         await node.start()
         try:
             await step(node)
         finally:
             await node.stop()
             await node.stop()
-            gc.unfreeze()  # a start of the application in a running process has frozen this one's objects
 
     asyncio.run(serve())
     return observer

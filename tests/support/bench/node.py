@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from burrowmq.config.units import Endpoint
 from burrowmq.storage.engine import Engine
 from tests.support.bench.client import LOCAL, Client
 from tests.support.bench.observer import RecordingObserver
+from tests.support.collector import IdleCollector
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.memory_definitions import MemoryDefinitionStore
 from tests.support.sim_filesystem import SimFileSystem
@@ -83,6 +83,7 @@ class NodeBench:
         )  # too small for the ballast of a store: writing that takes longest of all
         self.store = MemoryDefinitionStore(self.disk)
         self.figures = Figures()
+        self.collector = IdleCollector()
         self.observer = RecordingObserver()
         self.clients: list[Client] = []
         self.port = port or free_ports(1)[0]
@@ -100,6 +101,7 @@ class NodeBench:
             start_store=_start_inline,
             measure=self.figures.measure,
             allocator=self.figures,
+            collector=self.collector,
             entropy=CountingEntropy(),
             end=lambda _: None,  # `close` says what was broken
         )
@@ -119,15 +121,12 @@ class NodeBench:
 
     def close(self) -> None:
         """Lose the clients and stop the node."""
-        for client in self.clients:
-            if client.session.wire is not None:
-                client.lose()
+        self.lose_clients()
         self.loop.run_until_complete(self.host.stop())
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
         broken = self.observer.named("invariant_broken")
         assert not broken, broken
-        gc.unfreeze()  # a start in a running process has frozen what this one has
 
     @property
     def node(self) -> RunningNode:
@@ -139,6 +138,12 @@ class NodeBench:
         """Of each start its own; `store` is the last one."""
         self.store = self.store.opened_again()
         return self.store
+
+    def lose_clients(self) -> None:
+        """Their sockets are gone; a stop that finds one waits seconds for its answer, which no client of a bench gives."""
+        for client in self.clients:
+            if client.session.wire is not None:
+                client.lose()
 
     def run_short_of_memory(self) -> None:
         """Use more than the watermark allows, and have the monitor look."""

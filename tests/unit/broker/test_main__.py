@@ -119,7 +119,6 @@ def program(tmp_path: Path) -> Iterator[Program]:
     interval = sys.getswitchinterval()
     yield Program(tmp_path / "data")
     sys.setswitchinterval(interval)
-    gc.unfreeze()  # a start in a running process has frozen what this one has
 
 
 # -- a run ------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def stays_stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The same for all tests of a module, none of which starts it."""
+    with serving(tmp_path_factory.mktemp("stopped")) as running:
+        running.stop_application()
+        yield running
+
+
 @pytest.fixture
 def stopped(tmp_path: Path) -> Iterator[Served]:
     """A node whose application is stopped."""

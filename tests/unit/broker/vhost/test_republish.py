@@ -136,6 +136,7 @@ def test_through_a_headers_exchange():
     assert bench.vhost.queues["dead"].ready_count == 1
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_full_queues_passes_a_message_on_without_depth():
     bench = BrokerBench()
     client = bench.connect(1)

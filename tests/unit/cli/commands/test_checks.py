@@ -58,8 +58,8 @@ def test_ports(served: Served) -> None:
     )
 
 
-def test_a_stopped_application(stopped: Served) -> None:
+def test_a_stopped_application(stays_stopped: Served) -> None:
     text = "RabbitMQ on node rabbit@test is not running or has not fully booted yet (check with is_booting)\n"
-    assert stopped.ctl("-q", "is_running") == (0, text, "")
-    assert stopped.ctl("-q", "check_running") == (69, "", f"Error:\n{text}")
-    assert stopped.ctl("-q", "ping") == (0, "Ping succeeded\n", "")
+    assert stays_stopped.ctl("-q", "is_running") == (0, text, "")
+    assert stays_stopped.ctl("-q", "check_running") == (69, "", f"Error:\n{text}")
+    assert stays_stopped.ctl("-q", "ping") == (0, "Ping succeeded\n", "")

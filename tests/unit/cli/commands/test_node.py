@@ -234,8 +234,8 @@ def test_a_stopped_application_has_not_started(stopped: Served) -> None:
         ("report",),
     ],
 )
-def test_most_commands_need_the_application(stopped: Served, words: tuple[str, ...]) -> None:
-    output = stopped.ctl(*words)
+def test_most_commands_need_the_application(stays_stopped: Served, words: tuple[str, ...]) -> None:
+    output = stays_stopped.ctl(*words)
     assert (output.code, output.out) == (64, "")
     assert output.err.startswith(
         "Error: this command requires the 'rabbit' app to be running on the target node."
@@ -258,8 +258,8 @@ def test_most_commands_need_the_application(stopped: Served, words: tuple[str, .
         ("stop",),
     ],
 )
-def test_some_commands_are_about_the_process(stopped: Served, words: tuple[str, ...]) -> None:
-    output = stopped.ctl(*words)
+def test_some_commands_are_about_the_process(stays_stopped: Served, words: tuple[str, ...]) -> None:
+    output = stays_stopped.ctl(*words)
     assert (output.code, output.err) == (0, "")
     assert output.out
 

@@ -58,7 +58,7 @@ def test_eval_answers_who_is_there_and_nothing_else(served: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["reset", "force_reset"])
-def test_a_reset_is_refused_on_a_stopped_node_too(stopped: Served, name: str) -> None:
-    assert stopped.ctl(name) == (
+def test_a_reset_is_refused_on_a_stopped_node_too(stays_stopped: Served, name: str) -> None:
+    assert stays_stopped.ctl(name) == (
         69, "", "Error:\nto empty a node, stop it and remove its data directory\n"
     )  # fmt: skip

@@ -96,6 +96,7 @@ def test_a_backup_that_cannot_be_now_is_refused(bench: NodeBench) -> None:
 
 
 def test_the_application_stops_and_starts_again(bench: NodeBench) -> None:
+    bench.lose_clients()
     bench.loop.run_until_complete(commands.stop_application(bench.host))
     assert bench.host.running is None
     bench.loop.run_until_complete(commands.stop_application(bench.host))
@@ -104,6 +105,7 @@ def test_the_application_stops_and_starts_again(bench: NodeBench) -> None:
 
 
 def test_why_it_cannot_start_is_said(bench: NodeBench) -> None:
+    bench.lose_clients()
     bench.loop.run_until_complete(commands.stop_application(bench.host))
     with (
         socket.create_server(("127.0.0.1", bench.port)),

@@ -92,6 +92,7 @@ def test_the_broker_names_itself(broker_url: str) -> None:
 
 
 @pytest.mark.needs_server
+@pytest.mark.slow
 def test_a_wrong_password_and_a_missing_virtual_host(broker_url: str) -> None:
     place = broker_url.partition("@")[2].partition("/")[0]
     with pytest.raises(LoginRefused, match="logging in as 'guest'") as caught:

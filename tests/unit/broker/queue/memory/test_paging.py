@@ -64,6 +64,7 @@ def test_without_embedding_a_start_loads_nothing() -> None:
     assert numbers(bench.drain()) == list(range(1000))
 
 
+@pytest.mark.slow
 def test_mixed_sizes_only_the_small_ones_at_the_head_are_loaded() -> None:
     bench = restarted(*[SMALL] * 10_000, *[LARGE] * 2_000)
     assert bench.queue.ram_ready_count == 10_000
@@ -201,6 +202,7 @@ def give_back(bench: QueueBench, inbox: Inbox, places: range) -> None:
     bench.run()
 
 
+@pytest.mark.slow
 def test_those_that_others_hold_are_not_given_out_twice() -> None:
     bench = QueueBench()
     fill(bench, *[SMALL] * 12_000)
@@ -213,6 +215,7 @@ def test_those_that_others_hold_are_not_given_out_twice() -> None:
     assert numbers(again.bodies) == list(range(0, 12_000, 2))
 
 
+@pytest.mark.slow
 def test_cached_mode_keeps_them_until_memory_is_short() -> None:
     bench = QueueBench(mode="cached")
     fill(bench, *[SMALL] * 10_000)

@@ -1,0 +1,47 @@
+"""Python's cycle collector, as the node uses it: what a start has made is settled, what a stop leaves is let go of.
+
+A node at rest makes next to no circles, and a full collection looks at every object that there is: 0.1 s for a node
+with 10,000 queues. So what a start has made is taken out of the collector's sight. A stopped application is garbage
+full of circles, most of it out of sight: it is brought back and collected at once.
+
+State owned: none; the collector is the process's. Called by `broker.node` and management, at starts, stops and an
+operator's wish. Cost of each: one full collection, in the thread that calls.
+
+Source: gc(3) of Python, `gc.freeze`.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Protocol
+
+
+class Collector(Protocol):
+    """What looks for circles."""
+
+    def collect(self) -> None:
+        """Look now, at everything in sight."""
+
+    def settle(self) -> None:
+        """Collect; what is left lasts, and is not looked at again."""
+
+    def let_go(self) -> None:
+        """Bring everything back in sight, and collect."""
+
+
+class PythonCollector:
+    """The interpreter's."""
+
+    def collect(self) -> None:
+        """A full collection."""
+        gc.collect()
+
+    def settle(self) -> None:
+        """Collect, then freeze."""
+        gc.collect()
+        gc.freeze()
+
+    def let_go(self) -> None:
+        """Unfreeze, then collect."""
+        gc.unfreeze()
+        gc.collect()

@@ -1,0 +1,37 @@
+"""The collector: what is settled is out of its sight, what is let go of is collected."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CIRCLE = """
+import gc, weakref
+from burrowmq.broker.machine.collector import PythonCollector
+
+class Circle:
+    def __init__(self):
+        self.me = self
+
+gc.disable()
+collector = PythonCollector()
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # A circle that nobody holds goes with a collection, and before anything is settled.
+        "gone = weakref.ref(Circle()); collector.collect(); assert gone() is None",
+        "gone = weakref.ref(Circle()); collector.settle(); assert gone() is None",
+        # What is settled is not looked at, even when it has become garbage; until it is let go of.
+        "held = Circle(); gone = weakref.ref(held); collector.settle(); del held; collector.collect();"
+        "assert gone() is not None; assert gc.get_freeze_count() > 1000;"
+        "collector.let_go(); assert gone() is None; assert gc.get_freeze_count() == 0",
+    ],
+)
+def test_circles(steps: str) -> None:
+    """In a process of its own: the collector is the whole process's."""
+    subprocess.run([sys.executable, "-c", CIRCLE + steps], check=True)
