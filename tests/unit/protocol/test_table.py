@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,7 @@ from burrowmq.protocol.table import (
     UnsignedInt,
     UnsignedShort,
 )
+from tests.support.steps import steps_of
 
 EVERY_TYPE = {
     "S": "text",
@@ -173,19 +173,7 @@ def test_the_smallest_values_cost_no_more_each_the_more_they_are(item: bytes) ->
     def steps(size: int) -> int:
         items = item * (size // len(item))
         octets = wire(b"\x01kA" + len(items).to_bytes(4, "big") + items)
-        count = 0
-
-        def counted(*_: object) -> None:
-            nonlocal count
-            count += 1
-
-        before = sys.gettrace()
-        sys.settrace(lambda *_: counted)  # every call, and every line of it
-        try:
-            table.decode_table(octets)
-        finally:
-            sys.settrace(before)
-        return count
+        return steps_of(lambda: table.decode_table(octets))
 
     small = steps(8 * 1024)
     assert steps(128 * 1024 - 8) < 17 * small
