@@ -74,6 +74,12 @@ def limit(least: int, most: int | None = None) -> Reader[int | None]:
     return read
 
 
+def or_most(least: int, most: int) -> Reader[int]:
+    """Return a reader of whole numbers for which `infinity` is the largest."""
+    number = integer(least, most)
+    return lambda value: most if value == "infinity" else number(value)
+
+
 def ratio(least: float, most: float) -> Reader[float]:
     """Return a reader of `0.4` or `40%`, from `least` to `most`."""
 
@@ -207,6 +213,11 @@ def endpoint(value: str) -> Endpoint:
     if colon and not name:
         raise ValueError(f"{value!r} cannot be converted to an address and port")
     return Endpoint(host(name) if colon else "", port(number))
+
+
+def endpoint_or_none(value: str) -> Endpoint | None:
+    """Return host and port, or None for `none`."""
+    return None if value == "none" else endpoint(value)
 
 
 def origin(value: str) -> str:
