@@ -92,10 +92,10 @@ async def run(loaded: Loaded) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     observer = LogObserver(sinks)
-    for warning in loaded.warnings:
-        observer.configuration_warning(warning)
     node = Node(config, observer, loaded.files, effective=loaded.effective)
     _say_start(observer, node)
+    for warning in loaded.warnings:
+        observer.configuration_warning(warning)
     loop = asyncio.get_running_loop()
     notice = ServiceNotice(os.environ)
     for signum in (signal.SIGTERM, signal.SIGINT):

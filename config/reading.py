@@ -179,6 +179,7 @@ class Reading:
             try:
                 if value and value != "auto":
                     read(value)
+                    self.settings[variable] = environ.setting(variable, variable)
             except ValueError as error:
                 self._refuse(environ.setting(variable, ""), str(error))
         for setting in log_settings(environ):

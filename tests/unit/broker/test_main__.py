@@ -224,6 +224,7 @@ def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: 
 
 def test_the_log_begins_with_limits_and_how_far_they_are(program: Program) -> None:
     assert program.call(**{"vm_memory_high_watermark.absolute": "64GiB"}) == 0
+    assert "Starting BurrowMQ" in program.log.text.splitlines()[0]
     (line,) = (line for line in program.log.text.splitlines() if "limits_known" in line)
     assert "used, the watermark is 65536.0 MiB of" in line
     assert "MiB free, the limit is 47.7 MiB" in line

@@ -13,7 +13,7 @@ from burrowmq.config.load import load
 def test_each_key_has_its_source(tmp_path: Path) -> None:
     file = tmp_path / "rabbitmq.conf"
     file.write_text("heartbeat = 3\nlisteners.tcp.here = 127.0.0.1:1\nvhost_max = 5\n")
-    environ = {"RABBITMQ_DEFAULT_PASS": "hush"}
+    environ = {"RABBITMQ_DEFAULT_PASS": "hush", "RABBITMQ_NODE_PORT": "5700"}
     rows = {
         row.key: row for row in load(str(file), environ, [("frame_max", "8kb")], None).effective
     }
@@ -21,6 +21,7 @@ def test_each_key_has_its_source(tmp_path: Path) -> None:
     assert rows["listeners.tcp.here"].source == f"{file}:2"
     assert rows["vhost_max"].remark
     assert rows["default_pass"] == Effective("default_pass", "(hidden)", "RABBITMQ_DEFAULT_PASS")
+    assert rows["RABBITMQ_NODE_PORT"].value == "5700"  # it makes a listener where no key does
     assert rows["frame_max"] == Effective("frame_max", "8kb", "--set")
     assert rows["channel_max"] == Effective("channel_max", "2047", "default")
     assert list(rows) == sorted(rows)
