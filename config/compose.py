@@ -12,18 +12,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from burrowmq.config import seeding, tls, units
 from burrowmq.config.option import Option
 from burrowmq.config.schema import PARTS, NodeConfig, plain_options
 from burrowmq.config.tls import TlsConfig
-from burrowmq.config.units import Endpoint
+from burrowmq.config.units import Endpoint, Reader
 
 LOOPBACK = ("127.0.0.1", "::1")
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - what the operator's bare port asks for
 DEFAULT_NODE = "rabbit"
 
+T = TypeVar("T")
 Values = Mapping[str, Any]
 
 
@@ -163,11 +164,18 @@ def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoin
     named = _named_listeners(values, "listeners.tcp")
     if named:
         return named
-    port = environ.get("RABBITMQ_NODE_PORT", "")
+    port = _unless_refused(units.port, environ.get("RABBITMQ_NODE_PORT", ""))
     host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "").replace("auto", "")
-    if port.isdigit() or host:
-        return _spread(Endpoint(host, int(port) if port.isdigit() else 5672))
+    if port is not None or host:
+        return _spread(Endpoint(host, 5672 if port is None else port))
     return tuple(Endpoint(host, 5672) for host in _unnamed_hosts(environ))
+
+
+def _unless_refused(read: Reader[T], value: str) -> T | None:
+    try:
+        return read(value)
+    except ValueError:
+        return None  # `reading` says what is wrong with it
 
 
 def _numbered(values: Values, prefix: str) -> list[Any]:
@@ -175,7 +183,7 @@ def _numbered(values: Values, prefix: str) -> list[Any]:
 
     def order(key: str) -> tuple[int, str]:
         name = key.removeprefix(prefix)
-        return (int(name), "") if name.isdigit() else (1 << 31, name)
+        return (int(name), "") if name.isdigit() and len(name) < 10 else (1 << 31, name)
 
     return [
         values[key] for key in sorted(filter(lambda key: key.startswith(prefix), values), key=order)

@@ -113,6 +113,9 @@ class Reading:
         except UnicodeDecodeError as error:
             self._refuse(Setting("", "", name, 0), f"is not UTF-8 text at byte {error.start}")
             return None
+        except ValueError:
+            self._refuse(at or Setting("", "", name, 0), "a file's name has no zero byte")
+            return None
         if len(content) > FILE_SIZE_MAX:
             self._refuse(Setting("", "", name, 0), f"is longer than {FILE_SIZE_MAX} characters")
             return None

@@ -45,7 +45,9 @@ class Endpoint(NamedTuple):
 
 
 def text(value: str) -> str:
-    """Return the value as it is."""
+    """Return the value as it is; no file, user or pattern has a zero byte in it."""
+    if "\0" in value:
+        raise ValueError("there is a zero byte in it")
     return value
 
 

@@ -116,6 +116,9 @@ def test_launcher_variables_that_cannot_be_used() -> None:
         load(None, environ, (), None)
     port, address = caught.value.problems
     assert (port.source, address.source) == tuple(environ)
+    for number in ("²", "9" * 5000):  # digits, but no number that a port could be
+        with pytest.raises(ConfigError, match="RABBITMQ_NODE_PORT: "):
+            load(None, {"RABBITMQ_NODE_PORT": number}, (), None)
     config = load(None, {"RABBITMQ_NODE_IP_ADDRESS": "auto"}, (), None).config
     assert config.listeners == load(None, {}, (), None).config.listeners
 
