@@ -33,5 +33,7 @@ WORKDIR /var/lib/rabbitmq
 VOLUME /var/lib/rabbitmq
 EXPOSE 5671 5672 15671 15672 15691 15692
 STOPSIGNAL SIGTERM
+# Healthy once AMQP is accepted; the first hour is for recovery. A check takes some tenths of a second.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=1h --retries=3 CMD ["rabbitmq-diagnostics", "-q", "check_running"]
 ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["rabbitmq-server"]

@@ -8,19 +8,21 @@ when an invariant does not hold (`broker.node.self_check`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import uvloop
 
+from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
@@ -44,11 +46,35 @@ def _sinks(log: LogConfig) -> list[Sink]:
     """Where the configuration sends log lines. Raises CannotLog."""
     sinks = []
     if log.console:
-        sinks.append(standard_error(log.console_level or log.level, log.console_format))
+        level = log.console_level or log.level
+        sinks.append(console(level, log.console_format, log.console_stream))
     if log.file_path is not None:
         file = LogFile(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
-        sinks.append(Sink(stream=file, level=log.file_level or log.level))
+        level = log.file_level or log.level
+        sinks.append(Sink(stream=file, level=level, form=log.file_format))
     return sinks
+
+
+class CannotWritePid(Exception):
+    """The file for the process's number cannot be written."""
+
+
+@contextlib.contextmanager
+def pid_file(path: str | None) -> Iterator[None]:
+    """Keep the process's number in a file while it runs, for who waits for it. Raises CannotWritePid."""
+    if path is None:
+        yield
+        return
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+    except OSError as error:
+        raise CannotWritePid(f"{path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _say_start(observer: LogObserver, node: Node) -> None:
@@ -66,11 +92,12 @@ async def run(loaded: Loaded) -> int:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     observer = LogObserver(sinks)
+    node = Node(config, observer, loaded.files, effective=loaded.effective)
+    _say_start(observer, node)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
-    node = Node(config, observer, loaded.files)
-    _say_start(observer, node)
     loop = asyncio.get_running_loop()
+    notice = ServiceNotice(os.environ)
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, node.request_stop)
     try:
@@ -85,11 +112,13 @@ async def run(loaded: Loaded) -> int:
         await node.stop()
         return 1
     node.announce(process_age_s())
+    notice.ready(loop)
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
     server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
     management = await server.start(node, bound)
     node.process.machine.collector.settle()
     await node.wait_for_stop_request()
+    notice.stopping()
     await management.stop()
     return 0 if await node.stop() else 1
 
@@ -103,8 +132,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run(loaded))
+    try:
+        with (
+            pid_file(loaded.pid_file),
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            return runner.run(run(loaded))
+    except CannotWritePid as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
+        return 1
 
 
 if __name__ == "__main__":

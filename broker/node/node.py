@@ -23,7 +23,8 @@ from burrowmq.broker.node.data_directory import (
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import Machine, ServerProcess
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.sockets.listener import CannotListen
+from burrowmq.broker.sockets.listener import CannotListen, way_out
+from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.tls import BadTls, TlsConfig, make_context
 from burrowmq.storage.errors import StorageError, with_way_out
@@ -58,7 +59,7 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, StorageError):
         return with_way_out(error)
     if isinstance(error, CannotListen):
-        return f"{error}; stop what uses it, or name another with listeners.tcp.default"
+        return f"{error}; {way_out(error.__cause__, 'listeners.tcp.default')}"
     return str(error)
 
 
@@ -71,11 +72,13 @@ class Node:
         observer: LogObserver,
         config_files: tuple[str, ...] = (),
         machine: Machine | None = None,
+        effective: tuple[Effective, ...] = (),
     ) -> None:
         self.process = ServerProcess(
             config=config,
             observer=observer,
             config_files=config_files,
+            effective=effective,
             machine=machine or Machine(),
         )
         self.state: State = "stopped"

@@ -234,11 +234,15 @@ class RunningNode:
         self._loop.call_soon_threadsafe(callback)
 
     def _log_limits(self) -> None:
-        limits = self.monitor.limits
+        """Say where the alarms begin and how far they are, and how many files and connections there may be."""
+        limits, mib = self.monitor.limits, resources.mib
+        found = self.process.machine.measure(self.config.data_dir)
+        free = "unknown" if found.disk_free_bytes is None else mib(found.disk_free_bytes)
+        total = mib(limits.memory_total_bytes)
         self.observer.limits_known(
-            f"{resources.mib(limits.memory_bytes)} of {resources.mib(limits.memory_total_bytes)}",
-            resources.mib(limits.disk_free_bytes),
-            resources.files_max(),
+            f"{mib(found.rss_bytes)} used, the watermark is {mib(limits.memory_bytes)} of {total}",
+            f"{free} free, the limit is {mib(limits.disk_free_bytes)}",
+            f"{resources.open_files()} open, the limit is {resources.files_max()}",
             self.process.sockets_max,
         )
 

@@ -141,6 +141,6 @@ class LogFile:
         self._replace()
 
 
-def standard_error(level: str, form: str) -> Sink:
-    """The sink that writes to standard error."""
-    return Sink(stream=sys.stderr, level=level, form=form)
+def console(level: str, form: str, stream: str = "stderr") -> Sink:
+    """The sink that writes to standard error, or to standard output."""
+    return Sink(stream=sys.stdout if stream == "stdout" else sys.stderr, level=level, form=form)

@@ -58,7 +58,17 @@ class Image:
                 search = os.pathsep.join([str(self.programs), os.environ["PATH"]])
                 folder = self.here(self.folder)
                 run("/bin/sh", "-c", command, folder=folder, PATH=search)
-            case "FROM" | "RUN" | "ENV" | "VOLUME" | "EXPOSE" | "STOPSIGNAL" | "ENTRYPOINT" | "CMD":
+            case (
+                "FROM"
+                | "RUN"
+                | "ENV"
+                | "VOLUME"
+                | "EXPOSE"
+                | "STOPSIGNAL"
+                | "HEALTHCHECK"
+                | "ENTRYPOINT"
+                | "CMD"
+            ):
                 pass
             case _:
                 pytest.fail(f"{instruction} is not known here")

@@ -181,6 +181,56 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # it ends with its process
+def test_the_service_manager_and_the_file_of_the_process_are_told(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, manager = tmp_path / "it.pid", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(tmp_path / "notify"))
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.append(pid.read_text())
+        seen.append(manager.recv(1000).decode())
+        program.stop()
+
+    with manager:
+        assert program.call(look) == 0
+        assert seen[0] == f"{os.getpid()}\n"
+        assert seen[1].startswith("READY=1\n")
+        assert manager.recv(1000).startswith(b"STOPPING=1")
+    assert not pid.exists()
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "none" / "it.pid"))
+    assert program.call() == 1
+    assert "it.pid: No such file or directory" in program.log.text
+
+
+def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: Program) -> None:
+    found: list[dict[str, str]] = []
+
+    def ask() -> None:
+        found.extend(program.node().get("/api/burrowmq/environment")["effective"])
+        program.stop()
+
+    assert program.call(ask, default_pass="sesame", vhost_max="4") == 0
+    rows = {row["key"]: row for row in found}
+    assert rows["heartbeat"] == {
+        "key": "heartbeat", "value": "60", "source": "default", "remark": "",
+    }  # fmt: skip
+    assert (rows["default_pass"]["value"], rows["default_pass"]["source"]) == ("(hidden)", "--set")
+    assert rows["vhost_max"]["remark"].startswith("there is no such limit")
+
+
+def test_the_log_begins_with_limits_and_how_far_they_are(program: Program) -> None:
+    assert program.call(**{"vm_memory_high_watermark.absolute": "64GiB"}) == 0
+    assert "Starting BurrowMQ" in program.log.text.splitlines()[0]
+    (line,) = (line for line in program.log.text.splitlines() if "limits_known" in line)
+    assert "used, the watermark is 65536.0 MiB of" in line
+    assert "MiB free, the limit is 47.7 MiB" in line
+    assert "open, the limit is" in line
+
+
 def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "log" / "node.log"
     settings = {"log.dir": str(path.parent), "log.file": path.name, "log.file.level": "warning"}

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
+from burrowmq.broker.report import log_sinks
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks
 
 
 def test_each_sink_has_its_level_and_form():
@@ -43,7 +44,8 @@ def test_the_level_can_change_while_it_runs():
 
 
 def test_the_usual_sink_is_standard_error():
-    assert standard_error("info", "json") == Sink(stream=sys.stderr, level="info", form="json")
+    assert log_sinks.console("info", "json") == Sink(stream=sys.stderr, level="info", form="json")
+    assert log_sinks.console("info", "json", "stdout").stream is sys.stdout
 
 
 def lines(path):
