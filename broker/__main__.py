@@ -65,7 +65,14 @@ async def run(loaded: Loaded) -> int:
     except CannotLog as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
-    observer = LogObserver(sinks)
+    try:
+        return await _serve(loaded, LogObserver(sinks))
+    finally:
+        sinks.close()
+
+
+async def _serve(loaded: Loaded, observer: LogObserver) -> int:
+    config = loaded.config
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
     node = Node(config, observer, loaded.files)

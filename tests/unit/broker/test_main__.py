@@ -181,7 +181,6 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
     assert "mqtt.tcp" in program.log.text
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # it ends with its process
 def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "log" / "node.log"
     settings = {"log.dir": str(path.parent), "log.file": path.name, "log.file.level": "warning"}
