@@ -1,7 +1,8 @@
 """burrowmq-server: command line and environment to configuration to a running node to an exit status.
 
 Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
-cannot start, or its store cannot be closed cleanly; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
+cannot start, or its store cannot be closed cleanly, 74 when the store fails while the node runs: within two seconds,
+even if the disk does not answer; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
 when an invariant does not hold (`broker.node.self_check`).
 """
 
@@ -11,9 +12,11 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import uvloop
 
@@ -25,7 +28,10 @@ from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
 
+EX_IOERR = 74
 EX_CONFIG = 78
+FAILED_LIMIT_S = 1.5
+"""How long a node whose store has failed may take to end; then the process ends as in a crash."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -97,8 +103,21 @@ async def _serve(loaded: Loaded, observer: LogObserver) -> int:
     management = await server.start(node, bound)
     settle_memory()
     await node.wait_for_stop_request()
+    if node.failure is not None:
+        return await _end_failed(node, management)
     await management.stop()
     return 0 if await node.stop() else 1
+
+
+async def _end_failed(node: Node, management: Any) -> int:
+    """End a process whose store has failed; the HTTP API goes last, so that health checks say why."""
+    last = threading.Timer(FAILED_LIMIT_S, os._exit, (EX_IOERR,))
+    last.daemon = True
+    last.start()
+    await node.stop()
+    await management.stop()
+    last.cancel()
+    return EX_IOERR
 
 
 def main(argv: Sequence[str] | None = None) -> int:
