@@ -1,7 +1,8 @@
 """burrowmq-server: command line and environment to configuration to a running node to an exit status.
 
 Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
-cannot start, or its store cannot be closed cleanly; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
+cannot start, or its store cannot be closed cleanly, 74 when the store fails while the node runs: within two seconds,
+even if the disk does not answer; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
 when an invariant does not hold (`broker.node.self_check`).
 """
 
@@ -12,9 +13,11 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import Any
 
 import uvloop
 
@@ -27,7 +30,10 @@ from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
 
+EX_IOERR = 74
 EX_CONFIG = 78
+FAILED_LIMIT_S = 1.5
+"""How long a node whose store has failed may take to end; then the process ends as in a crash."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -91,7 +97,14 @@ async def run(loaded: Loaded) -> int:
     except CannotLog as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
-    observer = LogObserver(sinks)
+    try:
+        return await _serve(loaded, LogObserver(sinks))
+    finally:
+        sinks.close()
+
+
+async def _serve(loaded: Loaded, observer: LogObserver) -> int:
+    config = loaded.config
     node = Node(config, observer, loaded.files, effective=loaded.effective)
     _say_start(observer, node)
     for warning in loaded.warnings:
@@ -119,8 +132,21 @@ async def run(loaded: Loaded) -> int:
     node.process.machine.collector.settle()
     await node.wait_for_stop_request()
     notice.stopping()
+    if node.failure is not None:
+        return await _end_failed(node, management)
     await management.stop()
     return 0 if await node.stop() else 1
+
+
+async def _end_failed(node: Node, management: Any) -> int:
+    """End a process whose store has failed; the HTTP API goes last, so that health checks say why."""
+    last = threading.Timer(FAILED_LIMIT_S, os._exit, (EX_IOERR,))
+    last.daemon = True
+    last.start()
+    await node.stop()
+    await management.stop()
+    last.cancel()
+    return EX_IOERR
 
 
 def main(argv: Sequence[str] | None = None) -> int:

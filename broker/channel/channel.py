@@ -150,7 +150,7 @@ class Channel:
         Raises: InternalError when the store has failed.
         """
         if self.session.engine.failure is not None:
-            raise InternalError("the store has failed")
+            raise InternalError(f"vhost '{self.session.vhost_name}' is down")
         self.is_held = True
         self.session.when_committed(lambda: self.resume(then))
 

@@ -194,7 +194,8 @@ class LogObserver:
 
     def store_failed(self, reason: str) -> None:
         """The store gave up."""
-        self._log.critical("store_failed", reason=reason)
+        effect = "the node ends, and its next start finds what was confirmed"
+        self._log.critical("store_failed", reason=reason, effect=effect)
 
     def invariant_broken(self, sentence: str) -> None:
         """A self-check failed."""

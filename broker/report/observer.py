@@ -83,7 +83,7 @@ class Observer(Protocol):
         """Stopped cleanly."""
 
     def store_failed(self, reason: str) -> None:
-        """The store gave up: publishers stay blocked."""
+        """The store gave up: connections are closed, and the process ends."""
 
     def invariant_broken(self, sentence: str) -> None:
         """A check of the node's own state failed (BURROWMQ_VERIFY=1): the process ends. Any thread."""

@@ -240,8 +240,12 @@ class Session:
             self.name, int(error.reply_code), error.reply_text, self.user.name
         )
         self._end_channels()
-        self.is_ended = False  # close-ok must still be read
+        self.is_ended = self.is_blocked = False  # close-ok must still be read
         self._has_failed = True
+        self._unread.clear()
+        if self.wire is not None:
+            for reason in ("alarm", "backlog", "held"):
+                self.wire.resume_reading(reason)
         self.connection.close_with(error)
         self.scheduler.output_dirty(self)
         self._close_after(self.connection.close_timeout_s)
@@ -488,6 +492,11 @@ class Session:
         """Close from our side: an operator's command, the node stops, the vhost or user is gone."""
         if not self.is_ended:
             self.fail(ConnectionForced(text))
+
+    def store_failed(self) -> None:
+        """Close because the store has failed: in RabbitMQ's words the virtual host is down."""
+        if not (self.is_ended or self._has_failed):
+            self.fail(InternalError(f"vhost '{self.vhost_name}' is down" if self.is_open else ""))
 
     def _on_close(self, event: ConnectionCloseReceived) -> None:
         self._is_closing = True

@@ -1,7 +1,7 @@
 """Health checks: rabbitmq-diagnostics' ping, check_* and alarms.
 
-Owns no state. Exit status 0 when the check passes, 69 when it fails; container health checks look at nothing else.
-JSON replies carry `result` and the node's name.
+Owns no state. Exit status 0 when the check passes, 69 when it fails, as all do when the store has failed; container
+health checks look at nothing else. JSON replies carry `result` and the node's name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def _passed(invocation: Invocation, text: str, **details: Any) -> int:
+    if invocation.node.failure:
+        return _failed(invocation, invocation.node.failure)
     if invocation.is_machine_readable:
         invocation.say(
             terms.compact({"result": "ok", "node": invocation.node.node_name, **details})
@@ -56,7 +58,10 @@ def check_running(invocation: Invocation) -> int:
         invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
     if invocation.node.process["state"] == "running":
         return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
-    text = f"RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)"
+    text = (
+        invocation.node.failure
+        or f"RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)"
+    )
     return _passed(invocation, text) if is_question else _failed(invocation, text)
 
 

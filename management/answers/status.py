@@ -132,6 +132,7 @@ def process_document(host: Node) -> Document:
         "node": host.process.name,
         "pid": os.getpid(),
         "state": host.state,
+        "failure": host.failure,
         "version": RABBITMQ_VERSION,
         "erlang_version": _python(),
         "log_files": settings.log_files(host.process.config),

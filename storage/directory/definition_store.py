@@ -120,7 +120,8 @@ class SqliteDefinitionStore:
                 execute("ROLLBACK")
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
                 raise DiskFull(f"{self._path}: commit failed: {error}") from error
-            raise StorageError(f"{self._path}: commit failed: {error}") from error
+            name = getattr(error, "sqlite_errorname", "no code")
+            raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error
 
     def copy_to(self, path: str) -> None:
         """Write a compact copy of what is committed: one file, no journal beside it."""

@@ -110,3 +110,15 @@ def test_a_file_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotLog, match=r"cannot open log file .*file/node\.log: "):
         LogFile(str(tmp_path / "file" / "node.log"))
+
+
+def test_a_closed_log_drops_what_comes_later(tmp_path):
+    file = LogFile(str(tmp_path / "node.log"))
+    stream = io.StringIO()
+    sinks = Sinks([Sink(stream=file, level="info"), Sink(stream=stream, level="info")])
+    observer = LogObserver(sinks)
+    observer.node_stopped("n")
+    sinks.close()
+    observer.node_stopped("n")
+    assert file._file.closed
+    assert (len(lines(tmp_path / "node.log")), stream.getvalue().count("\n")) == (1, 2)
