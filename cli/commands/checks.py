@@ -191,3 +191,39 @@ def check_critical(invocation: Invocation) -> int:
         f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
     )
     return _passed(invocation, text)
+
+
+def check_deprecated(invocation: Invocation) -> int:
+    """check_if_any_deprecated_features_are_used: mirrored queues are the one that 3.13 looks for."""
+    invocation.banner("Checking if any deprecated features are used ...")
+    if any(_mirroring_policies(invocation)):
+        text = "Cluster reported deprecated features in use"
+        if not invocation.is_machine_readable:
+            text = "[:classic_queue_mirroring]"
+        return _failed(invocation, text, deprecated_features=["classic_queue_mirroring"])
+    return _passed(invocation, "Cluster reported no deprecated features in use")
+
+
+def check_mirroring(invocation: Invocation) -> int:
+    """check_if_cluster_has_classic_queue_mirroring_policy: such policies do nothing here, and stop an upgrade there."""
+    invocation.banner("Checking if cluster has any classic queue mirroring policy ...")
+    users, operators = _mirroring_policies(invocation)
+    if not users and not operators:
+        text = "Cluster reported no policies enabling classic queue mirroring"
+        return _passed(invocation, text)
+    if invocation.is_machine_readable:
+        text = "Cluster reported policies enabling classic queue mirroring"
+        return _failed(invocation, text, policies=users, operator_policies=operators)
+    told = [f"Policy {name} enables classic queue mirroring" for name in users]
+    told += [f"Operator policy {name} enables classic queue mirroring" for name in operators]
+    return _failed(invocation, "\n".join(told))
+
+
+def _mirroring_policies(invocation: Invocation) -> tuple[list[str], list[str]]:
+    """Names of the policies and operator policies with a key `ha-mode`."""
+
+    def names(path: str) -> list[str]:
+        rows = invocation.node.get(path)
+        return [row["name"] for row in rows if "ha-mode" in row["definition"]]
+
+    return names("/api/policies"), names("/api/operator-policies")

@@ -167,7 +167,7 @@ def document(node: RunningNode) -> Document:
             "store_limit": int(store.get("open_files_limit", 0)),
             "store_used": int(store.get("open_files", 0)),
         },
-        "is_under_maintenance": False,
+        "is_under_maintenance": node.is_under_maintenance,
         "listeners": listeners(node),
         "log_files": settings.log_files(config),
         "memory": memory(node, figures.resident_bytes),

@@ -22,6 +22,9 @@ COMMANDS = (
     "burrowctl",
     "rabbitmqctl",
     "rabbitmq-diagnostics",
+    "rabbitmq-plugins",
+    "rabbitmq-queues",
+    "rabbitmq-upgrade",
 )
 
 

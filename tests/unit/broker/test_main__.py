@@ -223,8 +223,6 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
     assert "mqtt.tcp" in program.log.text
 
 
-<<<<<<< HEAD
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # it ends with its process
 def test_the_service_manager_and_the_file_of_the_process_are_told(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,8 +273,6 @@ def test_the_log_begins_with_limits_and_how_far_they_are(program: Program) -> No
     assert "open, the limit is" in line
 
 
-=======
->>>>>>> h-fail
 def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "log" / "node.log"
     settings = {"log.dir": str(path.parent), "log.file": path.name, "log.file.level": "warning"}

@@ -83,3 +83,21 @@ def test_every_check_fails_once_the_store_has_failed(served: Served) -> None:
     served.bench.clients[0].lose()
     served.stop_application()  # on the way to the end of its process
     assert served.ctl("-q", "ping").code == served.ctl("-q", "check_alarms").code == 69
+
+
+def test_mirrored_queues_are_what_is_deprecated(served: Served) -> None:
+    features, mirrors = (
+        "check_if_any_deprecated_features_are_used",
+        "check_if_cluster_has_classic_queue_mirroring_policy",
+    )
+    assert served.ctl(features).out == (
+        "Checking if any deprecated features are used ...\nCluster reported no deprecated features in use\n"
+    )
+    assert served.ctl(mirrors).out.endswith(
+        "\nCluster reported no policies enabling classic queue mirroring\n"
+    )
+    assert served.ctl("-q", "set_policy", "ha", ".*", '{"ha-mode":"all"}').code == 0
+    output = served.ctl("-q", mirrors)
+    assert output == (69, "", "Error:\nPolicy ha enables classic queue mirroring\n")
+    assert '"policies":["ha"]' in served.ctl(mirrors, "--formatter", "json").out
+    assert served.ctl("-q", features).code == 69
