@@ -231,6 +231,11 @@ class Engine:
             self.backup.fail(reason)
         self.on_failed(reason)
 
+    @property
+    def shortage(self) -> str:
+        """Which write found no room, while the disk is full."""
+        return self._backend.shortage if self._backend is not None else ""
+
     def space_changed(self, is_exhausted: bool) -> None:
         """The disk is full, or writable again."""
         self.on_space(is_exhausted)

@@ -23,6 +23,8 @@ class Alarms:
         self._observer = observer
         self._on_change = on_change
         self.active: set[str] = set()
+        self.causes: dict[str, str] = {}
+        """What each alarm in force was set for, in words."""
         self.is_lagging = False
 
     @property
@@ -33,16 +35,18 @@ class Alarms:
     def update(self, resource: str, is_on: bool, detail: str = "") -> None:
         """Set or clear one alarm; `on_change(blocked)` is told when the first goes on or the last goes off.
 
-        `detail` is for the log.
+        `detail` is its cause, for the log and for who asks.
         """
         if is_on == (resource in self.active):
             return
         was_blocked = bool(self.active)
         if is_on:
             self.active.add(resource)
+            self.causes[resource] = detail
             self._observer.alarm_set(resource, detail)
         else:
             self.active.discard(resource)
+            self.causes.pop(resource, None)
             self._observer.alarm_cleared(resource, detail)
         if was_blocked != bool(self.active):
             self._on_change(bool(self.active))

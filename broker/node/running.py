@@ -24,6 +24,7 @@ from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.node import options, self_check
+from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.start_batches import StartBatches
@@ -235,7 +236,10 @@ class RunningNode:
         engine.on_backlog = self._on_backlog
         # Acks that have arrived by now are to be in the commit: what they are for need not be written.
         engine.on_due = self.scheduler.touch
-        engine.on_space = functools.partial(self.alarms.update, "store")
+        full_disk = FullDisk(
+            self.alarms, self.sessions, self.scheduler, lambda: self.engine.shortage
+        )
+        engine.on_space = full_disk.changed
         engine.on_failed = self._on_store_failed
 
     def _check_store(self) -> None:

@@ -64,7 +64,12 @@ def _alarms(call: Call) -> Iterator[Row]:
         used, limit = (
             ("mem_used", "mem_limit") if name == "memory" else ("disk_free", "disk_free_limit")
         )
-        yield {"resource": name, "value": figures[used], "limit": figures[limit]}
+        yield {
+            "resource": name,
+            "value": figures[used],
+            "limit": figures[limit],
+            "cause": row["cause"],
+        }
 
 
 async def _tops(call: Call) -> dict[str, list[Ranked]]:
