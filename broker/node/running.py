@@ -73,19 +73,10 @@ class RunningNode:
         self.alarms = Alarms(observer, self._on_alarm)
         refuse = self_check.refusal(observer, process.machine.end)
         self.was_clean = False
-        # No clients are taken (`rabbitmq-upgrade drain`).
-        self.is_under_maintenance = False
         """Whether recovery, once it has run, found the store as a clean stop leaves it."""
-        self.engine = Engine(
-            config.data_dir,
-            process.machine.filesystem,
-            options.store(config.store, resources.store_files_max()),
-            observer,
-            load_message,
-            process.machine.definitions_at,
-            definitions.highest_levels,
-            self_check.writer_maker(refuse),
-        )
+        self.is_under_maintenance = False
+        """No clients are taken (`rabbitmq-upgrade drain`)."""
+        self.engine = self._make_engine(refuse)
         failed_logins = FailedLogins(options.failed_logins(config.login), loop.time)
         self.auth = Auth(
             self.engine.definitions, self.entropy, config.loopback_users, failed_logins
@@ -132,6 +123,19 @@ class RunningNode:
             self.open_session,
             self.sessions.__len__,
             observer,
+        )
+
+    def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:
+        config, machine = self.config, self.process.machine
+        return Engine(
+            config.data_dir,
+            machine.filesystem,
+            options.store(config.store, resources.store_files_max()),
+            self.observer,
+            load_message,
+            machine.definitions_at,
+            definitions.highest_levels,
+            self_check.writer_maker(refuse),
         )
 
     def _make_monitor(self) -> Monitor:

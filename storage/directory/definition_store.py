@@ -137,7 +137,7 @@ class SqliteDefinitionStore:
             raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error
 
     def _open_again(self) -> None:
-        """Close, open, and leave nothing in the write-ahead log: its last sync may have failed. Raises sqlite3.Error."""
+        """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
         with suppress(sqlite3.Error):
             self._connection.close()
         self._connection = self._connect(self._path, check_same_thread=False, isolation_level=None)
