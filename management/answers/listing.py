@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
@@ -23,22 +23,43 @@ PATTERN_LIMIT = 200
 TURN_S = 0.005
 FILTER_S = 5.0
 
+# A row's history is up to a few thousand samples.
+ROWS_FINISHED_PER_TURN = 5
+
 Row = dict[str, Any]
+Finish = Callable[[Row], object]
 
 
 async def reply_list(
-    call: Call, rows: Iterable[Row], sort: Sequence[str] = ("vhost", "name")
+    call: Call,
+    rows: Iterable[Row],
+    sort: Sequence[str] = ("vhost", "name"),
+    finish: Finish | None = None,
 ) -> web.Response:
-    """Filter, sort, page and project rows as the query asks."""
+    """Filter, sort, page and project rows as the query asks.
+
+    `finish` adds what is dear to the rows that are shown, at most PAGE_SIZE_LIMIT of them.
+    """
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
     if "page" in call.request.query:
-        return reply(await _page(call, visible, sort))
+        return reply(await _page(call, visible, sort, finish))
     if call.query("sort"):
         visible = _sorted(call, visible, sort)
+    await _finish(visible, finish)
     columns = call.query("columns")
     result = [project(row, columns) for row in visible] if columns else visible
     return await reply_rows(result)
+
+
+async def _finish(rows: list[Row], finish: Finish | None) -> None:
+    """Finish the first rows, a few at a time."""
+    if finish is None:
+        return
+    for count, row in enumerate(rows[:PAGE_SIZE_LIMIT]):
+        finish(row)
+        if count % ROWS_FINISHED_PER_TURN == ROWS_FINISHED_PER_TURN - 1:
+            await asyncio.sleep(0)
 
 
 def project(row: Row, columns: str) -> Row:
@@ -97,7 +118,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return int(text)
 
 
-async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
+async def _page(call: Call, rows: list[Row], sort: Sequence[str], finish: Finish | None) -> Row:
     page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
     if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
         raise ApiError(
@@ -112,6 +133,7 @@ async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
         reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
         raise ApiError(400, "page_out_of_range", reason)
     items, columns = filtered[(page - 1) * size : page * size], call.query("columns")
+    await _finish(items, finish)
     return {
         "filtered_count": len(filtered),
         "item_count": len(items),

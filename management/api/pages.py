@@ -20,14 +20,20 @@ from burrowmq.broker.rules.policy import Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
+from burrowmq.management.answers.ranges import history_of
+from burrowmq.management.answers.rates import NODE_KEY, queue_key
 from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, number_of, reply
 from burrowmq.management.api import overview
 from burrowmq.management.api.queues import with_rates
+from burrowmq.management.history import history as kinds
 
 TOP = 10
 BINDINGS_MAX = 500
 CONSUMERS_MAX = 200
 MATCHES_MAX = 20
+OVERVIEW_COLUMNS = (
+    "messages_ready", "messages_unacknowledged", "publish", "deliver_get", "ack", "redeliver", "mem_used", "disk_free",
+)  # fmt: skip
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]
@@ -41,6 +47,7 @@ async def overview_page(call: Call) -> web.Response:
             "overview": overview.document(call),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
+            "history": history_of(call, kinds.NODE, NODE_KEY, OVERVIEW_COLUMNS),
             "top": {name: [_top_row(call, each) for each in found] for name, found in tops.items()},
         }
     )
@@ -123,6 +130,9 @@ async def queue_page(call: Call) -> web.Response:
     return reply(
         {
             "queue": with_rates(call, row),
+            "history": history_of(
+                call, kinds.QUEUE, queue_key(vhost_name, name), kinds.QUEUE.columns
+            ),
             "settings": reasons.settings(vhost, queue),
             "warnings": reasons.warnings(vhost, queue),
             "bindings": bindings[:BINDINGS_MAX],
