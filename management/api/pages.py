@@ -31,9 +31,10 @@ TOP = 10
 BINDINGS_MAX = 500
 CONSUMERS_MAX = 200
 MATCHES_MAX = 20
-OVERVIEW_COLUMNS = (
-    "messages_ready", "messages_unacknowledged", "publish", "deliver_get", "ack", "redeliver", "mem_used", "disk_free",
+QUEUE_COLUMNS = (
+    "messages_ready", "messages_unacknowledged", "publish", "deliver_get", "ack", "redeliver",
 )  # fmt: skip
+OVERVIEW_COLUMNS = (*QUEUE_COLUMNS, "mem_used", "disk_free")
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]

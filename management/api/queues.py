@@ -6,6 +6,7 @@ Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import project, reply_list
-from burrowmq.management.answers.ranges import NO_RANGES, Ranges, ranges_of, with_past
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, history_of, ranges_of, with_past
 from burrowmq.management.answers.rates import queue_key
 from burrowmq.management.answers.reply import (
     ApiError,
@@ -66,9 +67,21 @@ def _rows(call: Call, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         yield with_rates(call, row)
 
 
+def _with_depths(call: Call, row: dict[str, Any]) -> None:
+    """For the UI's lists: the depths of so many seconds, the oldest first; one figure when it was always the same."""
+    found = history_of(call, QUEUE, queue_key(row["vhost"], row["name"]), ("messages",))
+    if found is not None:
+        depths = found["columns"]["messages"]
+        row["depths"] = depths[:1] if depths.count(depths[0]) == len(depths) else depths
+
+
 async def _list(call: Call, columns: tuple[str, ...]) -> web.Response:
     ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
-    finish = None if ranges is NO_RANGES else lambda row: with_rates(call, row, ranges)
+    finish = None
+    if call.query("history"):
+        finish = functools.partial(_with_depths, call)
+    elif ranges is not NO_RANGES:
+        finish = functools.partial(with_rates, call, ranges=ranges)
     return await reply_list(call, _rows(call, columns), finish=finish)
 
 

@@ -78,7 +78,9 @@ class History:
         self._whole: dict[Hashable, Series] = {}
         self._objects: OrderedDict[Hashable, Series] = OrderedDict()
         self._kinds: dict[Hashable, Kind] = {}
-        self._had_room = False
+        # Whether all that there was at the last round has a place, so that whatever comes is new.
+        self._had_room = True
+        self._was_refused = False
         self._round = 0
         self.clear()
 
@@ -91,7 +93,7 @@ class History:
         self._whole.clear()
         self._objects.clear()
         self._kinds.clear()
-        self._had_room = True
+        self._had_room, self._was_refused = True, False
 
     # -- the sampler's side -----------------------------------------------------------------------------------
 
@@ -108,6 +110,7 @@ class History:
         series = kept.get(key)
         if series is None:
             if len(kept) >= (WHOLE_MAX if kind.is_whole else OBJECTS_MAX):
+                self._was_refused = True
                 return
             series = self._place(kind, key, is_from_birth=self._had_room)
         series.round = self._round
@@ -118,7 +121,7 @@ class History:
         for kept in (self._whole, self._objects):
             for key in [key for key, series in kept.items() if series.round != self._round]:
                 self._forget(kept, key)
-        self._had_room = len(self._objects) < OBJECTS_MAX
+        self._had_room, self._was_refused = not self._was_refused, False
 
     def _place(self, kind: Kind, key: Hashable, *, is_from_birth: bool) -> Series:
         series = Series(kind.counters_from, is_from_birth=is_from_birth)
@@ -141,13 +144,15 @@ class History:
         if kind.is_whole:
             return
         if key not in self._objects:
+            is_from_birth = self._had_room
             if len(self._objects) >= OBJECTS_MAX:
+                self._was_refused, self._had_room = True, False
                 self._forget(self._objects, next(iter(self._objects)))
-            self._place(kind, key, is_from_birth=False)
+            self._place(kind, key, is_from_birth=is_from_birth)
         self._objects.move_to_end(key)
 
     def rows(self, key: Hashable, times_ms: range) -> list[Values | None]:
-        """The figures at these rising times, from the finest samples that reach back so far; [] where nothing is kept."""
+        """The figures at these rising times, from the finest samples that reach back so far; [] if nothing is kept."""
         series = self._whole.get(key) or self._objects.get(key)
         if series is None or not series.last:
             return []

@@ -31,6 +31,9 @@ class Timeline:
         self.count = 0
         self.is_due = False
         self._times = array("q", bytes(8 * self.size))
+        # What was asked last: the rows of a list ask for the same points.
+        self._asked: tuple[range, int, int] | None = None
+        self._numbers: list[int | None] = []
 
     def advance(self, now_ms: int, slack_ms: int) -> None:
         """Say (`is_due`) whether a sample belongs here, at most `slack_ms` before its time, and remember when."""
@@ -56,6 +59,13 @@ class Timeline:
     def numbers_at(self, times_ms: range, first: int) -> list[int | None]:
         """For each time the number of the last sample up to then; None where that is before the series' oldest."""
         oldest = self.oldest(first)
+        asked = (times_ms, oldest, self.count)
+        if self._asked == asked:
+            return self._numbers
         times = [self._times[number % self.size] for number in range(oldest, self.count)]
         places = [bisect_right(times, moment) for moment in times_ms]
-        return [oldest + place - 1 if place else None for place in places]
+        self._asked, self._numbers = (
+            asked,
+            [oldest + place - 1 if place else None for place in places],
+        )
+        return self._numbers

@@ -73,6 +73,26 @@ def test_a_look_at_what_is_gone_before_the_next_round_leaves_nothing() -> None:
     assert len(found.history) == 0
 
 
+def test_who_is_looked_at_before_the_first_round_was_not_there_before_either() -> None:
+    found = Sampled()
+    found.round("a")
+    found.history.look(kinds.QUEUE, "b")
+    found.round("a", "b", value=3)
+    assert [row and row[0] for row in found.rows("b", age_s=5)] == [0, 3]
+
+
+def test_who_had_no_place_is_not_new_when_there_is_one() -> None:
+    found, names = Sampled(), [f"q{number}" for number in range(OBJECTS_MAX)]
+    found.round(*names, "late")
+    found.round(*names[1:])
+    found.round(*names[1:], "late", value=3)
+    assert [row and row[0] for row in found.rows("late", age_s=5)] == [0, 3]
+    found.round(*names, "late", "later")
+    found.round("late", "later")
+    found.round("late", "later", value=3)
+    assert [row and row[0] for row in found.rows("later", age_s=10)] == [None, None, 3]
+
+
 def test_virtual_hosts_beyond_the_places_have_no_past() -> None:
     found = Sampled()
     found.round(*range(WHOLE_MAX + 3), kind=kinds.VHOST)
