@@ -19,6 +19,7 @@ Columns = tuple[str, ...]
 Sample = tuple[Columns, "array[int]"]
 
 NODE_KEY = "node"
+DERIVED_MAX = 50
 
 
 def queue_key(vhost: str, name: str) -> Hashable:
@@ -60,6 +61,8 @@ class Rates:
         self._previous: dict[Hashable, Sample] = {}
         self._pending: dict[Hashable, Sample] = {}
         self._times_ms = (0, 0, 0)  # of pending, current, previous
+        self.derived: dict[Hashable, Any] = {}
+        """What was made of all figures since the last round, for who asks next; at most DERIVED_MAX."""
 
     def begin(self, now_ms: int) -> None:
         """A round of samples begins; `now_ms` is of a clock that never goes back."""
@@ -74,11 +77,18 @@ class Rates:
         """The round is complete; an object that was not in it is forgotten with the next one."""
         self._previous, self._current, self._pending = self._current, self._pending, {}
         self._times_ms = (self._times_ms[0], self._times_ms[0], self._times_ms[1])
+        self.derived.clear()
 
     def clear(self) -> None:
         """Forget everything: the counters begin anew."""
         self._previous, self._current, self._pending = {}, {}, {}
+        self.derived.clear()
         self.history.clear()
+
+    def derive(self, key: Hashable, value: Any) -> None:
+        """Keep for the rest of the round what was made of all figures, while there is room."""
+        if len(self.derived) < DERIVED_MAX:
+            self.derived[key] = value
 
     def rate(self, key: Hashable, name: str) -> float:
         """Events a second between the two last samples; 0.0 when there are not two."""

@@ -55,11 +55,11 @@ async def overview_page(call: Call) -> web.Response:
 
 
 def _resources(call: Call) -> Row:
-    figures, limits = process.figures(call.node.config.data_dir), inspect.limits(call.node)
+    limits = inspect.limits(call.node)
     return {
-        "mem_used": figures.resident_bytes,
+        "mem_used": process.resident_bytes(),
         "mem_limit": limits["memory_bytes"],
-        "disk_free": figures.disk_free_bytes,
+        "disk_free": process.disk_free_bytes(call.node.config.data_dir),
         "disk_free_limit": limits["disk_free_bytes"],
     }
 
@@ -76,7 +76,20 @@ def _alarms(call: Call) -> Iterator[Row]:
 
 
 async def _tops(call: Call) -> dict[str, list[Ranked]]:
-    """The ten of each kind, the first first: the figure, the virtual host, the name."""
+    """The ten of each kind, the first first: the figure, the virtual host, the name.
+
+    Made once for a round of samples: rates do not change sooner, and many look at this page.
+    """
+    seen = None if call.caller.may("monitoring") else call.caller.name
+    key = ("tops", call.query("vhost"), seen)
+    found: dict[str, list[Ranked]] | None = call.rates.derived.get(key)
+    if found is None:
+        found = await _rank_all(call)
+        call.rates.derive(key, found)
+    return found
+
+
+async def _rank_all(call: Call) -> dict[str, list[Ranked]]:
     found: dict[str, list[Ranked]] = {
         "deepest": [],
         "growing": [],

@@ -154,8 +154,12 @@ class History:
     def rows(self, key: Hashable, times_ms: range) -> list[Values | None]:
         """The figures at these rising times, from the finest samples that reach back so far; [] if nothing is kept."""
         series = self._whole.get(key) or self._objects.get(key)
-        if series is None or not series.last:
+        if series is None:
             return []
+        if not series.last:
+            # Asked for before its first sample.
+            width = len(self._kinds[key].columns)
+            return [(0,) * width] * len(times_ms) if series.is_from_birth else []
         timelines = self._timelines[self._kinds[key].is_whole]
         age_ms = times_ms[-1] - times_ms[0]
         which = next(

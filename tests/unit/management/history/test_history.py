@@ -68,8 +68,8 @@ def test_who_is_looked_at_has_a_place_and_who_is_not_loses_his() -> None:
 def test_a_look_at_what_is_gone_before_the_next_round_leaves_nothing() -> None:
     found = Sampled()
     found.history.look(kinds.QUEUE, "a")
-    assert found.rows("a") == []
     found.round()
+    assert found.rows("a") == []
     assert len(found.history) == 0
 
 
@@ -77,6 +77,7 @@ def test_who_is_looked_at_before_the_first_round_was_not_there_before_either() -
     found = Sampled()
     found.round("a")
     found.history.look(kinds.QUEUE, "b")
+    assert found.rows("b", age_s=5) == [(0,) * WIDTH] * 2
     found.round("a", "b", value=3)
     assert [row and row[0] for row in found.rows("b", age_s=5)] == [0, 3]
 
