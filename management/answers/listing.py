@@ -10,11 +10,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ApiError, Call, collect, reply, reply_rows
+from burrowmq.management.answers.reply import (
+    ROWS_INLINE,
+    ApiError,
+    Call,
+    collect,
+    reply,
+    reply_rows,
+)
 
 PAGE_SIZE = 100
 PAGE_SIZE_LIMIT = 500
@@ -23,11 +30,17 @@ PATTERN_LIMIT = 200
 TURN_S = 0.005
 FILTER_S = 5.0
 
-# A row's history is up to a few thousand samples.
-ROWS_FINISHED_PER_TURN = 5
+# A row's history may be a few thousand samples: some milliseconds.
+ROWS_FINISHED_PER_TURN = 2
 
 Row = dict[str, Any]
-Finish = Callable[[Row], object]
+
+
+class Finish(NamedTuple):
+    """What is dear and done last, to rows that are shown: at most to so many of them."""
+
+    act: Callable[[Row], object]
+    rows_max: int
 
 
 async def reply_list(
@@ -38,26 +51,29 @@ async def reply_list(
 ) -> web.Response:
     """Filter, sort, page and project rows as the query asks.
 
-    `finish` adds what is dear to the rows that are shown, at most PAGE_SIZE_LIMIT of them.
+    Rows that were finished may be long: they are turned into text in a thread.
     """
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
     if "page" in call.request.query:
-        return reply(await _page(call, visible, sort, finish))
+        page = await _page(call, visible, sort, finish)
+        if finish is None:
+            return reply(page)
+        return await reply_rows(page.pop("items"), {**page, "items": None}, inline_max=0)
     if call.query("sort"):
         visible = _sorted(call, visible, sort)
     await _finish(visible, finish)
     columns = call.query("columns")
     result = [project(row, columns) for row in visible] if columns else visible
-    return await reply_rows(result)
+    return await reply_rows(result, inline_max=ROWS_INLINE if finish is None else 0)
 
 
 async def _finish(rows: list[Row], finish: Finish | None) -> None:
     """Finish the first rows, a few at a time."""
     if finish is None:
         return
-    for count, row in enumerate(rows[:PAGE_SIZE_LIMIT]):
-        finish(row)
+    for count, row in enumerate(rows[: finish.rows_max]):
+        finish.act(row)
         if count % ROWS_FINISHED_PER_TURN == ROWS_FINISHED_PER_TURN - 1:
             await asyncio.sleep(0)
 

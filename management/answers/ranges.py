@@ -10,10 +10,11 @@ rabbit_mgmt_util:range, rabbit_mgmt_stats, exometer_slide (3.10 and 3.13).
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from burrowmq.broker import inspect
+from burrowmq.management.answers.listing import PAGE_SIZE_LIMIT, Finish
 from burrowmq.management.answers.reply import ApiError, Call
 from burrowmq.management.history import history as kinds
 from burrowmq.management.history.history import Kind
@@ -24,6 +25,9 @@ FAMILIES = ("lengths", "msg_rates", "data_rates", "node_stats")
 INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 DIGITS_MAX = 15
 
+# In one answer: about 10 MB of text.
+SAMPLES_MAX = 250_000
+COLUMNS_OF_FAMILY = 8
 # How far pages look back, and the time between two points: as finely as that is kept.
 STEPS_S = {"60": 5, "600": 5, "3600": 60, "28800": 600, "86400": 1800}
 
@@ -48,6 +52,16 @@ class Ranges(NamedTuple):
 
 
 NO_RANGES = Ranges()
+
+
+def finish_of(act: Callable[[Row], object], ranges: Ranges) -> Finish | None:
+    """How a list gets its samples: as many rows as make SAMPLES_MAX of them; the others have rates alone."""
+    points = sum(
+        each.last_ms // each.step_ms - each.first_ms // each.step_ms + 1 for each in ranges if each
+    )
+    if not points:
+        return None
+    return Finish(act, max(1, min(PAGE_SIZE_LIMIT, SAMPLES_MAX // (points * COLUMNS_OF_FAMILY))))
 
 
 def ranges_of(

@@ -14,7 +14,7 @@ from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
-from burrowmq.management.answers.ranges import NO_RANGES, Ranges, ranges_of, with_past
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
     Call,
@@ -54,7 +54,7 @@ Shown = Callable[[Call, dict[str, Any], Ranges], dict[str, Any]]
 
 async def _reply(call: Call, rows: list[dict[str, Any]], shown: Shown, sort: str) -> web.Response:
     ranges = ranges_of(call, are_lengths_rounded_up=shown is _connection)
-    finish = None if ranges is NO_RANGES else lambda row: shown(call, row, ranges)
+    finish = finish_of(lambda row: shown(call, row, ranges), ranges)
     return await reply_list(call, [shown(call, row, NO_RANGES) for row in rows], (sort,), finish)
 
 

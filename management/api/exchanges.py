@@ -14,7 +14,7 @@ from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
-from burrowmq.management.answers.ranges import NO_RANGES, Ranges, ranges_of, with_past
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
     Call,
@@ -45,7 +45,7 @@ async def exchanges(call: Call) -> web.Response:
     """The list."""
     ranges = ranges_of(call, error="invalid_range_parameters")
     rows = [_public(call, row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
-    finish = None if ranges is NO_RANGES else lambda row: _public(call, row, ranges)
+    finish = finish_of(lambda row: _public(call, row, ranges), ranges)
     return await reply_list(call, rows, finish=finish)
 
 

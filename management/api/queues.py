@@ -13,8 +13,15 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import project, reply_list
-from burrowmq.management.answers.ranges import NO_RANGES, Ranges, history_of, ranges_of, with_past
+from burrowmq.management.answers.listing import PAGE_SIZE_LIMIT, Finish, project, reply_list
+from burrowmq.management.answers.ranges import (
+    NO_RANGES,
+    Ranges,
+    finish_of,
+    history_of,
+    ranges_of,
+    with_past,
+)
 from burrowmq.management.answers.rates import queue_key
 from burrowmq.management.answers.reply import (
     ApiError,
@@ -77,11 +84,9 @@ def _with_depths(call: Call, row: dict[str, Any]) -> None:
 
 async def _list(call: Call, columns: tuple[str, ...]) -> web.Response:
     ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
-    finish = None
+    finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
     if call.query("history"):
-        finish = functools.partial(_with_depths, call)
-    elif ranges is not NO_RANGES:
-        finish = functools.partial(with_rates, call, ranges=ranges)
+        finish = Finish(functools.partial(_with_depths, call), PAGE_SIZE_LIMIT)
     return await reply_list(call, _rows(call, columns), finish=finish)
 
 

@@ -12,8 +12,8 @@ from burrowmq.broker.rules.parameter_rules import default_queue_type
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import Finish, project, reply_list
-from burrowmq.management.answers.ranges import NO_RANGES, Ranges, ranges_of, with_past
+from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import vhost_key
 from burrowmq.management.answers.reply import (
     Call,
@@ -35,13 +35,10 @@ async def vhosts(call: Call) -> web.Response:
         for owner in inspect.each_vhost(call.node, None)
         if call.caller.may_see(call.node, owner.name)
     ]
-    return await reply_list(call, rows, ("name",), _finish(call, ranges))
-
-
-def _finish(call: Call, ranges: Ranges) -> Finish | None:
-    if ranges is NO_RANGES:
-        return None
-    return lambda row: with_past(call, VHOST, vhost_key(row["name"]), row, ranges)
+    finish = finish_of(
+        lambda row: with_past(call, VHOST, vhost_key(row["name"]), row, ranges), ranges
+    )
+    return await reply_list(call, rows, ("name",), finish)
 
 
 def _row(call: Call, owner: Vhost, ranges: Ranges = NO_RANGES) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from burrowmq.management.answers import ranges
 from burrowmq.management.answers.access import TRUSTED
-from burrowmq.management.answers.rates import Rates, queue_key
+from burrowmq.management.answers.rates import NODE_KEY, Rates, queue_key
 from burrowmq.management.answers.reply import ApiError, Call
 from burrowmq.management.history import history as kinds
 from tests.support.fake_scheduler import FakeScheduler
@@ -159,9 +159,28 @@ def test_a_page_gets_columns(sampled: Sampled) -> None:
     assert found is not None
     assert (found["age"], found["incr"], found["from"]) == (60, 5, BEGAN_MS - 50_000)
     assert found["columns"] == {"publish": [*[0] * 11, 10, 20]}
-    gone = ranges.history_of(sampled.call("history=3600"), kinds.QUEUE, ("/", "none"), ("ack",))
-    assert gone is not None
-    assert gone["columns"] == {"ack": [None] * 61}
+    new = ranges.history_of(sampled.call("history=3600"), kinds.QUEUE, ("/", "new"), ("ack",))
+    assert new is not None
+    assert new["columns"] == {"ack": [0] * 61}
+    whole = ranges.history_of(sampled.call("history=3600"), kinds.NODE, NODE_KEY, ("ack",))
+    assert whole is not None
+    assert whole["columns"] == {"ack": [None] * 61}
     with pytest.raises(ApiError) as refusal:
         ranges.history_of(sampled.call("history=61"), kinds.QUEUE, KEY, ())
     assert refusal.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("", None),
+        ("lengths_age=60&lengths_incr=5", 500),
+        ("lengths_age=500&lengths_incr=1", 62),
+        ("&".join(f"{family}_age=500&{family}_incr=1" for family in ranges.FAMILIES), 15),
+    ],
+)
+def test_an_answer_has_so_many_samples_at_most(
+    sampled: Sampled, query: str, rows: int | None
+) -> None:
+    found = ranges.finish_of(print, ranges.ranges_of(sampled.call(query)))
+    assert (found and found.rows_max) == rows
