@@ -35,6 +35,7 @@ from burrowmq.broker.inspect.node import (
     store_stats,
     totals,
     users,
+    vhost_counters,
     vhost_row,
     vhosts,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "user_limits",
     "user_name",
     "users",
+    "vhost_counters",
     "vhost_limits",
     "vhost_name",
     "vhost_row",

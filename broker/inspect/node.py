@@ -10,8 +10,9 @@ from dataclasses import asdict
 from itertools import accumulate
 
 from burrowmq.broker.inspect.queues import each_vhost
-from burrowmq.broker.inspect.values import Row
+from burrowmq.broker.inspect.values import Row, message_stats_of
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.report.metrics import ChannelMetrics
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
 
@@ -58,6 +59,22 @@ def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
         "cluster_state": {node.name: "running"},
         **totals(node, vhost.name),
     }
+
+
+def vhost_counters(node: RunningNode, vhost: Vhost) -> Row:
+    """What was counted on a vhost's connections and channels, those that are closed included; O(its channels)."""
+    past = vhost.past
+    counted: list[ChannelMetrics] = [past]
+    received, sent = past.recv_oct, past.send_oct
+    for session in node.sessions:
+        if session.entered is None or session.entered.vhost is not vhost:
+            continue
+        counted.extend(channel.metrics for channel in session.channels.values())
+        if session.wire is not None:
+            received += session.wire.bytes_received
+            sent += session.wire.bytes_sent
+    row: Row = {"message_stats": message_stats_of(counted)}
+    return row | {"recv_oct": received, "send_oct": sent} if received else row
 
 
 def vhosts(node: RunningNode) -> list[Row]:

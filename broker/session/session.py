@@ -440,6 +440,8 @@ class Session:
         if not channel.is_closed:
             channel.close()
             self.metrics.channels_closed += 1
+            if self.entered is not None:
+                self.entered.vhost.past.add_channel(channel.metrics)
 
     def _end_channels(self) -> None:
         self.is_ended = True
@@ -546,6 +548,8 @@ class Session:
         if self.is_open:
             self.is_open = False
             self.metrics.connections_closed += 1
+            if self.entered is not None and self.wire is not None:
+                self.entered.vhost.past.add_octets(self.wire.bytes_received, self.wire.bytes_sent)
             self.context.observer.connection_closed(
                 self.name, self.user.name, self.vhost_name, reason
             )

@@ -30,6 +30,7 @@ from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from burrowmq.broker.queue.rules import settings as queue_settings
+from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.router import Route
@@ -88,6 +89,7 @@ class Vhost:
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
         self.queues: dict[str, Queue] = {}
+        self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.route_cache: dict[bytes, Route] = {}

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ApiError, Call, collect, reply, reply_rows
+from burrowmq.management.answers.reply import (
+    ROWS_INLINE,
+    ApiError,
+    Call,
+    collect,
+    reply,
+    reply_rows,
+)
 
 PAGE_SIZE = 100
 PAGE_SIZE_LIMIT = 500
@@ -23,22 +30,52 @@ PATTERN_LIMIT = 200
 TURN_S = 0.005
 FILTER_S = 5.0
 
+# A row's history may be a few thousand samples: some milliseconds.
+ROWS_FINISHED_PER_TURN = 2
+
 Row = dict[str, Any]
 
 
+class Finish(NamedTuple):
+    """What is dear and done last, to rows that are shown: at most to so many of them."""
+
+    act: Callable[[Row], object]
+    rows_max: int
+
+
 async def reply_list(
-    call: Call, rows: Iterable[Row], sort: Sequence[str] = ("vhost", "name")
+    call: Call,
+    rows: Iterable[Row],
+    sort: Sequence[str] = ("vhost", "name"),
+    finish: Finish | None = None,
 ) -> web.Response:
-    """Filter, sort, page and project rows as the query asks."""
+    """Filter, sort, page and project rows as the query asks.
+
+    Rows that were finished may be long: they are turned into text in a thread.
+    """
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
     if "page" in call.request.query:
-        return reply(await _page(call, visible, sort))
+        page = await _page(call, visible, sort, finish)
+        if finish is None:
+            return reply(page)
+        return await reply_rows(page.pop("items"), {**page, "items": None}, inline_max=0)
     if call.query("sort"):
         visible = _sorted(call, visible, sort)
+    await _finish(visible, finish)
     columns = call.query("columns")
     result = [project(row, columns) for row in visible] if columns else visible
-    return await reply_rows(result)
+    return await reply_rows(result, inline_max=ROWS_INLINE if finish is None else 0)
+
+
+async def _finish(rows: list[Row], finish: Finish | None) -> None:
+    """Finish the first rows, a few at a time."""
+    if finish is None:
+        return
+    for count, row in enumerate(rows[: finish.rows_max]):
+        finish.act(row)
+        if count % ROWS_FINISHED_PER_TURN == ROWS_FINISHED_PER_TURN - 1:
+            await asyncio.sleep(0)
 
 
 def project(row: Row, columns: str) -> Row:
@@ -97,7 +134,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return int(text)
 
 
-async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
+async def _page(call: Call, rows: list[Row], sort: Sequence[str], finish: Finish | None) -> Row:
     page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
     if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
         raise ApiError(
@@ -112,6 +149,7 @@ async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
         reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
         raise ApiError(400, "page_out_of_range", reason)
     items, columns = filtered[(page - 1) * size : page * size], call.query("columns")
+    await _finish(items, finish)
     return {
         "filtered_count": len(filtered),
         "item_count": len(items),

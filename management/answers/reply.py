@@ -169,13 +169,15 @@ def reply(value: Any, status: int = 200) -> web.Response:
     return _json_response(dump(value), status)
 
 
-async def reply_rows(rows: list[Any], around: dict[str, Any] | None = None) -> web.Response:
+async def reply_rows(
+    rows: list[Any], around: dict[str, Any] | None = None, inline_max: int = ROWS_INLINE
+) -> web.Response:
     """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced).
 
     A long one is turned into text in a thread and row by row: the encoder does not let go of the interpreter
     within one call.
     """
-    if len(rows) < ROWS_INLINE:
+    if len(rows) < inline_max:
         return _json_response(_dump_rows(rows, around), 200)
     return _json_response(await asyncio.to_thread(_dump_rows, rows, around), 200)
 

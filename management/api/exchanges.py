@@ -14,6 +14,8 @@ from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
+from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -26,13 +28,12 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused
 
 
-def _public(row: dict[str, Any]) -> dict[str, Any]:
-    if row["message_stats"] == {}:
-        del row["message_stats"]
-    return row
+def _public(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
+    return with_past(call, EXCHANGE, exchange_key(row["vhost"], row["name"]), row, ranges)
 
 
 def _name(call: Call) -> str:
@@ -42,8 +43,10 @@ def _name(call: Call) -> str:
 
 async def exchanges(call: Call) -> web.Response:
     """The list."""
-    rows = [_public(row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
-    return await reply_list(call, rows)
+    ranges = ranges_of(call, error="invalid_range_parameters")
+    rows = [_public(call, row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
+    finish = finish_of(lambda row: _public(call, row, ranges), ranges)
+    return await reply_list(call, rows, finish=finish)
 
 
 def _row(call: Call) -> dict[str, Any]:
@@ -51,12 +54,13 @@ def _row(call: Call) -> dict[str, Any]:
     found = owner.exchanges.get(_name(call))
     if found is None:
         raise not_found()
-    return _public(inspect.exchange_row(owner, found))
+    return inspect.exchange_row(owner, found)
 
 
 async def exchange(call: Call) -> web.Response:
     """One exchange."""
-    return reply({**_row(call), "incoming": [], "outgoing": []})
+    row = _public(call, _row(call), ranges_of(call))
+    return reply({**row, "incoming": [], "outgoing": []})
 
 
 async def declare(call: Call) -> web.Response:

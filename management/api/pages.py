@@ -20,14 +20,21 @@ from burrowmq.broker.rules.policy import Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
+from burrowmq.management.answers.ranges import history_of
+from burrowmq.management.answers.rates import NODE_KEY, queue_key
 from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, number_of, reply
 from burrowmq.management.api import overview
 from burrowmq.management.api.queues import with_rates
+from burrowmq.management.history import history as kinds
 
 TOP = 10
 BINDINGS_MAX = 500
 CONSUMERS_MAX = 200
 MATCHES_MAX = 20
+QUEUE_COLUMNS = (
+    "messages_ready", "messages_unacknowledged", "publish", "deliver_get", "ack", "redeliver",
+)  # fmt: skip
+OVERVIEW_COLUMNS = (*QUEUE_COLUMNS, "mem_used", "disk_free")
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]
@@ -41,17 +48,18 @@ async def overview_page(call: Call) -> web.Response:
             "overview": overview.document(call),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
+            "history": history_of(call, kinds.NODE, NODE_KEY, OVERVIEW_COLUMNS),
             "top": {name: [_top_row(call, each) for each in found] for name, found in tops.items()},
         }
     )
 
 
 def _resources(call: Call) -> Row:
-    figures, limits = process.figures(call.node.config.data_dir), inspect.limits(call.node)
+    limits = inspect.limits(call.node)
     return {
-        "mem_used": figures.resident_bytes,
+        "mem_used": process.resident_bytes(),
         "mem_limit": limits["memory_bytes"],
-        "disk_free": figures.disk_free_bytes,
+        "disk_free": process.disk_free_bytes(call.node.config.data_dir),
         "disk_free_limit": limits["disk_free_bytes"],
     }
 
@@ -73,7 +81,20 @@ def _alarms(call: Call) -> Iterator[Row]:
 
 
 async def _tops(call: Call) -> dict[str, list[Ranked]]:
-    """The ten of each kind, the first first: the figure, the virtual host, the name."""
+    """The ten of each kind, the first first: the figure, the virtual host, the name.
+
+    Made once for a round of samples: rates do not change sooner, and many look at this page.
+    """
+    seen = None if call.caller.may("monitoring") else call.caller.name
+    key = ("tops", call.query("vhost"), seen)
+    found: dict[str, list[Ranked]] | None = call.rates.derived.get(key)
+    if found is None:
+        found = await _rank_all(call)
+        call.rates.derive(key, found)
+    return found
+
+
+async def _rank_all(call: Call) -> dict[str, list[Ranked]]:
     found: dict[str, list[Ranked]] = {
         "deepest": [],
         "growing": [],
@@ -128,6 +149,9 @@ async def queue_page(call: Call) -> web.Response:
     return reply(
         {
             "queue": with_rates(call, row),
+            "history": history_of(
+                call, kinds.QUEUE, queue_key(vhost_name, name), kinds.QUEUE.columns
+            ),
             "settings": reasons.settings(vhost, queue),
             "warnings": reasons.warnings(vhost, queue),
             "bindings": bindings[:BINDINGS_MAX],

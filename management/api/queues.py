@@ -6,13 +6,23 @@ Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.listing import PAGE_SIZE_LIMIT, Finish, project, reply_list
+from burrowmq.management.answers.ranges import (
+    NO_RANGES,
+    Ranges,
+    finish_of,
+    history_of,
+    ranges_of,
+    with_past,
+)
+from burrowmq.management.answers.rates import queue_key
 from burrowmq.management.answers.reply import (
     ApiError,
     Call,
@@ -27,6 +37,7 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
 
 GET_LIMIT = 10_000
@@ -48,17 +59,9 @@ def _columns(call: Call) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in needed if name in inspect.QUEUE_COLUMNS))
 
 
-def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+def with_rates(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """Add `_details` beside counts and inside message_stats; drop what RabbitMQ leaves out."""
-    key = (row["vhost"], row["name"])
-    stats = row.get("message_stats")
-    if stats == {}:
-        del row["message_stats"]
-    elif stats is not None:
-        row["message_stats"] = call.rates.details(key, stats)
-    for name in inspect.TOTALS:
-        if name in row:
-            row[f"{name}_details"] = {"rate": call.rates.rate(key, name)}
+    with_past(call, QUEUE, queue_key(row["vhost"], row["name"]), row, ranges)
     # rabbitmqadmin prints a row without a field, but fails at null.
     for name in ("owner_pid_details", "consumer_utilisation", "consumer_capacity"):
         if row.get(name, 0) is None:
@@ -71,14 +74,30 @@ def _rows(call: Call, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         yield with_rates(call, row)
 
 
+def _with_depths(call: Call, row: dict[str, Any]) -> None:
+    """For the UI's lists: the depths of so many seconds, the oldest first; one figure when it was always the same."""
+    found = history_of(call, QUEUE, queue_key(row["vhost"], row["name"]), ("messages",))
+    if found is not None:
+        depths = found["columns"]["messages"]
+        row["depths"] = depths[:1] if depths.count(depths[0]) == len(depths) else depths
+
+
+async def _list(call: Call, columns: tuple[str, ...]) -> web.Response:
+    ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
+    finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
+    if call.query("history"):
+        finish = Finish(functools.partial(_with_depths, call), PAGE_SIZE_LIMIT)
+    return await reply_list(call, _rows(call, columns), finish=finish)
+
+
 async def queues(call: Call) -> web.Response:
     """The list."""
-    return await reply_list(call, _rows(call, _columns(call)))
+    return await _list(call, _columns(call))
 
 
 async def queues_detailed(call: Call) -> web.Response:
     """The list with everything."""
-    return await reply_list(call, _rows(call, inspect.DETAILED_QUEUE_COLUMNS))
+    return await _list(call, inspect.DETAILED_QUEUE_COLUMNS)
 
 
 async def queue(call: Call) -> web.Response:
@@ -87,7 +106,7 @@ async def queue(call: Call) -> web.Response:
     if row is None:
         raise not_found()
     columns = call.query("columns")
-    row = with_rates(call, row)
+    row = with_rates(call, row, ranges_of(call, are_lengths_rounded_up=True))
     return reply(project(row, columns) if columns else row)
 
 

@@ -113,10 +113,11 @@ export function Mark({text, title, quiet}) {
   return html`<abbr class=${quiet ? "mark quiet" : "mark"} title=${title} tabindex="0">${text}</abbr>`;
 }
 
-// A small line of what was seen while the page was open.
+// A small line of what was, evenly spaced, the newest at its end; what is not known is left out.
 export function Spark({values, label}) {
-  if (values.length < 2) return html`<span class="hint">–</span>`;
-  const high = Math.max(...values, 1);
-  const points = values.map((value, at) => `${(at / (values.length - 1)) * 80},${20 - (value / high) * 18}`).join(" ");
+  const known = values.map((value, at) => [at, value]).filter(([, value]) => value !== null);
+  if (known.length < 2) return html`<span class="hint">–</span>`;
+  const high = Math.max(...known.map(([, value]) => value), 1);
+  const points = known.map(([at, value]) => `${((at / (values.length - 1)) * 80).toFixed(1)},${(20 - (value / high) * 18).toFixed(1)}`).join(" ");
   return html`<svg class="spark" viewBox="0 0 80 22" role="img" aria-label=${label}><polyline points=${points} /></svg>`;
 }

@@ -1,10 +1,11 @@
 // One queue: its figures, why it is as it is, who takes from it, what leads to it, and what can be done with it.
-import {useEffect, useState} from "../vendor/hooks.js";
+import {useEffect, useRef, useState} from "../vendor/hooks.js";
 import {request, usePolled} from "../api.js";
 import {Features} from "../features.js";
 import {bytes, milliseconds, number, rate, visible} from "../format.js";
+import {OBJECT_AGES, QueuePast, rangeOf} from "../history.js";
 import {html} from "../html.js";
-import {Confirm, Failure, Name, Spark, Table} from "../parts.js";
+import {Confirm, Failure, Name, Table} from "../parts.js";
 import {link, path} from "../route.js";
 
 const SECONDS = 2;
@@ -23,16 +24,16 @@ const MODES = [
   ["reject_requeue_false", "reject: to the dead-letter exchange, if there is one"],
 ];
 
-export function Queue({route, isPaused, setSeen}) {
+export function Queue({route, isPaused, setQuery, setSeen}) {
   const [, vhost, name] = route.parts;
   const own = path(vhost, name);
-  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/queue/${own}`, SECONDS, isPaused);
-  const [depths, setDepths] = useState([]);
+  const polled = usePolled(`burrowmq/pages/queue/${own}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS, isPaused);
+  const {error, at, isStale, refresh} = polled;
+  const kept = useRef(null);
+  kept.current = polled.data ?? kept.current;
+  const data = kept.current;
   const [asking, setAsking] = useState(null);
   useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
-  useEffect(() => {
-    if (data) setDepths((was) => [...was, data.queue.messages].slice(-300));
-  }, [at]);
   if (!data) return html`<${Failure} error=${error} />`;
   const {queue, settings, warnings, bindings} = data;
   const stat = (key) => queue.message_stats?.[`${key}_details`]?.rate ?? 0;
@@ -47,8 +48,8 @@ export function Queue({route, isPaused, setSeen}) {
       <div><b>${number(queue.messages_ready)}</b> ready</div>
       <div><b>${number(queue.messages_unacknowledged)}</b> unacked</div>
       <div><b>${number(queue.messages)}</b> in all, ${bytes(queue.message_bytes)}</div>
-      <div><${Spark} values=${depths} label="Messages since this page was opened" /></div>
     </section>
+    <${QueuePast} history=${data.history} query=${route.query} setQuery=${setQuery} />
     <section class="figures" aria-label="Rates">
       ${[["publish", "in"], ["deliver", "delivered"], ["deliver_no_ack", "delivered without ack"], ["get", "got"], ["ack", "acked"], ["redeliver", "redelivered"]]
         .map(([key, title]) => html`<div key=${key}><b>${rate(stat(key))}</b> ${title}</div>`)}

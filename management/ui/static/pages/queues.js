@@ -3,6 +3,7 @@ import {useEffect, useRef, useState} from "../vendor/hooks.js";
 import {request, usePolled} from "../api.js";
 import {Features} from "../features.js";
 import {number, rate, visible} from "../format.js";
+import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name, Pages, QueueLink, Spark, Table} from "../parts.js";
 import {path} from "../route.js";
@@ -11,18 +12,18 @@ import {Declare} from "./declare.js";
 const SECONDS = 5;
 const MUCH = 1000;
 const SHOWN = "name,vhost,durable,auto_delete,exclusive,arguments,policy,effective_policy_definition,state,messages,"
-  + "messages_ready,messages_unacknowledged,consumers,message_stats";
+  + "messages_ready,messages_unacknowledged,consumers,message_stats,depths";
 
 export function Queues({vhost, route, isPaused, setQuery, setSeen}) {
   const {query} = route;
   const asked = {page: query.page || 1, page_size: 100, columns: SHOWN, name: query.name, use_regex: query.regex ? "true" : "",
     sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
-  const found = usePolled(`queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS, isPaused);
+  const found = usePolled(`queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS, isPaused, DEPTHS);
   const last = useRef(null);
   if (found.data) last.current = found.data;
   const data = found.data ?? last.current;
-  const lines = useLines(found.data, found.at);
+  const lines = useLines(found.data, keyOf);
   useEffect(() => setSeen({at: found.at, isAway: found.isStale}), [found.at, found.isStale]);
   const [chosen, setChosen] = useState(new Map());
   const [asking, setAsking] = useState(null);
@@ -76,22 +77,12 @@ function columns(lines) {
     {key: "ready", title: "Ready", sort: "messages_ready", figure: true, cell: (row) => number(row.messages_ready)},
     {key: "unacked", title: "Unacked", sort: "messages_unacknowledged", figure: true, cell: (row) => number(row.messages_unacknowledged)},
     {key: "line", title: "Depth", wide: true, cell: (row) => html`<${Spark} values=${lines.get(keyOf(row)) ?? []}
-      label=${`Depth since this page was opened, now ${number(row.messages)}`} />`},
+      label=${`Depth in the last hour, now ${number(row.messages)}`} />`},
     {key: "in", title: "In", sort: "message_stats.publish_details.rate", figure: true, wide: true, cell: (row) => rate(stat(row, "publish"))},
     {key: "out", title: "Out", figure: true, wide: true,
       cell: (row) => rate(["deliver", "deliver_no_ack", "get", "get_no_ack"].reduce((sum, name) => sum + stat(row, name), 0))},
     {key: "consumers", title: "Consumers", sort: "consumers", figure: true, wide: true, cell: (row) => number(row.consumers)},
   ];
-}
-
-function useLines(data, at) {
-  const lines = useRef(new Map());
-  useEffect(() => {
-    for (const row of data?.items ?? []) {
-      lines.current.set(keyOf(row), [...(lines.current.get(keyOf(row)) ?? []), row.messages].slice(-60));
-    }
-  }, [at]);
-  return lines.current;
 }
 
 let waiting = 0;

@@ -52,3 +52,11 @@ def test_publish_checks_its_body(served: Served) -> None:
     assert served.api("POST", path, {**body, "payload_encoding": "string"}).body == {
         "routed": False
     }
+
+
+def test_exchanges_have_details(served: Served) -> None:
+    asked = "msg_rates_age=5&msg_rates_incr=5"
+    rows = {row["name"]: row for row in served.get(f"/api/exchanges?{asked}")}
+    assert len(rows[""]["message_stats"]["publish_in_details"]["samples"]) == 2
+    assert "message_stats" not in rows["amq.fanout"]
+    assert served.get("/api/exchanges/%2F/amq.default")["message_stats"]["publish_in"] == 7

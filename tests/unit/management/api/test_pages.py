@@ -114,3 +114,12 @@ def test_a_preview_of_nonsense_is_a_bad_request(served: Served) -> None:
     assert served.api("POST", path, {"pattern": "", "apply-to": "nothing"}).body["matched"] == 0
     served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
     assert served.api("POST", path, {"pattern": ""}, login="plain:x").status == 401
+
+
+def test_pages_have_the_past_in_columns(served: Served) -> None:
+    found = served.get("/api/burrowmq/pages/overview?history=600")["history"]
+    assert {len(column) for column in found["columns"].values()} == {121}
+    found = served.get("/api/burrowmq/pages/queue/%2F/lazy?history=60")["history"]
+    assert {len(column) for column in found["columns"].values()} == {13}
+    assert served.get("/api/burrowmq/pages/queue/%2F/lazy")["history"] is None
+    assert served.api("GET", "/api/burrowmq/pages/overview?history=7").status == 400

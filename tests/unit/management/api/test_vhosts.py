@@ -86,3 +86,12 @@ def test_a_vhost_of_this_node_is_started_already(served: Served) -> None:
     assert served.api("POST", f"/api/vhosts/%2F/start/{name}").status == 204
     assert served.api("POST", f"/api/vhosts/nope/start/{name}").status == 404
     assert served.api("POST", "/api/vhosts/%2F/start/other").status == 404
+
+
+def test_a_virtual_host_shows_what_is_counted_in_it(served: Served) -> None:
+    row = served.get("/api/vhosts/%2F?msg_rates_age=5&msg_rates_incr=5")
+    assert row["message_stats"]["publish"] == 7
+    assert len(row["message_stats"]["publish_details"]["samples"]) == 2
+    assert len(row["messages_details"]["samples"]) == 2
+    served.api("PUT", "/api/vhosts/quiet", {})
+    assert "message_stats" not in served.get("/api/vhosts/quiet")
