@@ -51,6 +51,8 @@ def session_state(node: RunningNode, session: Session) -> str:
     """RabbitMQ's word for what a connection is doing."""
     if session.is_blocked:
         return "blocked"
+    if session.wire is not None and "backlog" in session.wire.pauses:
+        return "flow"
     state = str(session.connection.state)
     return "blocking" if state == "running" and _alarm_names(node) else state
 
