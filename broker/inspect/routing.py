@@ -67,7 +67,7 @@ def explain(vhost: Vhost, exchange: Exchange, question: Question) -> Generator[N
     seen, waiting = {exchange.name}, [(exchange, "published to")]
     while waiting:
         current, how = waiting.pop(0)
-        step = {"exchange": current.name, "type": current.type, "how": how}
+        step: Row = {"exchange": current.name, "type": current.type, "how": how}
         following: list[tuple[str, str]] = []
         yield from _look(vhost, current, octets, question, step)
         for row in step["matched"]:

@@ -8,8 +8,10 @@ from burrowmq.management.api import (
     backup,
     bindings,
     burrowmq,
+    client_pages,
     connections,
     definitions,
+    exchange_pages,
     exchanges,
     feature_flags,
     health,
@@ -47,4 +49,6 @@ ROUTES: tuple[Route, ...] = (
     *operator.ROUTES,
     *burrowmq.ROUTES,
     *pages.ROUTES,
+    *exchange_pages.ROUTES,
+    *client_pages.ROUTES,
 )

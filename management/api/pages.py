@@ -22,19 +22,27 @@ from burrowmq.management import commands, process
 from burrowmq.management.aio import web
 from burrowmq.management.answers.ranges import history_of
 from burrowmq.management.answers.rates import NODE_KEY, queue_key
-from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, number_of, reply
+from burrowmq.management.answers.reply import (
+    ROWS_PER_TURN,
+    Call,
+    Route,
+    collect,
+    number_of,
+    reply,
+)
 from burrowmq.management.api import overview
+from burrowmq.management.api.exchange_pages import some
 from burrowmq.management.api.queues import with_rates
 from burrowmq.management.history import history as kinds
 
 TOP = 10
-BINDINGS_MAX = 500
 CONSUMERS_MAX = 200
 MATCHES_MAX = 20
 QUEUE_COLUMNS = (
     "messages_ready", "messages_unacknowledged", "publish", "deliver_get", "ack", "redeliver",
 )  # fmt: skip
 OVERVIEW_COLUMNS = (*QUEUE_COLUMNS, "mem_used", "disk_free")
+HOLDERS_MAX = 20
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]
@@ -136,11 +144,9 @@ async def queue_page(call: Call) -> web.Response:
     row = inspect.queue(call.node, vhost_name, name)
     assert row is not None  # queue_of has found it in this turn
     row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
-    bindings = [
-        each
-        for each in inspect.bindings(call.node, vhost_name)
-        if each["destination_type"] == "queue" and each["destination"] == name
-    ]
+    for each, consumer in zip(row["consumer_details"], queue.consumers, strict=False):
+        each["messages_unacknowledged"] = consumer.unacked_count
+    bindings, binding_count = await some(call, inspect.bindings_to(vhost, "queue", name))
     return reply(
         {
             "queue": with_rates(call, row),
@@ -149,10 +155,22 @@ async def queue_page(call: Call) -> web.Response:
             ),
             "settings": reasons.settings(vhost, queue),
             "warnings": reasons.warnings(vhost, queue),
-            "bindings": bindings[:BINDINGS_MAX],
-            "binding_count": len(bindings),
+            "bindings": bindings,
+            "binding_count": binding_count,
+            "dead_letters": inspect.dead_letter_path(vhost, queue),
+            "holders": await _holders(call, vhost, queue),
         }
     )
+
+
+async def _holders(call: Call, vhost: Vhost, queue: Queue) -> list[Row]:
+    """Whose channels hold unacked messages of the queue, the oldest first; of other users only to monitoring."""
+    if not queue.unacked_count:
+        return []
+    found = await collect(inspect.holders(call.node, vhost.name, queue))
+    sees_all = call.caller.may("monitoring")
+    rows = [row for row in found if row and (sees_all or row["user"] == call.caller.name)]
+    return sorted(rows, key=lambda row: -row["at_least_s"])[:HOLDERS_MAX]
 
 
 async def policy_preview(call: Call) -> web.Response:

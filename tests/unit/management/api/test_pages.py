@@ -61,6 +61,9 @@ def test_a_queue_with_its_reasons(served: Served) -> None:
     page = served.get("/api/burrowmq/pages/queue/%2F/orders")
     assert [row["consumer_tag"] for row in page["queue"]["consumer_details"]] == ["ctag1"]
     assert {row["source"] for row in page["bindings"]} == {"", "amq.topic"}
+    assert page["queue"]["consumer_details"][0]["messages_unacknowledged"] == 1
+    assert [(row["consumer_tag"], row["count"]) for row in page["holders"]] == [("ctag1", 1)]
+    assert page["dead_letters"] == []
     assert served.api("GET", "/api/burrowmq/pages/queue/%2F/nosuch").status == 404
 
 
