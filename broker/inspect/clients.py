@@ -12,7 +12,7 @@ from itertools import islice
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.unacked import Delivery
 from burrowmq.broker.inspect.connections import each_session
-from burrowmq.broker.inspect.values import Row
+from burrowmq.broker.inspect.values import Row, plain
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.session.session import Session
@@ -103,10 +103,13 @@ def holders(node: RunningNode, vhost: str, queue: Queue) -> Iterator[Row | None]
 
 def _holder(node: RunningNode, session: Session, channel: Channel, mine: list[Delivery]) -> Row:
     held = sum(len(each.messages) - each.head - each.hole_count for each in mine)
+    properties = session.connection.client_properties or {}
     return {
         **_delivery_row(node, channel, mine[0]),
         "channel": f"{session.name} ({channel.number})",
+        "number": channel.number,
         "connection": session.name,
+        "user_provided_name": plain(properties.get("connection_name")),
         "user": session.user.name,
         "count": held,
     }

@@ -69,7 +69,7 @@ def _targets(vhost: Vhost, queue: Queue) -> tuple[list[str], bool]:
 
 
 def _possible(vhost: Vhost, exchange: Exchange) -> Iterator[str]:
-    """The queues that can be reached from an exchange, whatever key and headers are; of the default one none is told."""
+    """The queues that an exchange leads to, whatever key and headers are; of the default one none is told."""
     seen, waiting = {exchange.name}, [exchange]
     while waiting:
         current = waiting.pop(0)

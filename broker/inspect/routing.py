@@ -1,12 +1,12 @@
 """Where a message would go, and why it would not go elsewhere: a publish that is only told of.
 
-`explain` asks the vhost for the route, as a publish does, and then walks the exchanges that the route goes through: each
-binding is tried alone, in an exchange of the source's own type that has no other, so that the answer about it is the
-one that routing gives. Only the words about what did not match are made here.
+`explain` asks the vhost for the route, as a publish does, and then walks the exchanges that the route goes through:
+each binding is tried alone, in an exchange of the source's own type that has no other, so that the answer about it is
+the one that routing gives. Only the words about what did not match are made here.
 
 Owns no state. It is a generator so that a hundred thousand bindings cost nobody a pause: after each binding it yields,
-and its caller decides when to give way. What changes meanwhile may be told of or not; the queues are those of the moment
-of the question. Called by the UI's page of an exchange.
+and its caller decides when to give way. What changes meanwhile may be told of or not; the queues are those of the
+moment of the question. Called by the UI's page of an exchange.
 """
 
 from __future__ import annotations

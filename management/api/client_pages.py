@@ -136,11 +136,13 @@ async def channel(call: Call) -> web.Response:
 
 def _consumer_row(call: Call, vhost: Vhost, queue: Queue, consumer: Consumer) -> Row:
     row = _public(inspect.consumer_row(call.node, vhost, queue, consumer))
+    return {**row, "name": row["consumer_tag"], "vhost": vhost.name, **of_consumer(consumer)}
+
+
+def of_consumer(consumer: Consumer) -> Row:
+    """What RabbitMQ's row of a consumer does not say."""
     properties = cast("Channel", consumer.channel).session.connection.client_properties or {}
     return {
-        **row,
-        "name": row["consumer_tag"],
-        "vhost": vhost.name,
         "priority": consumer.priority,
         "messages_unacknowledged": consumer.unacked_count,
         "user_provided_name": inspect.plain(properties.get("connection_name")),

@@ -1,7 +1,7 @@
 """/api/burrowmq/pages of exchanges: one exchange with its bindings both ways, and "where would this key go?".
 
-Owns no state; nothing is changed and nothing is published. Bindings are told of up to a limit and counted beyond it, and
-long looks give way to other work. A question may be asked in the name of another user by administrators.
+Owns no state; nothing is changed and nothing is published. Bindings are told of up to a limit and counted beyond it,
+and long looks give way to other work. A question may be asked in the name of another user by administrators.
 """
 
 from __future__ import annotations

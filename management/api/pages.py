@@ -31,6 +31,7 @@ from burrowmq.management.answers.reply import (
     reply,
 )
 from burrowmq.management.api import overview
+from burrowmq.management.api.client_pages import of_consumer
 from burrowmq.management.api.exchange_pages import some
 from burrowmq.management.api.queues import with_rates
 from burrowmq.management.history import history as kinds
@@ -145,7 +146,7 @@ async def queue_page(call: Call) -> web.Response:
     assert row is not None  # queue_of has found it in this turn
     row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
     for each, consumer in zip(row["consumer_details"], queue.consumers, strict=False):
-        each["messages_unacknowledged"] = consumer.unacked_count
+        each.update(of_consumer(consumer))
     bindings, binding_count = await some(call, inspect.bindings_to(vhost, "queue", name))
     return reply(
         {

@@ -4,7 +4,11 @@ import {useCallback, useEffect, useState} from "./vendor/hooks.js";
 import {onLoggedOut, request, usePolled} from "./api.js";
 import {html} from "./html.js";
 import {Login} from "./pages/login.js";
-import {Admin, Channels, Connections, Exchanges, Node} from "./pages/lists.js";
+import {Channel, Channels, Consumers} from "./pages/channels.js";
+import {Connection, Connections} from "./pages/connections.js";
+import {Exchange} from "./pages/exchange.js";
+import {Exchanges} from "./pages/exchanges.js";
+import {Admin, Node} from "./pages/lists.js";
 import {Policies} from "./pages/policies.js";
 import {Overview} from "./pages/overview.js";
 import {Queue} from "./pages/queue.js";
@@ -20,8 +24,12 @@ export const PAGES = [
 ];
 const SHOWN = {
   overview: Overview, queues: Queues, exchanges: Exchanges, connections: Connections, channels: Channels,
-  policies: Policies, admin: Admin, node: Node,
+  policies: Policies, admin: Admin, node: Node, consumers: Consumers,
 };
+// Pages below a page, by how many parts their address has.
+const BELOW = {"queues/3": Queue, "exchanges/3": Exchange, "connections/2": Connection, "channels/2": Channel};
+// Where a page without a place in the rail belongs.
+const WITHIN = {consumers: "channels"};
 const THEMES = ["system", "light", "dark"];
 
 function useRoute() {
@@ -105,7 +113,7 @@ function Frame({user, onLogout, theme, nextTheme}) {
     return () => removeEventListener("keydown", pressed);
   }, []);
   useEffect(() => {
-    const title = PAGES.find(([name]) => name === page)[1];
+    const title = titleOf(page);
     document.title = [...route.parts.slice(1).reverse().map((part) => visible(part)), title, "BurrowMQ"].join(" · ");
   }, [page, route]);
   const setQuery = useCallback((query) => {
@@ -115,13 +123,13 @@ function Frame({user, onLogout, theme, nextTheme}) {
     await request("DELETE", "login").catch(() => {});
     onLogout();
   };
-  const View = page === "queues" && route.parts.length === 3 ? Queue : SHOWN[page];
+  const View = BELOW[`${page}/${route.parts.length}`] ?? SHOWN[page];
   return html`<div class="frame">
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the page</a>
     <nav class="rail" aria-label="Pages">
       <div class="brand">BurrowMQ</div>
       ${PAGES.map(([name, title, sign]) => html`<a key=${name} href=${link([name], {vhost})}
-        aria-current=${page === name ? "page" : undefined}><span class="sign" aria-hidden="true">${sign}</span>${title}</a>`)}
+        aria-current=${(WITHIN[page] ?? page) === name ? "page" : undefined}><span class="sign" aria-hidden="true">${sign}</span>${title}</a>`)}
       <${Vhosts} chosen=${vhost} setVhost=${(name) => setQuery({...route.query, vhost: name, page: ""})} />
       <div class="user"><span class="name" title=${(user.tags ?? []).join(", ")}>${visible(user.name)}</span>
         <button type="button" onClick=${logout}>Log out</button></div>
@@ -142,8 +150,12 @@ function Frame({user, onLogout, theme, nextTheme}) {
   </div>`;
 }
 
+function titleOf(page) {
+  return PAGES.find(([name]) => name === page)?.[1] ?? page[0].toUpperCase() + page.slice(1);
+}
+
 function Crumbs({route, page}) {
-  const title = PAGES.find(([name]) => name === page)[1];
+  const title = titleOf(page);
   const below = route.parts.slice(1).map((part) => visible(part)).join(" › ");
   return html`<h1 class="crumbs">${below ? html`<a href=${link([page])}>${title}</a> › ${below}` : title}</h1>`;
 }
