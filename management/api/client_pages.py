@@ -19,8 +19,12 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.ranges import history_of, with_past
+from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import Call, Route, not_found, reply, unauthorised
+from burrowmq.management.history.history import CHANNEL, CONNECTION
 
+RATES = ("publish", "deliver_get", "ack", "redeliver")
 INTERNAL = ("pid", "connection", "channel_pid", "queue_name")
 
 Row = dict[str, Any]
@@ -45,8 +49,9 @@ def _says(call: Call, *words: object) -> bool:
 
 
 def _connection_row(call: Call, session: Session) -> Row:
+    row = _public(inspect.connection_row(call.node, session))
     return {
-        **_public(inspect.connection_row(call.node, session)),
+        **with_past(call, CONNECTION, connection_key(session.name), row),
         "hindrances": inspect.hindrances(call.node, session),
         "messages_unacknowledged": inspect.unacked_count(session),
         "consumer_count": sum(len(each.consumers) for each in session.channels.values()),
@@ -73,7 +78,14 @@ async def connection(call: Call) -> web.Response:
     """One connection, with its channels."""
     session = _found(call, commands.sessions.sessions_named(call.node, call.path("name")))
     rows = [_channel_row(call, session.channels[number]) for number in sorted(session.channels)]
-    return reply({"connection": _connection_row(call, session), "channels": rows})
+    history = history_of(call, CONNECTION, connection_key(session.name), CONNECTION.columns)
+    return reply(
+        {
+            "connection": _connection_row(call, session),
+            "history": history,
+            "channels": rows,
+        }
+    )
 
 
 def _found(call: Call, sessions: list[Session]) -> Session:
@@ -86,8 +98,7 @@ def _found(call: Call, sessions: list[Session]) -> Session:
 
 def _channel_row(call: Call, channel: Channel) -> Row:
     row = _public(inspect.channel_row(call.node, channel))
-    if not row["message_stats"]:
-        del row["message_stats"]
+    row = with_past(call, CHANNEL, channel_key(row["name"]), row)
     properties = channel.session.connection.client_properties or {}
     return {
         **row,
@@ -127,6 +138,7 @@ async def channel(call: Call) -> web.Response:
     return reply(
         {
             "channel": _channel_row(call, found),
+            "history": history_of(call, CHANNEL, channel_key(call.path("name")), RATES),
             "hindrances": inspect.hindrances(call.node, session),
             "consumers": consumers,
             "unacked": inspect.unacked_by_consumer(call.node, found),

@@ -16,6 +16,8 @@ from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words.resource import describe
 from burrowmq.management.aio import web
+from burrowmq.management.answers.ranges import history_of, with_past
+from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
     ROWS_PER_TURN,
     Call,
@@ -25,6 +27,7 @@ from burrowmq.management.answers.reply import (
     reply,
     unauthorised,
 )
+from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json
 
@@ -45,14 +48,13 @@ def _exchange(call: Call) -> tuple[Vhost, Exchange]:
 async def exchange_page(call: Call) -> web.Response:
     """One exchange: its row, its alternate, its bindings both ways, those of `name` if the query has one."""
     vhost, exchange = _exchange(call)
-    row = inspect.exchange_row(vhost, exchange)
-    if not row["message_stats"]:
-        del row["message_stats"]
+    row, key = inspect.exchange_row(vhost, exchange), exchange_key(vhost.name, exchange.name)
     outgoing = await some(call, inspect.bindings_from(vhost, exchange.name))
     incoming = await some(call, inspect.bindings_to(vhost, "exchange", exchange.name))
     return reply(
         {
-            "exchange": row,
+            "exchange": with_past(call, EXCHANGE, key, row),
+            "history": history_of(call, EXCHANGE, key, EXCHANGE.columns),
             "alternate": _alternate(vhost, exchange),
             "outgoing": outgoing[0],
             "outgoing_count": outgoing[1],

@@ -2,6 +2,7 @@
 import {useEffect, useState} from "../vendor/hooks.js";
 import {usePolled} from "../api.js";
 import {duration, number, rate, visible} from "../format.js";
+import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Failure, Mark, Name, QueueLink, Table} from "../parts.js";
 import {link, path} from "../route.js";
@@ -47,7 +48,7 @@ const limit = (value) => (value ? number(value) : "no limit");
 
 export const CHANNEL_COLUMNS = [
   {key: "name", title: "Channel", sort: "name", cell: (row) => html`<${ChannelLink} name=${row.name}><${Called} ...${row} /></${ChannelLink}>
-    ${row.user_provided_name ? html`<div class="hint">${peer(row.connection_details)}</div>` : null}`},
+    ${row.user_provided_name ? html`<div class="hint peer">${peer(row.connection_details)}</div>` : null}`},
   {key: "user", title: "User", sort: "user", wide: true, cell: (row) => visible(row.user)},
   {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: (row) => visible(row.vhost)},
   {key: "mode", title: "Mode", wide: true, cell: (row) => html`<${Mode} row=${row} />`},
@@ -93,9 +94,9 @@ export function Consumers(props) {
     keyOf=${(row) => `${row.vhost} ${row.queue.name} ${row.channel_details.name} ${row.consumer_tag}`} empty="Nobody consumes anything." hint="tag, queue, channel, user" />`;
 }
 
-export function Channel({route, isPaused, setSeen}) {
+export function Channel({route, isPaused, setQuery, setSeen}) {
   const [, name] = route.parts;
-  const {data, error, at, isStale} = usePolled(`burrowmq/pages/channel/${path(name)}`, SECONDS, isPaused);
+  const {data, error, at, isStale} = usePolled(`burrowmq/pages/channel/${path(name)}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS, isPaused);
   const [last, setLast] = useState(null);
   useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
   useEffect(() => {
@@ -120,6 +121,7 @@ export function Channel({route, isPaused, setSeen}) {
       <div><b>${row.confirm ? number(row.messages_unconfirmed) : "off"}</b> ${row.confirm ? "unconfirmed" : "confirms"}</div>
       ${row.transactional ? html`<div><b>${number(row.messages_uncommitted)}</b> uncommitted</div><div><b>${number(row.acks_uncommitted)}</b> acks uncommitted</div>` : null}</section>
     <section class="figures" aria-label="Rates">${RATES.filter(([key]) => row.message_stats?.[key]).map(([key, title]) => html`<div key=${key}><b>${rate(row.message_stats[`${key}_details`]?.rate)}</b> ${title}, ${number(row.message_stats[key])} in all</div>`)}</section>
+    <${ObjectPast} kind="channel" history=${shown.history} query=${route.query} setQuery=${setQuery} />
     ${row.confirm || !row.message_stats?.publish ? null : html`<p class="hint">It publishes without confirms: what the node refuses or loses, it does not learn.</p>`}
     <h2>What it holds</h2>
     <${Table} caption="Unacked messages" columns=${held} rows=${unacked} keyOf=${(each) => `${each.queue} ${each.consumer_tag}`} query=${{}} empty="Nothing waits for its ack." />

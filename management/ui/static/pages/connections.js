@@ -2,6 +2,7 @@
 import {useEffect, useState} from "../vendor/hooks.js";
 import {request, usePolled} from "../api.js";
 import {bytes, number, visible} from "../format.js";
+import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Ago, Confirm, Failure, Mark, Name, Pages, Table} from "../parts.js";
 import {link, path} from "../route.js";
@@ -44,7 +45,7 @@ function traffic(row, key) {
 
 const COLUMNS = [
   {key: "name", title: "Name", sort: "name", cell: (row) => html`<a href=${link(["connections", row.name])}><${Name} value=${row.user_provided_name || row.name} /></a>
-    ${row.user_provided_name ? html`<div class="hint">${peer(row)}</div>` : null}`},
+    ${row.user_provided_name ? html`<div class="hint peer">${peer(row)}</div>` : null}`},
   {key: "user", title: "User", sort: "user", wide: true, cell: (row) => visible(row.user, "not yet")},
   {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: (row) => visible(row.vhost, "none yet")},
   {key: "state", title: "State", sort: "state", cell: (row) => html`<${State} row=${row} />`},
@@ -105,9 +106,9 @@ export function Hindrances({rows}) {
   return rows.map((each) => html`<p key=${each.reason} class="notice busy" role="note">${visible(each.text)}</p>`);
 }
 
-export function Connection({route, isPaused, setSeen}) {
+export function Connection({route, isPaused, setQuery, setSeen}) {
   const [, name] = route.parts;
-  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/connection/${path(name)}`, SECONDS, isPaused);
+  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/connection/${path(name)}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS, isPaused);
   const [last, setLast] = useState(null);
   const [isAsking, setAsking] = useState(false);
   useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
@@ -125,6 +126,7 @@ export function Connection({route, isPaused, setSeen}) {
       <div><b>${traffic(row, "recv_oct")}</b> from it</div><div><b>${traffic(row, "send_oct")}</b> to it</div>
       <div><b>${bytes(row.send_pend)}</b> not taken yet</div><div><b>${number(row.messages_unacknowledged)}</b> unacked</div>
       <div><b>${number(row.consumer_count)}</b> consumers</div></section>
+    <${ObjectPast} kind="connection" history=${shown.history} query=${route.query} setQuery=${setQuery} />
     <div class="columns"><section><h2>Connection</h2><${About} row=${row} /></section>
       <section><h2>Client</h2><${Properties} found=${row.client_properties} /></section></div>
     <h2>Channels</h2>

@@ -3,6 +3,7 @@ import {useEffect, useState} from "../vendor/hooks.js";
 import {request, usePolled} from "../api.js";
 import {ExchangeFeatures} from "../features.js";
 import {number, rate, visible} from "../format.js";
+import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Confirm, ExchangeLink, Failure, Name} from "../parts.js";
 import {link, path} from "../route.js";
@@ -17,8 +18,8 @@ const MANY = 20;
 export function Exchange({route, user, isPaused, setQuery, setSeen}) {
   const [, vhost, address] = route.parts;
   const {query} = route;
-  const asked = query.binding ? `?${new URLSearchParams({name: query.binding})}` : "";
-  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/exchange/${path(vhost, address)}${asked}`, SECONDS, isPaused);
+  const asked = new URLSearchParams({history: rangeOf(query, OBJECT_AGES), name: query.binding ?? ""});
+  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/exchange/${path(vhost, address)}?${asked}`, SECONDS, isPaused);
   const [last, setLast] = useState(null);
   const [isAsking, setAsking] = useState(false);
   useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
@@ -46,6 +47,8 @@ export function Exchange({route, user, isPaused, setQuery, setSeen}) {
       ${alternate.exists ? "" : " It does not exist: such messages are dropped."}</p>` : null}
     ${Object.keys(others).length ? html`<p>Arguments: <${Arguments} value=${others} /></p>` : null}
     <${Where} type=${exchange.type} ...${{vhost, name, user, query, setQuery}} />
+    <h2>What it has routed</h2>
+    <${ObjectPast} kind="exchange" history=${shown.history} query=${query} setQuery=${setQuery} />
     ${shown.outgoing_count + shown.incoming_count > MANY || query.binding ? html`<${Filter} label="Only bindings with" value=${query.binding} onFilter=${(binding) => setQuery({...query, binding})} />` : null}
     ${name ? html`<h2>Bindings from it</h2>
       <${BindingTable} caption="Bindings from it" side="destination" vhost=${vhost} bindings=${outgoing} count=${shown.outgoing_count} onDone=${refresh}

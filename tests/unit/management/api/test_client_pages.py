@@ -38,6 +38,9 @@ def test_a_connection_and_its_channels(served: Served) -> None:
     (channel,) = found["channels"]
     assert (channel["number"], channel["oldest_unacked"]["queue"]) == (1, "orders")
     assert served.api("GET", f"{PAGES}/connection/nosuch").status == 404
+    assert list(served.get(f"{path}?history=60")["history"]["columns"]) == ["recv_oct", "send_oct"]
+    past = served.get(f"{PAGES}/channel/{quote(channel['name'], safe='')}?history=600")["history"]
+    assert list(past["columns"]) == ["publish", "deliver_get", "ack", "redeliver"]
 
 
 def test_a_channel_and_what_it_holds(served: Served) -> None:

@@ -42,6 +42,9 @@ def test_an_exchange_with_its_bindings_both_ways(served: Served) -> None:
     # The default exchange has bindings that nobody made.
     assert served.get(f"{PAGE}/amq.default")["outgoing"] == []
     assert served.api("GET", f"{PAGE}/nosuch").status == 404
+    assert page["history"] is None
+    past = served.get(f"{PAGE}/amq.topic?history=60")["history"]
+    assert list(past["columns"]) == ["publish_in", "publish_out"]
 
 
 def test_many_bindings_are_counted_and_found_by_name(
