@@ -13,6 +13,7 @@ Source: the info keys of rabbit_amqqueue, rabbit_exchange, rabbit_channel, rabbi
 from __future__ import annotations
 
 from burrowmq.broker.inspect.connections import (
+    alarm_causes,
     alarms,
     channel_details,
     channel_row,
@@ -32,6 +33,7 @@ from burrowmq.broker.inspect.node import (
     object_totals,
     permissions,
     publisher_count,
+    store_spreads,
     store_stats,
     totals,
     users,
@@ -85,6 +87,7 @@ __all__ = [
     "REDUCED_QUEUE_COLUMNS",
     "TOTALS",
     "Table",
+    "alarm_causes",
     "alarms",
     "bindings",
     "channel_details",
@@ -119,6 +122,7 @@ __all__ = [
     "queue",
     "queues",
     "session_state",
+    "store_spreads",
     "store_stats",
     "topic_permissions",
     "totals",
