@@ -1,4 +1,4 @@
-"""/api/burrowmq/pages/users, vhosts and rights: what the UI's pages for administrators show, one answer each.
+"""/api/burrowmq/pages/users, vhosts and permissions: what the UI's pages for administrators show, one answer each.
 
 Owns no state. What is changed there goes through /api/users, /api/vhosts, /api/permissions and their like.
 """
@@ -52,6 +52,20 @@ async def vhosts(call: Call) -> web.Response:
     return await reply_list(call, rows(), sort=("name",))
 
 
+async def permissions(call: Call) -> web.Response:
+    """A list of who may do what where, with how many topic permissions; its name is both, so that a filter finds it."""
+    narrowed = Counter((row["vhost"], row["user"]) for row in inspect.topic_permissions(call.node))
+    rows = (
+        {
+            **row,
+            "name": f"{row['user']} {row['vhost']}",
+            "topics": narrowed[row["vhost"], row["user"]],
+        }
+        for row in inspect.permissions(call.node)
+    )
+    return await reply_list(call, rows, sort=("vhost", "user"))
+
+
 async def user_rights(call: Call) -> web.Response:
     """One user: where it may configure, write and read, and which routing keys."""
     name = call.path("user")
@@ -92,6 +106,7 @@ async def vhost_rights(call: Call) -> web.Response:
 ROUTES = (
     Route("GET", "/api/burrowmq/pages/users", users, "administrator"),
     Route("GET", "/api/burrowmq/pages/vhosts", vhosts, "administrator"),
+    Route("GET", "/api/burrowmq/pages/permissions", permissions, "administrator"),
     Route("GET", "/api/burrowmq/pages/users/{user}", user_rights, "administrator"),
     Route("GET", "/api/burrowmq/pages/vhosts/{vhost}", vhost_rights, "administrator"),
 )

@@ -35,10 +35,10 @@ async def node_page(call: Call) -> web.Response:
         {
             "node": {
                 **{key: row[key] for key in _NODE_KEYS},
-                "versions": status.document(node)["burrowmq"],
+                "version": status.burrowmq_version(),
                 "codec": node.process.codec_name,
                 "confirm": config.store.confirm,
-                "python": status.document(node)["erlang_version"],
+                "python": status.process_document(call.host)["erlang_version"],
             },
             "memory": memory,
             "store": inspect.store_stats(node),

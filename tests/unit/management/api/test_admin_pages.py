@@ -38,6 +38,17 @@ def test_one_user_and_its_rights(served: Served) -> None:
     assert served.api("GET", f"{PAGES}/users/nobody").status == 404
 
 
+def test_permissions_are_found_by_user_and_by_virtual_host(served: Served) -> None:
+    served.api("PUT", "/api/vhosts/other", {})
+    topic = {"exchange": "amq.topic", "write": "^a", "read": ""}
+    served.api("PUT", "/api/topic-permissions/other/guest", topic)
+    page = served.get(f"{PAGES}/permissions?page=1&name=other")
+    assert [(row["user"], row["vhost"], row["topics"]) for row in page["items"]] == [
+        ("guest", "other", 1)
+    ]
+    assert served.get(f"{PAGES}/permissions?page=1&name=guest")["filtered_count"] == 2
+
+
 def test_virtual_hosts_with_limits_and_counts(served: Served) -> None:
     served.api("PUT", "/api/vhost-limits/%2F/max-queues", {"value": 50})
     (row,) = served.get(f"{PAGES}/vhosts")
@@ -48,7 +59,7 @@ def test_virtual_hosts_with_limits_and_counts(served: Served) -> None:
     assert served.api("GET", f"{PAGES}/vhosts/nosuch").status == 404
 
 
-@pytest.mark.parametrize("page", ["users", "users/guest", "vhosts", "vhosts/%2F"])
+@pytest.mark.parametrize("page", ["users", "users/guest", "vhosts", "vhosts/%2F", "permissions"])
 def test_only_administrators_look(served: Served, page: str) -> None:
     served.api("PUT", "/api/users/m", {"password": "x", "tags": "monitoring,policymaker"})
     assert served.api("GET", f"{PAGES}/{page}", login="m:x").status == 401
