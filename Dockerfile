@@ -1,5 +1,5 @@
 # The image keeps the conventions of RabbitMQ's official one: user rabbitmq (999), its home as the volume, configuration
-# in /etc/rabbitmq, RABBITMQ_DEFAULT_USER and the like, rabbitmqctl and rabbitmq-diagnostics in PATH, logs on stdout.
+# in /etc/rabbitmq, RABBITMQ_DEFAULT_USER and the like, rabbitmqctl and the other programs in PATH, logs on stdout.
 FROM python:3.12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
@@ -21,9 +21,10 @@ COPY image/rabbitmq.conf /etc/rabbitmq/rabbitmq.conf
 COPY image/10-defaults.conf /etc/rabbitmq/conf.d/10-defaults.conf
 COPY image/entrypoint.sh /usr/local/bin/docker-entrypoint.sh
 RUN cd /usr/local/bin \
- && ln -s /opt/burrowmq/bin/burrowmq-server burrowmq-server && ln -s burrowmq-server rabbitmq-server \
+ && ln -s /opt/burrowmq/bin/burrowmq-server burrowmq-server \
  && ln -s /opt/burrowmq/bin/burrowmq-store burrowmq-store \
- && ln -s /opt/burrowmq/bin/burrowctl burrowctl && ln -s burrowctl rabbitmqctl && ln -s burrowctl rabbitmq-diagnostics
+ && ln -s /opt/burrowmq/bin/burrowctl burrowctl \
+ && /opt/burrowmq/bin/burrowctl install-names /usr/local/bin
 ENV BURROWMQ_BIND=* \
     BURROWMQ_DATA_DIR=/var/lib/rabbitmq/data \
     RABBITMQ_CONFIG_FILE=/etc/rabbitmq/rabbitmq.conf \
@@ -33,5 +34,7 @@ WORKDIR /var/lib/rabbitmq
 VOLUME /var/lib/rabbitmq
 EXPOSE 5671 5672 15671 15672 15691 15692
 STOPSIGNAL SIGTERM
+# Healthy once AMQP is accepted; the first hour is for recovery. A check takes some tenths of a second.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=1h --retries=3 CMD ["rabbitmq-diagnostics", "-q", "check_running"]
 ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["rabbitmq-server"]

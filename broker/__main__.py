@@ -1,31 +1,40 @@
 """burrowmq-server: command line and environment to configuration to a running node to an exit status.
 
 Exit status 0 after a clean stop (SIGTERM, SIGINT, `burrowctl shutdown`), 78 for a bad configuration, 1 when the node
-cannot start, or its store cannot be closed cleanly; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
+cannot start, or its store cannot be closed cleanly, 74 when the store fails while the node runs: within two seconds,
+even if the disk does not answer; the reason is on standard error. With BURROWMQ_VERIFY=1, 70 at once
 when an invariant does not hold (`broker.node.self_check`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import Any
 
 import uvloop
 
+from burrowmq.broker.machine.systemd import ServiceNotice
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
+from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
 
+EX_IOERR = 74
 EX_CONFIG = 78
+FAILED_LIMIT_S = 1.5
+"""How long a node whose store has failed may take to end; then the process ends as in a crash."""
 SWITCH_INTERVAL_S = 0.001
 """How long a thread may keep the interpreter while another waits: the disk thread needs it often and briefly."""
 
@@ -44,11 +53,35 @@ def _sinks(log: LogConfig) -> list[Sink]:
     """Where the configuration sends log lines. Raises CannotLog."""
     sinks = []
     if log.console:
-        sinks.append(standard_error(log.console_level or log.level, log.console_format))
+        level = log.console_level or log.level
+        sinks.append(console(level, log.console_format, log.console_stream))
     if log.file_path is not None:
         file = LogFile(log.file_path, log.rotation_size_bytes or 0, log.rotation_count)
-        sinks.append(Sink(stream=file, level=log.file_level or log.level))
+        level = log.file_level or log.level
+        sinks.append(Sink(stream=file, level=level, form=log.file_format))
     return sinks
+
+
+class CannotWritePid(Exception):
+    """The file for the process's number cannot be written."""
+
+
+@contextlib.contextmanager
+def pid_file(path: str | None) -> Iterator[None]:
+    """Keep the process's number in a file while it runs, for who waits for it. Raises CannotWritePid."""
+    if path is None:
+        yield
+        return
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+    except OSError as error:
+        raise CannotWritePid(f"{path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _say_start(observer: LogObserver, node: Node) -> None:
@@ -59,18 +92,26 @@ def _say_start(observer: LogObserver, node: Node) -> None:
 
 async def run(loaded: Loaded) -> int:
     """Start the node, serve until asked to stop, stop it."""
-    config = loaded.config
+    config, tail = loaded.config, LogTail()
     try:
-        sinks = Sinks(_sinks(config.log))
+        sinks = Sinks([*_sinks(config.log), Sink(stream=tail, level=config.log.level)])
     except CannotLog as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
-    observer = LogObserver(sinks)
+    try:
+        return await _serve(loaded, LogObserver(sinks), tail)
+    finally:
+        sinks.close()
+
+
+async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
+    config = loaded.config
+    node = Node(config, observer, loaded.files, effective=loaded.effective, log_tail=tail)
+    _say_start(observer, node)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)
-    node = Node(config, observer, loaded.files)
-    _say_start(observer, node)
     loop = asyncio.get_running_loop()
+    notice = ServiceNotice(os.environ)
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, node.request_stop)
     try:
@@ -85,13 +126,28 @@ async def run(loaded: Loaded) -> int:
         await node.stop()
         return 1
     node.announce(process_age_s())
+    notice.ready(loop)
     # aiohttp takes longer to load than all of the above: whoever connects meanwhile waits in the backlog.
     server = await loop.run_in_executor(None, import_module, "burrowmq.management.server")
     management = await server.start(node, bound)
     node.process.machine.collector.settle()
     await node.wait_for_stop_request()
+    notice.stopping()
+    if node.failure is not None:
+        return await _end_failed(node, management)
     await management.stop()
     return 0 if await node.stop() else 1
+
+
+async def _end_failed(node: Node, management: Any) -> int:
+    """End a process whose store has failed; the HTTP API goes last, so that health checks say why."""
+    last = threading.Timer(FAILED_LIMIT_S, os._exit, (EX_IOERR,))
+    last.daemon = True
+    last.start()
+    await node.stop()
+    await management.stop()
+    last.cancel()
+    return EX_IOERR
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,8 +159,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.writelines(f"burrowmq-server: {each}\n" for each in error.problems)
         return EX_CONFIG
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run(loaded))
+    try:
+        with (
+            pid_file(loaded.pid_file),
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            return runner.run(run(loaded))
+    except CannotWritePid as error:
+        sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
+        return 1
 
 
 if __name__ == "__main__":

@@ -2,16 +2,19 @@
 
 Owns no state. Finds the command in `cli.registry`, checks its arguments and options, imports the one module that it
 needs and runs it. Errors are texts on standard error and sysexits codes, as rabbitmqctl's. The same program answers
-to the names rabbitmqctl and rabbitmq-diagnostics. Imports as little as it can: health checks run it every few seconds.
+to the names of RabbitMQ's programs, and has the commands of the one that it was called by. Imports as little as it can:
+health checks run it every few seconds.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import NamedTuple
 
 from burrowmq.cli.errors import IOERR, OK, TEMPFAIL, UNAVAILABLE, USAGE, CliError
 from burrowmq.cli.options import GLOBAL, Parsed, parse
+from burrowmq.cli.programs import commands_of
 from burrowmq.cli.registry import COMMANDS, Command
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -58,37 +61,57 @@ def _flush() -> None:
         _give_up_output()
 
 
-def _program() -> str:
-    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+def _program(parsed: Parsed) -> str:
+    """The name that it was called by; RabbitMQ's own launchers give it as --script-name."""
+    called = parsed.values.get("script-name") or (sys.argv[0] if sys.argv else "")
+    name = os.path.basename(called)
     return "burrowctl" if name in ("", "__main__.py", "-c") else name
 
 
 def _run(words: list[str]) -> int:
     parsed = parse(words)
+    program = _program(parsed)
     if not parsed.words:
-        return _without_command(parsed)
-    name, args = parsed.words[0], parsed.words[1:]
+        return _without_command(program, parsed)
+    name, args = _command_name(parsed.words[0]), parsed.words[1:]
     command = COMMANDS.get(name)
-    if command is None:
+    if command is None or name not in commands_of(program):
         from burrowmq.cli.commands.help import unknown_command
 
-        raise unknown_command(_program(), name)
+        raise unknown_command(program, name)
     if "help" in parsed.flags:
         from burrowmq.cli.commands.help import command_help
 
-        sys.stdout.write(command_help(_program(), name) + "\n")
+        sys.stdout.write(command_help(program, name) + "\n")
         return OK
-    _check(name, command, args, parsed, _shown(words))
-    return _execute(name, command, args, parsed, _shown(words))
+    line = _Line(program, name, command, args, _shown(words))
+    _check(line, parsed)
+    return _execute(line, parsed)
 
 
-def _without_command(parsed: Parsed) -> int:
+class _Line(NamedTuple):
+    """A command line whose command is known."""
+
+    program: str
+    name: str
+    command: Command
+    args: list[str]
+    shown: str
+
+
+def _command_name(word: str) -> str:
+    """The command that a word means: hyphens may stand for its underscores."""
+    joined = word.replace("-", "_")
+    return joined if joined in COMMANDS else word
+
+
+def _without_command(program: str, parsed: Parsed) -> int:
     from burrowmq.cli.commands.help import overview, tool_version
 
     if "version" in parsed.flags:
         sys.stdout.write(tool_version() + "\n")
         return OK
-    sys.stdout.write(overview(_program()) + "\n")
+    sys.stdout.write(overview(program) + "\n")
     return OK if "help" in parsed.flags else USAGE
 
 
@@ -102,15 +125,16 @@ def _shown(words: list[str]) -> str:
     return " ".join(shown)
 
 
-def _check(name: str, command: Command, args: list[str], parsed: Parsed, given_words: str) -> None:
+def _check(line: _Line, parsed: Parsed) -> None:
     """Refuse what cannot be run, showing all words that were given. Raises: CliError 64."""
+    command, args = line.command, line.args
     given = [*parsed.values, *parsed.flags]
     wrong = [
         *parsed.unknown,
         *(f"--{each}" for each in given if each not in GLOBAL and each not in command.options),
     ]
     if wrong:
-        raise _usage_error(name, "Invalid options for this command:\n\n" + "\n".join(wrong))
+        raise _usage_error(line, "Invalid options for this command:\n\n" + "\n".join(wrong))
     formatter = parsed.values.get("formatter", "table")
     if "formatter" in parsed.values:
         from burrowmq.cli.render import FORMATTERS
@@ -118,23 +142,24 @@ def _check(name: str, command: Command, args: list[str], parsed: Parsed, given_w
         if formatter not in FORMATTERS:
             known = ", ".join(FORMATTERS)
             raise _usage_error(
-                name,
+                line,
                 f"Invalid options for this command:\n\n--formatter : {formatter} (one of {known})",
             )
     if len(args) < command.least:
-        raise _argument_error(name, given_words, "not enough arguments.")
+        raise _argument_error(line, "not enough arguments.")
     if len(args) > command.most:
-        raise _argument_error(name, given_words, "too many arguments.")
+        raise _argument_error(line, "too many arguments.")
 
 
-def _usage_error(name: str, text: str) -> CliError:
+def _usage_error(line: _Line, text: str) -> CliError:
     from burrowmq.cli.commands.help import command_usage
 
-    return CliError(USAGE, f"{text}\n\n{command_usage(_program(), name)}")
+    return CliError(USAGE, f"{text}\n\n{command_usage(line.program, line.name)}")
 
 
-def _argument_error(name: str, shown: str, reason: str) -> CliError:
-    return _usage_error(name, f"Error (argument validation): {reason}\nArguments given:\n\t{shown}")
+def _argument_error(line: _Line, reason: str) -> CliError:
+    text = f"Error (argument validation): {reason}\nArguments given:\n\t{line.shown}"
+    return _usage_error(line, text)
 
 
 def _data_dir(parsed: Parsed) -> str:
@@ -168,7 +193,7 @@ def _timeout_s(name: str, parsed: Parsed) -> float:
         raise CliError(USAGE, f"Invalid options for this command:\n\n--timeout : {text}") from error
 
 
-def _execute(name: str, command: Command, args: list[str], parsed: Parsed, given_words: str) -> int:
+def _execute(line: _Line, parsed: Parsed) -> int:
     from importlib import import_module
 
     from burrowmq.cli.client import NodeClient, NotRunning, Refused, check_url
@@ -179,7 +204,7 @@ def _execute(name: str, command: Command, args: list[str], parsed: Parsed, given
         url = os.environ.get("BURROWMQ_MANAGEMENT_URL", "")
     if url:
         check_url(url)
-    timeout_s = _timeout_s(name, parsed)
+    timeout_s = _timeout_s(line.name, parsed)
     client = NodeClient(
         url=url,
         data_dir=_data_dir(parsed),
@@ -188,18 +213,20 @@ def _execute(name: str, command: Command, args: list[str], parsed: Parsed, given
     )
     if timeout_s <= 0:
         text = (
-            f"Error: operation {name} on node {client.addressed} timed out."
+            f"Error: operation {line.name} on node {client.addressed} timed out."
             f" Timeout value used: {parsed.values['timeout']}"
         )
         raise CliError(TEMPFAIL, text)
-    invocation = Invocation(_program(), name, args, parsed.values, parsed.flags, client)
+    invocation = Invocation(line.program, line.name, line.args, parsed.values, parsed.flags, client)
     try:
-        code: int = getattr(import_module(command.module_name), command.function)(invocation)
+        code: int = getattr(import_module(line.command.module_name), line.command.function)(
+            invocation
+        )
     except Refused as refused:
         raise CliError(UNAVAILABLE, f"Error:\n{refused.reason}") from refused
     except NotRunning as stopped:
-        text = f"Error: {NEEDS_APP}\nArguments given:\n\t{given_words}"
-        raise _usage_error(name, text) from stopped
+        text = f"Error: {NEEDS_APP}\nArguments given:\n\t{line.shown}"
+        raise _usage_error(line, text) from stopped
     return code
 
 

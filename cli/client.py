@@ -113,8 +113,16 @@ class NodeClient:
             self._process = self.get("/api/burrowmq/process")
         return self._process
 
+    @property
+    def failure(self) -> str:
+        """Why the node's store has failed and its process ends, in a sentence; empty when it has not."""
+        reason = self.process.get("failure")
+        return f"the store of node {self.node_name} has failed: {reason}" if reason else ""
+
     def check_application(self) -> None:
-        """Find out whether the application runs. Raises: NotRunning."""
+        """Find out whether the application runs. Raises: NotRunning, CliError 69 when its store has failed."""
+        if self.failure:
+            raise CliError(UNAVAILABLE, f"Error:\n{self.failure}")
         if self.process["state"] != "running":
             raise NotRunning
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from burrowmq.cli.errors import USAGE, CliError
 
 SHORT = {"n": "node", "l": "longnames", "q": "quiet", "s": "silent", "t": "timeout", "p": "vhost", "h": "help",
-         "?": "help", "e": "enabled", "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip
+         "?": "help", "E": "enabled", "e": "implicitly-enabled", "v": "verbose",
+         "m": "minimal", "N": "number", "d": "duration"}  # fmt: skip
 # Options every command takes; True for those with a value.
 GLOBAL = {
     "node": True, "longnames": False, "quiet": False, "silent": False, "no-table-headers": False, "timeout": True,
@@ -29,6 +30,7 @@ OWN = {
     "pre-hashed-password": False, "vhost-pattern": True, "number": True, "list-commands": False,
     "object-type": True, "address-family": True, "details": False, "sample-interval": True, "duration": True,
     "user": True, "format": True, "skip-if-unchanged": False,
+    "implicitly-enabled": False, "all": False, "queue-pattern": True, "used": False, "force": False,
 }  # fmt: skip
 VALUED = {**OWN, **GLOBAL}
 

@@ -71,6 +71,14 @@ WITHOUT_APP = frozenset(
         "help",
         "version",
         "autocomplete",
+        "completion",
+        "install_names",
+        "list",
+        "enable",
+        "disable",
+        "set",
+        "is_enabled",
+        "directories",
     ]
 )
 """The commands that work while the application is stopped; all others say that they need it."""
@@ -145,6 +153,8 @@ COMMANDS: dict[str, Command] = {
     "set_user_tags": Command("users", "set_user_tags", "<username> <tag> [...]", "Sets user tags", 1, MANY),
     "set_permissions": Command("users", "set_permissions", f"{VHOST}<username> <conf> <write> <read>",
                                "Sets user permissions for a virtual host", 4, 4),
+    "set_permissions_globally": Command("users", "set_permissions_globally", "<username> <conf> <write> <read>",
+                                        "Sets user permissions for all virtual hosts", 4, 4),
     "clear_permissions": Command("users", "clear_permissions", f"{VHOST}<username>",
                                  "Revokes user permissions for a virtual host", 1, 1),
     "add_vhost": Command("users", "add_vhost", "<vhost> [--description <text>] [--tags <tags>]"
@@ -222,6 +232,10 @@ COMMANDS: dict[str, Command] = {
     "set_cluster_name": Command("operator", "set_cluster_name", "<name>", "Sets the cluster's name", 1, 1),
     "hash_password": Command("operator", "hash_password", "[<password>]", "Hashes a password", 0, 1),
     "force_gc": Command("operator", "force_gc", "", "Makes the node collect garbage"),
+    "activate_free_disk_space_monitoring": Command(
+        "operator", "watch_disk", "", "Activates the watch over free disk space, and its alarm"),
+    "deactivate_free_disk_space_monitoring": Command(
+        "operator", "watch_disk", "", "Deactivates the watch over free disk space; a disk alarm ends"),
     "rotate_logs": Command("operator", "rotate_logs", "", "Does not rotate logs anymore"),
     "suspend_listeners": Command("operator", "suspend_listeners", "", "Closes the AMQP listeners"),
     "resume_listeners": Command("operator", "resume_listeners", "", "Opens the AMQP listeners again"),
@@ -234,6 +248,13 @@ COMMANDS: dict[str, Command] = {
                                   0, MANY),
     "enable_feature_flag": Command("diagnostics", "enable_feature_flag", "all | <feature_flag>",
                                    "Enables a feature flag", 1, 1),
+    "list_deprecated_features": Command("diagnostics", "list_deprecated_features", "[--used] [<column> ...]",
+                                        "Lists deprecated features", 0, MANY, ("used",)),
+    "check_if_any_deprecated_features_are_used": Command(
+        "checks", "check_deprecated", "", "Checks that no deprecated feature is in use"),
+    "check_if_cluster_has_classic_queue_mirroring_policy": Command(
+        "checks", "check_mirroring", "", "Checks that no policy wants mirrored queues"),
+    "metadata_store_status": Command("diagnostics", "metadata_store_status", "", "Says what holds the definitions"),
     "list_unresponsive_queues": Command("diagnostics", "list_unresponsive_queues", VHOST + COLUMNS,
                                         "Lists queues that do not answer", 0, MANY, ("local",)),
     "list_policies_that_match": Command("diagnostics", "list_policies_that_match",
@@ -274,7 +295,7 @@ COMMANDS: dict[str, Command] = {
         for function, names in {
             "needs_stopped_app": "join_cluster reset force_reset rename_cluster_node update_cluster_nodes force_boot"
                                  " change_cluster_node_type",
-            "quorum": "quorum_status stream_status reclaim_quorum_memory",
+            "quorum": "quorum_status stream_status reclaim_quorum_memory add_member delete_member peek",
             "not_here": "encode decode consume_event_stream log_tail_stream"
                         " enable_auth_attempt_source_tracking disable_auth_attempt_source_tracking"
                         " reset_node_auth_attempt_metrics list_network_interfaces",
@@ -284,7 +305,38 @@ COMMANDS: dict[str, Command] = {
         for name in names.split()
     },
     "eval": Command("single", "evaluate", "<expression>", "Knows node() and rabbit_misc:version() only", 1, MANY),
+    # rabbitmq-plugins
+    "list": Command("plugins", "list_plugins", "[pattern] [--verbose] [--minimal] [--enabled] [--implicitly-enabled]",
+                    "Lists plugins and their state", 0, 1, ("verbose", "minimal", "enabled", "implicitly-enabled")),
+    "enable": Command("plugins", "enable", "<plugin1> [ <plugin2>] | --all [--offline] [--online]",
+                      "Enables one or more plugins", 0, MANY, ("all", "online")),
+    "disable": Command("plugins", "disable", "<plugin1> [ <plugin2>] | --all [--offline] [--online]",
+                       "Disables one or more plugins", 0, MANY, ("all", "online")),
+    "set": Command("plugins", "set_plugins", "<plugin1> [ <plugin2>] [--offline] [--online]",
+                   "Enables one or more plugins, disables the rest", 0, MANY, ("online",)),
+    "is_enabled": Command("plugins", "is_enabled", "<plugin1> [ <plugin2>] [--offline] [--online]",
+                          "Checks that plugins are enabled", 1, MANY, ("online",)),
+    "directories": Command("plugins", "directories", "[--offline] [--online]", "Says where plugins would be",
+                           options=("online",)),
+    # rabbitmq-upgrade and rabbitmq-queues
+    "drain": Command("maintenance", "drain", "", "Puts the node in maintenance mode: no clients"),
+    "revive": Command("maintenance", "revive", "", "Puts the node out of maintenance mode"),
+    "await_online_quorum_plus_one": Command("maintenance", "await_replicas", "", "Waits for replicas: there are none"),
+    "await_online_synchronized_mirror": Command("maintenance", "await_replicas", "",
+                                                "Waits for mirrors: there are none"),
+    "post_upgrade": Command("maintenance", "post_upgrade", "", "Runs post-upgrade tasks: there are none"),
+    "grow": Command("maintenance", "resize", "<node> < all | even > [--vhost-pattern <pattern>]"
+                    " [--queue-pattern <pattern>]", "Adds members to all quorum queues: there are none", 2, 2,
+                    ("vhost-pattern", "queue-pattern")),
+    "shrink": Command("maintenance", "resize", "<node>", "Removes members of quorum queues: there are none", 1, 1),
+    "rebalance": Command("maintenance", "rebalance", "< all | classic | quorum > [--vhost-pattern <pattern>]"
+                         " [--queue-pattern <pattern>]", "Leaves all queues on the one node that there is", 1, 1,
+                         ("vhost-pattern", "queue-pattern")),
     # about the tool
+    "completion": Command("completion", "completion", "bash | fish | zsh",
+                          "Prints a script that completes commands and options in a shell", 1, 1),
+    "install_names": Command("names", "install_names", "[--force] <directory>",
+                             "Makes the commands available by RabbitMQ's names, in a directory", 1, 1, ("force",)),
     "help": Command("help", "help_command", "[<command>]", "Displays usage information", 0, 1, ("list-commands",)),
     "version": Command("help", "version", "", "Displays the version of this tool"),
     "autocomplete": Command("help", "autocomplete", "[<prefix>]", "Lists commands that begin with a prefix", 0, 1),

@@ -12,18 +12,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from burrowmq.config import seeding, tls, units
 from burrowmq.config.option import Option
 from burrowmq.config.schema import PARTS, NodeConfig, plain_options
 from burrowmq.config.tls import TlsConfig
-from burrowmq.config.units import Endpoint
+from burrowmq.config.units import Endpoint, Reader
 
 LOOPBACK = ("127.0.0.1", "::1")
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - what the operator's bare port asks for
 DEFAULT_NODE = "rabbit"
 
+T = TypeVar("T")
 Values = Mapping[str, Any]
 
 
@@ -42,6 +43,11 @@ COMPOSED = (
     *_tls_options("ssl_options"),
     Option("auth_mechanisms.$n", units.choice("PLAIN", "AMQPLAIN", "EXTERNAL"), None,
            "How clients may log in (PLAIN and AMQPLAIN, if none is named); EXTERNAL: by a client's certificate."),
+    Option("management.listener.port", units.port, None,
+           "Old name of `management.tcp.port`, of `management.ssl.port` with `management.listener.ssl = true`."),
+    Option("management.listener.ip", units.host, None, "Old name of `.ip` there."),
+    Option("management.listener.ssl", units.flag, None, "Whether those are a listener with TLS."),
+    *_tls_options("management.listener.ssl_opts"),
     Option("management.ssl.port", units.port, None,
            "Port of the HTTP API and UI with TLS, 15671 by custom; alone, it replaces the plain one."),
     Option("management.ssl.ip", units.host, None, "Address that it binds."),
@@ -57,13 +63,16 @@ COMPOSED = (
     Option("management.cors.allow_origins", units.choice("none"), None, "`none`: no other origin's."),
     Option("prometheus.tcp.port", units.port, "15692", "Port of the metrics."),
     Option("prometheus.tcp.ip", units.host, None, "Address that it binds."),
+    Option("prometheus.tcp.listener", units.endpoint_or_none, None,
+           "`none`: no plain listener; `address:port`: both at once."),
     Option("default_pass", units.text, "guest", "Password of the user made at first start."),
     Option("default_user_tags.$tag", units.flag, None, "Tags of that user (`administrator` if none)."),
     *seeding.options(),
     Option("loopback_users.$user", units.flag, None,
            "`true`: this user may only connect from this machine; `loopback_users.guest = false` frees guest."),
     Option("loopback_users", units.choice("none"), None, "`none`: every user may connect."),
-    Option("definitions.import_backend", units.choice("local_filesystem"), None,
+    Option("definitions.import_backend",
+           units.choice("local_filesystem", "local", "rabbit_definitions_import_local_filesystem"), None,
            "Where definitions come from: `local_filesystem`."),
     Option("definitions.local.path", units.text, None, "The same as `load_definitions`."),
     Option("management.load_definitions", units.text, None, "The same as `load_definitions`, its old name."),
@@ -78,7 +87,8 @@ COMPOSED = (
 
 def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     """Return the configuration that the values make, with defaults for all that they leave out."""
-    node_name = _node_name(values)
+    values = _with_new_names(values)
+    node_name = _node_name(values, environ)
     data_dir = _data_dir(values, environ, node_name)
     parts: dict[str, dict[str, Any]] = {part: {} for part in ("", *PARTS)}
     for part, field, option in plain_options():
@@ -109,9 +119,29 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     )
 
 
-def _node_name(values: Values) -> str:
+def _with_new_names(values: Values) -> Values:
+    """Return the values with management.listener.* under the names that took its place, which win."""
+    prefix = "management.listener."
+    old = {key.removeprefix(prefix): each for key, each in values.items() if key.startswith(prefix)}
+    part = "management.ssl" if old.get("ssl") else "management.tcp"
+    renamed = {f"{part}.{key}": old[key] for key in ("port", "ip") if key in old}
+    if old.get("ssl"):
+        opts = "ssl_opts."
+        renamed |= {
+            f"{part}.{key.removeprefix(opts)}": each
+            for key, each in old.items()
+            if key.startswith(opts)
+        }
+    return renamed | dict(values)
+
+
+def _node_name(values: Values, environ: Mapping[str, str]) -> str:
     name: str = values.get("nodename", DEFAULT_NODE)
-    return name if "@" in name else f"{name}@{os.uname().nodename.partition('.')[0]}"
+    if "@" in name:
+        return name
+    host = os.uname().nodename
+    is_long = environ.get("RABBITMQ_USE_LONGNAME") in {"true", "on"}
+    return f"{name}@{host if is_long else host.partition('.')[0]}"
 
 
 def _data_dir(values: Values, environ: Mapping[str, str], node_name: str) -> str:
@@ -134,11 +164,18 @@ def _amqp_listeners(values: Values, environ: Mapping[str, str]) -> tuple[Endpoin
     named = _named_listeners(values, "listeners.tcp")
     if named:
         return named
-    port = environ.get("RABBITMQ_NODE_PORT", "")
+    port = _unless_refused(units.port, environ.get("RABBITMQ_NODE_PORT", ""))
     host = environ.get("RABBITMQ_NODE_IP_ADDRESS", "").replace("auto", "")
-    if port.isdigit() or host:
-        return _spread(Endpoint(host, int(port) if port.isdigit() else 5672))
+    if port is not None or host:
+        return _spread(Endpoint(host, 5672 if port is None else port))
     return tuple(Endpoint(host, 5672) for host in _unnamed_hosts(environ))
+
+
+def _unless_refused(read: Reader[T], value: str) -> T | None:
+    try:
+        return read(value)
+    except ValueError:
+        return None  # `reading` says what is wrong with it
 
 
 def _numbered(values: Values, prefix: str) -> list[Any]:
@@ -146,7 +183,7 @@ def _numbered(values: Values, prefix: str) -> list[Any]:
 
     def order(key: str) -> tuple[int, str]:
         name = key.removeprefix(prefix)
-        return (int(name), "") if name.isdigit() else (1 << 31, name)
+        return (int(name), "") if name.isdigit() and len(name) < 10 else (1 << 31, name)
 
     return [
         values[key] for key in sorted(filter(lambda key: key.startswith(prefix), values), key=order)
@@ -193,6 +230,9 @@ def _http_listeners(
 ) -> tuple[Endpoint, ...]:
     port = values.get(f"{part}.tcp.port")
     host = values.get(f"{part}.tcp.ip")
+    if f"{part}.tcp.listener" in values:
+        whole = values[f"{part}.tcp.listener"]
+        return () if whole is None else _spread(whole)
     if port is None and host is None and f"{part}.ssl.port" in values:
         return ()  # as in RabbitMQ: with only a TLS port named, there is no other
     if host is not None:

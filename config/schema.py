@@ -20,8 +20,16 @@ from burrowmq.config.store import AS_INSTALLED, StoreConfig
 from burrowmq.config.tls import NO_TLS, TlsConfig
 from burrowmq.config.units import Endpoint
 
+MILLISECONDS_MAX = 2**31 - 1
 MAX_MESSAGE_SIZE = 512 * 1024 * 1024
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency", "none")
+FILE_LEVELS = {name: name for name in LEVELS} | {
+    "=debug": "debug",
+    "!=info": "info",
+    "<=notice": "notice",
+    "<warning": "warning",
+}
+"""Those that RabbitMQ takes for the log file, its older forms too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,15 +253,27 @@ class LogConfig:
         None,
         "Another level for standard error.",
     )
+    console_stream: str = option(
+        "log.console.stdio",
+        units.choice("stderr", "stdout"),
+        "stderr",
+        "Where the console's lines go: standard error, or standard output.",
+    )
     console_format: str = option(
         "log.console.formatter",
         units.choice("plaintext", "json"),
         "plaintext",
         "How a line on standard error looks.",
     )
+    file_format: str = option(
+        "log.file.formatter",
+        units.choice("plaintext", "json"),
+        "plaintext",
+        "How a line in the log file looks.",
+    )
     file_level: str | None = option(
         "log.file.level",
-        units.optional(units.choice(*LEVELS)),
+        units.optional(units.choice_of(FILE_LEVELS)),
         None,
         "Another level for the log file.",
     )
@@ -288,9 +308,9 @@ class NodeConfig:
     )
     handshake_timeout_ms: int = option(
         "handshake_timeout",
-        units.integer(1),
+        units.or_most(1, MILLISECONDS_MAX),
         "10000",
-        "Time for a client to log in, in milliseconds.",
+        "Time for a client to log in, in milliseconds; `infinity`: 24 days.",
     )
     proxy_protocol: bool = option(
         "proxy_protocol",

@@ -1,7 +1,8 @@
 """The `a.b.c = value` format of rabbitmq.conf: text -> settings in order, and the lines that do not parse.
 
 `#` starts a comment, blank lines are free, there are no sections. A value may be put in single quotes when it
-holds a `#` or outer spaces. Called by `load` for each file and for each `--set`; no state.
+holds a `#` or outer spaces. `include FILE` stands for the lines of another file. Called by `reading` for each file;
+no state.
 
 Invariant: every line of the input is a comment, a setting or a problem. Source: cuttlefish's conf grammar.
 """
@@ -25,13 +26,28 @@ class Setting(NamedTuple):
     line: int
 
 
-def parse(content: str, source: str) -> tuple[list[Setting], list[Problem]]:
+class Include(NamedTuple):
+    """A line that names another file, or several with a pattern."""
+
+    path: str
+    source: str
+    line: int
+
+
+_INCLUDE = re.compile(r"include\s+([^=#\s][^=#]*?)\s*(?:#.*)?\Z")
+
+
+def parse(content: str, source: str) -> tuple[list[Setting | Include], list[Problem]]:
     """Return the settings of one file in order, duplicates included, and a problem for each bad line."""
-    settings: list[Setting] = []
+    settings: list[Setting | Include] = []
     problems: list[Problem] = []
     for number, line in enumerate(content.removeprefix("\ufeff").splitlines(), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
+            continue
+        include = _INCLUDE.match(stripped)
+        if include is not None:
+            settings.append(Include(include[1].strip("'\""), source, number))
             continue
         found = setting(stripped, source, number)
         if isinstance(found, Setting):

@@ -61,7 +61,7 @@ KEYS = (
     Option("verify", units.choice("verify_peer", "verify_none"), "verify_none",
            "`verify_peer`: ask clients for a certificate and check it."),
     Option("fail_if_no_peer_cert", units.flag, "false", "With `verify_peer`: refuse clients that have none."),
-    Option("depth", units.integer(0, 100), "10",
+    Option("depth", units.integer(0, 255), "10",
            "How many certificates may stand between a client's and its authority's."),
     Option("honor_cipher_order", units.flag, "true", "The listener's order of ciphers decides, not the client's."),
     Option("versions.$n", units.choice("tlsv1.3", "tlsv1.2", *OLD_VERSIONS), None,

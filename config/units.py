@@ -45,7 +45,9 @@ class Endpoint(NamedTuple):
 
 
 def text(value: str) -> str:
-    """Return the value as it is."""
+    """Return the value as it is; no file, user or pattern has a zero byte in it."""
+    if "\0" in value:
+        raise ValueError("there is a zero byte in it")
     return value
 
 
@@ -72,6 +74,12 @@ def limit(least: int, most: int | None = None) -> Reader[int | None]:
         return None if value == "infinity" else number(value)
 
     return read
+
+
+def or_most(least: int, most: int) -> Reader[int]:
+    """Return a reader of whole numbers for which `infinity` is the largest."""
+    number = integer(least, most)
+    return lambda value: most if value == "infinity" else number(value)
 
 
 def ratio(least: float, most: float) -> Reader[float]:
@@ -207,6 +215,11 @@ def endpoint(value: str) -> Endpoint:
     if colon and not name:
         raise ValueError(f"{value!r} cannot be converted to an address and port")
     return Endpoint(host(name) if colon else "", port(number))
+
+
+def endpoint_or_none(value: str) -> Endpoint | None:
+    """Return host and port, or None for `none`."""
+    return None if value == "none" else endpoint(value)
 
 
 def origin(value: str) -> str:

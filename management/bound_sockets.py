@@ -16,6 +16,7 @@ import socket
 from collections.abc import Sequence
 
 from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.broker.sockets.listener import way_out
 from burrowmq.management import settings
 
 BACKLOG = 128
@@ -110,8 +111,6 @@ def _bind_tcp(host: str, port: int, *, is_optional: bool) -> socket.socket | Non
         if is_optional and ":" in host and error.errno == errno.EADDRNOTAVAIL:
             return None
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        raise CannotOpen(
-            f"cannot listen on {where}: {error.strerror};"
-            " stop what uses it, or name another with management.tcp.port or prometheus.tcp.port"
-        ) from error
+        way = way_out(error, "management.tcp.port or prometheus.tcp.port")
+        raise CannotOpen(f"cannot listen on {where}: {error.strerror}; {way}") from error
     return sock

@@ -150,7 +150,7 @@ class Channel:
         Raises: InternalError when the store has failed.
         """
         if self.session.engine.failure is not None:
-            raise InternalError("the store has failed")
+            raise InternalError(f"vhost '{self.session.vhost_name}' is down")
         self.is_held = True
         self.session.when_committed(lambda: self.resume(then))
 
@@ -161,6 +161,11 @@ class Channel:
         self.is_held = False
         then()
         self.session.release(self)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its client waits for the disk: for a reply or a confirm."""
+        return self.is_held or self.has_waiting_confirms
 
     # -- deliveries ---------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from burrowmq.broker.inspect.clients import (
     unacked_count,
 )
 from burrowmq.broker.inspect.connections import (
+    alarm_causes,
     alarms,
     channel_details,
     channel_row,
@@ -40,6 +41,7 @@ from burrowmq.broker.inspect.node import (
     object_totals,
     permissions,
     publisher_count,
+    store_spreads,
     store_stats,
     totals,
     users,
@@ -98,6 +100,7 @@ __all__ = [
     "TOTALS",
     "Question",
     "Table",
+    "alarm_causes",
     "alarms",
     "bindings",
     "bindings_from",
@@ -139,6 +142,7 @@ __all__ = [
     "queue",
     "queues",
     "session_state",
+    "store_spreads",
     "store_stats",
     "topic_permissions",
     "totals",

@@ -1,10 +1,11 @@
 """Watches memory and disk: sets the alarms, and has queues page out while memory is short.
 
 State owned: the last measurement, the limits (an operator may change them while the node runs), whether queues are
-paging. Memory is looked at in a fixed interval, and what was freed of it given back to the system
-(`broker.machine.reclaim`), so that use can fall below a limit again; free space is looked at the more often the nearer
-it is to its limit, as in RabbitMQ: so often that a fast disk cannot pass the limit between two looks. A free-space
-reading that fails (the file system is away for a moment) leaves the disk alarm as it is.
+paging and whether free space is watched (an operator may end that too). Memory is looked at in a fixed interval, and
+what was freed of it given back to the system (`broker.machine.reclaim`), so that use can fall below a limit again;
+free space is looked at the more often the nearer it is to its limit, as in RabbitMQ: so often that a fast disk cannot
+pass the limit between two looks. A free-space reading that fails (the file system is away for a moment) leaves the
+disk alarm as it is.
 
 Source: RabbitMQ's memory and disk alarm guides; rabbit_disk_monitor; vm_memory_high_watermark_paging_ratio.
 """
@@ -74,6 +75,7 @@ class Monitor:
         self.limits = limits
         self.last = Measurement(rss_bytes=0, disk_free_bytes=None)
         self.is_paging = False
+        self.is_watching_disk = True
         self._measure = measure
         self._alarms = alarms
         self._vhosts = vhosts
@@ -121,6 +123,16 @@ class Monitor:
         self.last = self._measure()
         self._judge_memory()
 
+    def watch_disk(self, *, is_on: bool) -> None:
+        """Look at free space, or no more; an alarm that nobody watches over would never end, so it ends now."""
+        self.is_watching_disk = is_on
+        if "disk" in self._timers:
+            self._timers.pop("disk").cancel()
+        if is_on:
+            self._look_at_disk()
+        elif "disk" in self._alarms.active:
+            self._alarms.update("disk", False, "free space is not watched any more")
+
     def _disk_later(self) -> None:
         self._timers["disk"] = self._scheduler.call_later(
             self.disk_interval_s(), self._look_at_disk
@@ -151,7 +163,7 @@ class Monitor:
 
     def _judge_disk(self) -> None:
         free, limit = self.last.disk_free_bytes, self.limits.disk_free_bytes
-        if free is not None:
+        if free is not None and self.is_watching_disk:
             is_on = free < limit
             if is_on != ("disk" in self._alarms.active):
                 self._alarms.update("disk", is_on, f"{mib(free)} free, the limit is {mib(limit)}")

@@ -1,8 +1,9 @@
 """The node: the process that hosts the application, and what of it is there whether the application runs or not.
 
 State owned: the lock on the data directory, which is held while the application runs; the running application
-(`broker.node.running`); whether somebody asked for the end. The application is started and stopped any number of times,
-by `broker.__main__` and over the control socket, one change at a time; each start builds another `RunningNode`.
+(`broker.node.running`); whether somebody asked for the end, and why the store failed. The application is started and
+stopped any number of times, by `broker.__main__` and over the control socket, one change at a time; each start builds
+another `RunningNode`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from burrowmq.broker.node.data_directory import (
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import Machine, ServerProcess
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.sockets.listener import CannotListen
+from burrowmq.broker.report.log_tail import LogTail
+from burrowmq.broker.sockets.listener import CannotListen, way_out
+from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.tls import BadTls, TlsConfig, make_context
 from burrowmq.storage.errors import StorageError, with_way_out
 
 T = TypeVar("T")
-State = Literal["stopped", "starting", "running", "stopping"]
+State = Literal["stopped", "starting", "running", "failed", "stopping"]
 
 
 class Underprovisioned(Exception):
@@ -58,7 +61,7 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, StorageError):
         return with_way_out(error)
     if isinstance(error, CannotListen):
-        return f"{error}; stop what uses it, or name another with listeners.tcp.default"
+        return f"{error}; {way_out(error.__cause__, 'listeners.tcp.default')}"
     return str(error)
 
 
@@ -71,14 +74,20 @@ class Node:
         observer: LogObserver,
         config_files: tuple[str, ...] = (),
         machine: Machine | None = None,
+        effective: tuple[Effective, ...] = (),
+        log_tail: LogTail | None = None,
     ) -> None:
         self.process = ServerProcess(
             config=config,
             observer=observer,
             config_files=config_files,
+            effective=effective,
+            log_tail=log_tail or LogTail(),
             machine=machine or Machine(),
         )
         self.state: State = "stopped"
+        self.failure: str | None = None
+        """Why the store of the application that runs, or ran last, has failed: the process asks for its own end."""
         self.running: RunningNode | None = None
         self._directory = DataDirectory(config.data_dir)
         self._change = asyncio.Lock()
@@ -129,9 +138,10 @@ class Node:
             return False
         if self._has_ended:
             raise NodeEnded("the process is about to end")
-        self.state = "starting"
+        self.state, self.failure = "starting", None
         try:
             self.running = await self._start_anew()
+            self.running.failed.add_done_callback(self._store_failed)
         finally:
             self.state = "stopped" if self.running is None else "running"
         return True
@@ -147,6 +157,12 @@ class Node:
             raise
         self._is_clean = True
         return running
+
+    def _store_failed(self, failed: asyncio.Future[str]) -> None:
+        """The application is of no use any more: what it confirmed is found by a new process."""
+        if self.running is not None and self.running.failed is failed:
+            self.state, self.failure = "failed", failed.result()
+            self.request_stop()
 
     async def _stop(self) -> None:
         running, self.running = self.running, None

@@ -1,12 +1,13 @@
 """The application: everything that exists only while the node runs, from recovery to a clean stop of the store.
 
-Built whole from the configuration, started once, stopped once; the next start builds another. Start: recover the store,
-restore definitions (or seed the first ones), take over recovered queues, start the disk threads, load start batches,
-bind, accept. Stop: stop accepting, close connections with 320, tell the store what was delivered, flush and mark the
-stop clean.
+Built whole from the configuration, started once, stopped once; the next start builds another. Start: recover the
+store, restore definitions (or seed the first ones), take over recovered queues, start the disk threads, load start
+batches, bind, accept. Stop: stop accepting, close connections with 320, tell the store what was delivered, flush and
+mark the stop clean. When the store fails, nothing is delivered or taken any more: the listeners close, publishers get
+their nacks, every connection is closed with 541, `failed` says why, and all that is left is to stop.
 
-State owned: the parts, and the sessions. `broker.node.node` starts and stops it; `management` and `inspect` read its
-attributes; nothing below knows it.
+State owned: the parts, the sessions, and why the store failed. `broker.node.node` starts and stops it; `management`
+and `inspect` read its attributes; nothing below knows it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.node import options, self_check
+from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.start_batches import StartBatches
@@ -46,10 +48,13 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import load_message
 from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.storage.engine import Engine
-from burrowmq.storage.errors import StorageError, with_way_out
+from burrowmq.storage.errors import StorageError, StoreClosed, with_way_out
 
 STOP_GRACE_S = 3.0
-STORE_FAILED_TEXT = "the store has failed"
+FAILED_GRACE_S = 0.5
+"""The same when the store has failed: who restarts the process waits for its end."""
+SESSIONS_AT_ONCE = 50
+"""Connections that are closed in one turn when the store has failed."""
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
 
 
@@ -68,6 +73,8 @@ class RunningNode:
         self.alarms = Alarms(observer, self._on_alarm)
         refuse = self_check.refusal(observer, process.machine.end)
         self.was_clean = False
+        # No clients are taken (`rabbitmq-upgrade drain`).
+        self.is_under_maintenance = False
         """Whether recovery, once it has run, found the store as a clean stop leaves it."""
         self.engine = Engine(
             config.data_dir,
@@ -86,6 +93,7 @@ class RunningNode:
         self.parameters = Parameters(self.engine.definitions)
         self._vhost_defaults = options.vhost_defaults(config.seeding)
         self._loop = loop
+        self.failed: asyncio.Future[str] = loop.create_future()  # why the store has failed
         self._is_stopping = False
         self._are_sessions_gone = asyncio.Event()
         busy_wait = None
@@ -184,6 +192,7 @@ class RunningNode:
             self._log_limits()
             self.monitor.start()
             await self.acceptor.listen()
+            self._check_store()
         except BaseException:
             await self._let_go()
             raise
@@ -227,18 +236,29 @@ class RunningNode:
         engine.on_backlog = self._on_backlog
         # Acks that have arrived by now are to be in the commit: what they are for need not be written.
         engine.on_due = self.scheduler.touch
-        engine.on_space = functools.partial(self.alarms.update, "store")
+        full_disk = FullDisk(
+            self.alarms, self.sessions, self.scheduler, lambda: self.engine.shortage
+        )
+        engine.on_space = full_disk.changed
         engine.on_failed = self._on_store_failed
+
+    def _check_store(self) -> None:
+        if self.failed.done():
+            raise StoreClosed(self.failed.result())
 
     def _post(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon_threadsafe(callback)
 
     def _log_limits(self) -> None:
-        limits = self.monitor.limits
+        """Say where the alarms begin and how far they are, and how many files and connections there may be."""
+        limits, mib = self.monitor.limits, resources.mib
+        found = self.process.machine.measure(self.config.data_dir)
+        free = "unknown" if found.disk_free_bytes is None else mib(found.disk_free_bytes)
+        total = mib(limits.memory_total_bytes)
         self.observer.limits_known(
-            f"{resources.mib(limits.memory_bytes)} of {resources.mib(limits.memory_total_bytes)}",
-            resources.mib(limits.disk_free_bytes),
-            resources.files_max(),
+            f"{mib(found.rss_bytes)} used, the watermark is {mib(limits.memory_bytes)} of {total}",
+            f"{free} free, the limit is {mib(limits.disk_free_bytes)}",
+            f"{resources.open_files()} open, the limit is {resources.files_max()}",
             self.process.sockets_max,
         )
 
@@ -304,40 +324,54 @@ class RunningNode:
                 session.wire.resume_reading("backlog")
 
     def _on_store_failed(self, reason: str) -> None:
+        if self.failed.done():
+            return
+        self.failed.set_result(reason)
         self.observer.store_failed(reason)
-        self.alarms.update("store", True)
+        self.acceptor.close()
+        self.alarms.active.add("store")  # publishes that are still read are not taken
         self.scheduler.on_failed()
-        for session in list(self.sessions):
-            if any(channel.is_held for channel in session.channels.values()):
-                session.force_close(STORE_FAILED_TEXT)  # what it waits for will not come
+        # After the turn in which publishers are refused what waits for the disk.
+        self._loop.call_soon(self._close_some, list(self.sessions))
+
+    def _close_some(self, sessions: list[Session]) -> None:
+        """Tell a part of the connections that the store has failed now, and the others in later turns."""
+        for session in sessions[-SESSIONS_AT_ONCE:]:
+            session.store_failed()
+        del sessions[-SESSIONS_AT_ONCE:]
+        if sessions:
+            self._loop.call_soon(self._close_some, sessions)
 
     # -- stop ---------------------------------------------------------------------------------------------------
 
     async def stop(self) -> bool:
         """Stop, once; True when the store was closed cleanly."""
+        has_failed = self.failed.done()
         self._is_stopping = True
         self._sweep.stop()
         self._heartbeats.stop()
         self.monitor.stop()
         self.acceptor.close()
-        await self._close_sessions()
-        for vhost in self.vhosts.values():
-            for queue in vhost.queues.values():
-                queue.note_delivered()
+        await self._close_sessions(FAILED_GRACE_S if has_failed else STOP_GRACE_S)
+        if not has_failed:
+            for vhost in self.vhosts.values():
+                for queue in vhost.queues.values():
+                    queue.note_delivered()
         self.scheduler.stop()
         try:
             await self._loop.run_in_executor(None, self.engine.close)
         except StorageError as error:
-            self.observer.store_failed(with_way_out(error))
+            if not has_failed:  # else it was said at once
+                self.observer.store_failed(with_way_out(error))
             return False
-        return True
+        return not has_failed
 
-    async def _close_sessions(self) -> None:
+    async def _close_sessions(self, grace_s: float) -> None:
         for session in list(self.sessions):
             session.force_close(SHUTDOWN_TEXT)
         if self.sessions:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._are_sessions_gone.wait(), STOP_GRACE_S)
+                await asyncio.wait_for(self._are_sessions_gone.wait(), grace_s)
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):
                 session.wire.abort()

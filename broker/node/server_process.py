@@ -15,8 +15,10 @@ from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.collector import Collector, PythonCollector
 from burrowmq.broker.machine.reclaim import Allocator, CLibrary
 from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.turn.clock import Entropy
 from burrowmq.broker.turn.loop_scheduler import SystemEntropy
+from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
 from burrowmq.storage.directory.recovery import DefinitionsAt
@@ -53,11 +55,17 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProcess:
-    """One process that serves; `config_files` are the files that the configuration was read from."""
+    """One process that serves.
+
+    `config_files` are the files that the configuration was read from, `effective` its keys with where each comes from;
+    `log_tail` has the end of the log.
+    """
 
     config: NodeConfig
     observer: LogObserver
     config_files: tuple[str, ...] = ()
+    effective: tuple[Effective, ...] = ()
+    log_tail: LogTail = field(default_factory=LogTail)
     machine: Machine = field(default_factory=Machine)
     codec_name: str = CODEC_NAME
     sockets_max: int = field(default_factory=resources.sockets_max)

@@ -149,11 +149,9 @@ class LogObserver:
             f"Starting BurrowMQ {version}", node=name, data_dir=data_dir, config_files=config_files
         )
 
-    def limits_known(self, memory: str, disk_free: str, files: int, sockets: int) -> None:
-        """The limits that this node works with."""
-        self._log.info(
-            "limits_known", memory=memory, disk_free=disk_free, files=files, sockets=sockets
-        )
+    def limits_known(self, memory: str, disk: str, files: str, sockets: int) -> None:
+        """The limits that this node works with, and how far they are."""
+        self._log.info("limits_known", memory=memory, disk=disk, files=files, sockets=sockets)
 
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
         """A message was dropped because it came round without a reject."""
@@ -196,7 +194,8 @@ class LogObserver:
 
     def store_failed(self, reason: str) -> None:
         """The store gave up."""
-        self._log.critical("store_failed", reason=reason)
+        effect = "the node ends, and its next start finds what was confirmed"
+        self._log.critical("store_failed", reason=reason, effect=effect)
 
     def invariant_broken(self, sentence: str) -> None:
         """A self-check failed."""

@@ -38,6 +38,12 @@ class Sinks:
         self._sinks = tuple(sinks)
         self._loggers = [make_logger(each.level, each.form, each.stream) for each in self._sinks]
 
+    def close(self) -> None:
+        """Close the files among the sinks; lines that come later are dropped there."""
+        for each in self._sinks:
+            if isinstance(each.stream, LogFile):
+                each.stream.close()
+
     def set_level(self, level: str) -> None:
         """The least severe level that every sink takes from now on."""
         self._loggers = [make_logger(level, each.form, each.stream) for each in self._sinks]
@@ -76,11 +82,14 @@ class LogFile:
         self._size_max = size_max
         self._count = count
         self._lock = threading.Lock()
+        self._is_closed = False
         self._file = self._open()
 
     def write(self, text: str) -> int:
         """Append; a line that cannot be written is dropped: the broker goes on without it."""
         with self._lock:
+            if self._is_closed:
+                return 0
             try:
                 self._follow()
                 if self._size_max and self._file.tell() + len(text) > self._size_max:
@@ -92,14 +101,18 @@ class LogFile:
     def flush(self) -> None:
         """Hand what was written to the operating system."""
         with self._lock:
+            if self._is_closed:
+                return
             try:
                 self._file.flush()
             except OSError:
                 return
 
     def close(self) -> None:
-        """Write no more."""
-        self._file.close()
+        """Write no more: lines of whoever still has some are dropped."""
+        with self._lock:
+            self._is_closed = True
+            self._file.close()
 
     def _open(self) -> TextIO:
         try:
@@ -141,6 +154,32 @@ class LogFile:
         self._replace()
 
 
-def standard_error(level: str, form: str) -> Sink:
-    """The sink that writes to standard error."""
-    return Sink(stream=sys.stderr, level=level, form=form)
+class Lossy:
+    """A stream that drops what it cannot write, a full disk behind a redirection for one: the broker goes on without.
+
+    Whoever logs may be in the middle of a commit, and must not fail for a line.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        try:
+            return self._stream.write(text)
+        except OSError:
+            return 0
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system, if it takes it."""
+        try:
+            self._stream.flush()
+        except OSError:
+            return
+
+
+def console(level: str, form: str, stream: str = "stderr") -> Sink:
+    """The sink that writes to standard error, or to standard output."""
+    return Sink(
+        stream=Lossy(sys.stdout if stream == "stdout" else sys.stderr), level=level, form=form
+    )

@@ -52,8 +52,8 @@ class Observer(Protocol):
     def node_starting(self, version: str, name: str, data_dir: str, config_files: str) -> None:
         """The start begins, with these settings."""
 
-    def limits_known(self, memory: str, disk_free: str, files: int, sockets: int) -> None:
-        """The limits that this node works with."""
+    def limits_known(self, memory: str, disk: str, files: str, sockets: int) -> None:
+        """The limits that this node works with, and how far they are."""
 
     def dead_letter_cycle_cut(self, vhost: str, queue: str) -> None:
         """A message was dropped because it came round without a reject."""
@@ -83,7 +83,7 @@ class Observer(Protocol):
         """Stopped cleanly."""
 
     def store_failed(self, reason: str) -> None:
-        """The store gave up: publishers stay blocked."""
+        """The store gave up: connections are closed, and the process ends."""
 
     def invariant_broken(self, sentence: str) -> None:
         """A check of the node's own state failed (BURROWMQ_VERIFY=1): the process ends. Any thread."""

@@ -116,6 +116,7 @@ class Session:
         self.is_dirty = False
         self.is_congested = False
         self.is_blocked = False
+        self._was_told_blocked = False
         self.is_publisher = False
         self.pending_bytes = 0
         self.connected_at_ms = context.scheduler.wall_ms()
@@ -240,8 +241,12 @@ class Session:
             self.name, int(error.reply_code), error.reply_text, self.user.name
         )
         self._end_channels()
-        self.is_ended = False  # close-ok must still be read
+        self.is_ended = self.is_blocked = False  # close-ok must still be read
         self._has_failed = True
+        self._unread.clear()
+        if self.wire is not None:
+            for reason in ("alarm", "backlog", "held"):
+                self.wire.resume_reading(reason)
         self.connection.close_with(error)
         self.scheduler.output_dirty(self)
         self._close_after(self.connection.close_timeout_s)
@@ -463,16 +468,28 @@ class Session:
         self.is_blocked = self.is_publisher = True
         if self.wire is not None:
             self.wire.pause_reading("alarm")
-        if self.connection.has_capability("connection.blocked"):
+        self._say_blocked()
+
+    def tell_blocked(self) -> None:
+        """What the client waits for comes no sooner than an alarm ends: say so; it is still read until it publishes."""
+        is_alive = self.is_open and not (self.is_ended or self._has_failed)
+        if is_alive and any(channel.is_waiting for channel in self.channels.values()):
+            self._say_blocked()
+
+    def _say_blocked(self) -> None:
+        if not self._was_told_blocked and self.connection.has_capability("connection.blocked"):
+            self._was_told_blocked = True
             self.send(0, Connection.Blocked(reason=self.context.alarms.reason))
 
     def unblock(self) -> None:
         """All alarms are off: tell the client, and handle what waited."""
+        if self._was_told_blocked:
+            self._was_told_blocked = False
+            if not (self.is_ended or self._has_failed):
+                self.send(0, Connection.Unblocked())
         if not self.is_blocked:
             return
         self.is_blocked = False
-        if self.connection.has_capability("connection.blocked"):
-            self.send(0, Connection.Unblocked())
         waiting, self._unread = self._unread, []
         if not (self.is_ended or self._has_failed):
             self._take(waiting)
@@ -490,6 +507,11 @@ class Session:
         """Close from our side: an operator's command, the node stops, the vhost or user is gone."""
         if not self.is_ended:
             self.fail(ConnectionForced(text))
+
+    def store_failed(self) -> None:
+        """Close because the store has failed: in RabbitMQ's words the virtual host is down."""
+        if not (self.is_ended or self._has_failed):
+            self.fail(InternalError(f"vhost '{self.vhost_name}' is down" if self.is_open else ""))
 
     def _on_close(self, event: ConnectionCloseReceived) -> None:
         self._is_closing = True

@@ -24,6 +24,21 @@ class CannotListen(OSError):
     """An address could not be bound."""
 
 
+def way_out(cause: BaseException | None, key: str) -> str:
+    """What to do about an address that could not be bound; `key` names where it was written."""
+    number = cause.errno if isinstance(cause, OSError) else None
+    another = f"name another with {key}"
+    if number in {errno.EACCES, errno.EPERM}:
+        return (
+            "a port below 1024 takes a right that this user does not have: CAP_NET_BIND_SERVICE (systemd:"
+            " AmbientCapabilities=CAP_NET_BIND_SERVICE), or a lower net.ipv4.ip_unprivileged_port_start (sysctl);"
+            f" or {another}"
+        )
+    if number == errno.EADDRNOTAVAIL:
+        return f"this machine has no such address; {another}"
+    return f"stop what uses it, or {another}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketOptions:
     """Options of the listening sockets; None leaves the operating system's value."""

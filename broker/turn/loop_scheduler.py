@@ -58,6 +58,7 @@ class LoopScheduler:
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_scheduled = False
         self._is_stopped = False
+        self._is_failed = False
         self._timers: WeakSet[Timer] = WeakSet()
         self.committed_epoch = 0
         self.turns = 0
@@ -134,7 +135,7 @@ class LoopScheduler:
             return
         self.turns += 1
         queues, self._queues = self._queues, []
-        for queue in queues:
+        for queue in queues if not self._is_failed else ():
             queue.is_dirty = False
             try:
                 queue.pump()
@@ -179,7 +180,11 @@ class LoopScheduler:
                 self._report(error)
 
     def on_failed(self) -> None:
-        """The engine reports that it will commit no more: channels refuse what waits, and no waiting reply is sent."""
+        """The engine reports that it will commit no more: channels refuse what waits, no waiting reply is sent.
+
+        Nor is anything delivered from here on: its acknowledgement could not be kept.
+        """
+        self._is_failed = True
         self._waiters.clear()
         self._channels.extend(self._waiting_channels)
         self._waiting_channels = []

@@ -1,7 +1,7 @@
 """Health checks: rabbitmq-diagnostics' ping, check_* and alarms.
 
-Owns no state. Exit status 0 when the check passes, 69 when it fails; container health checks look at nothing else.
-JSON replies carry `result` and the node's name.
+Owns no state. Exit status 0 when the check passes, 69 when it fails, as all do when the store has failed; container
+health checks look at nothing else. JSON replies carry `result` and the node's name.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 def _passed(invocation: Invocation, text: str, **details: Any) -> int:
+    if invocation.node.failure:
+        return _failed(invocation, invocation.node.failure)
     if invocation.is_machine_readable:
         invocation.say(
             terms.compact({"result": "ok", "node": invocation.node.node_name, **details})
@@ -56,7 +58,10 @@ def check_running(invocation: Invocation) -> int:
         invocation.banner(f"Checking if RabbitMQ is running on node {name} ...")
     if invocation.node.process["state"] == "running":
         return _passed(invocation, f"RabbitMQ on node {name} is fully booted and running")
-    text = f"RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)"
+    text = (
+        invocation.node.failure
+        or f"RabbitMQ on node {name} is not running or has not fully booted yet (check with is_booting)"
+    )
     return _passed(invocation, text) if is_question else _failed(invocation, text)
 
 
@@ -186,3 +191,39 @@ def check_critical(invocation: Invocation) -> int:
         f"Node {name} seems to be the only one in a single node cluster, the check does not apply"
     )
     return _passed(invocation, text)
+
+
+def check_deprecated(invocation: Invocation) -> int:
+    """check_if_any_deprecated_features_are_used: mirrored queues are the one that 3.13 looks for."""
+    invocation.banner("Checking if any deprecated features are used ...")
+    if any(_mirroring_policies(invocation)):
+        text = "Cluster reported deprecated features in use"
+        if not invocation.is_machine_readable:
+            text = "[:classic_queue_mirroring]"
+        return _failed(invocation, text, deprecated_features=["classic_queue_mirroring"])
+    return _passed(invocation, "Cluster reported no deprecated features in use")
+
+
+def check_mirroring(invocation: Invocation) -> int:
+    """check_if_cluster_has_classic_queue_mirroring_policy: such policies do nothing here, and stop an upgrade there."""
+    invocation.banner("Checking if cluster has any classic queue mirroring policy ...")
+    users, operators = _mirroring_policies(invocation)
+    if not users and not operators:
+        text = "Cluster reported no policies enabling classic queue mirroring"
+        return _passed(invocation, text)
+    if invocation.is_machine_readable:
+        text = "Cluster reported policies enabling classic queue mirroring"
+        return _failed(invocation, text, policies=users, operator_policies=operators)
+    told = [f"Policy {name} enables classic queue mirroring" for name in users]
+    told += [f"Operator policy {name} enables classic queue mirroring" for name in operators]
+    return _failed(invocation, "\n".join(told))
+
+
+def _mirroring_policies(invocation: Invocation) -> tuple[list[str], list[str]]:
+    """Names of the policies and operator policies with a key `ha-mode`."""
+
+    def names(path: str) -> list[str]:
+        rows = invocation.node.get(path)
+        return [row["name"] for row in rows if "ha-mode" in row["definition"]]
+
+    return names("/api/policies"), names("/api/operator-policies")

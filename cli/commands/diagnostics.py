@@ -43,7 +43,7 @@ def cluster_status(invocation: Invocation) -> int:
             "disk_nodes": [name],
             "feature_flags": flags,
             "listeners": {name: status["listeners"]},
-            "maintenance_status": {name: "not under maintenance"},
+            "maintenance_status": {name: _maintenance(status)},
             "partitions": {},
             "ram_nodes": [],
             "running_nodes": [name],
@@ -57,7 +57,7 @@ def cluster_status(invocation: Invocation) -> int:
         ("Disk Nodes", [name]),
         ("Running Nodes", [name]),
         ("Versions", [f"{name}: RabbitMQ {status['rabbitmq_version']} on {status['erlang_version']}"]),
-        ("Maintenance status", [f"Node: {name}, status: not under maintenance"]),
+        ("Maintenance status", [f"Node: {name}, status: {_maintenance(status)}"]),
         ("Alarms", alarm_lines(status["alarms"]) or ["(none)"]),
         ("Network Partitions", ["(none)"]),
         ("Listeners", [f"Node: {name}, {_lowered(listener_line(row))}" for row in status["listeners"]]),
@@ -67,6 +67,10 @@ def cluster_status(invocation: Invocation) -> int:
         "\n\n".join(f"{BOLD}{title}{NORMAL}\n\n" + "\n".join(lines) for title, lines in sections)
     )
     return OK
+
+
+def _maintenance(status: dict[str, Any]) -> str:
+    return "marked for maintenance" if status["is_under_maintenance"] else "not under maintenance"
 
 
 def _lowered(text: str) -> str:
@@ -99,6 +103,35 @@ def enable_feature_flag(invocation: Invocation) -> int:
     if name not in {row["name"] for row in invocation.node.get("/api/feature-flags")}:
         node = invocation.node.node_name
         raise CliError(USAGE, f"Error:\nThis feature flag is not supported by node {node}")
+    return OK
+
+
+def list_deprecated_features(invocation: Invocation) -> int:
+    """list_deprecated_features [--used] [COLUMN...]."""
+    known = ("name", "deprecation_phase", "provided_by", "desc", "doc_url")
+    columns = [name for word in invocation.args for name in word.split(",") if name]
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        from burrowmq.cli.commands.help import argument_error
+
+        raise argument_error(invocation, f"Info key(s) {','.join(unknown)} are not supported")
+    columns = columns or ["name", "deprecation_phase"]
+    is_used = "used" in invocation.flags
+    invocation.banner(f"Listing deprecated features {'in use ' if is_used else ''}...")
+    rows = invocation.node.get(f"/api/deprecated-features{'/used' if is_used else ''}")
+    invocation.rows(columns, [[row[name] for name in columns] for row in rows])
+    return OK
+
+
+def metadata_store_status(invocation: Invocation) -> int:
+    """metadata_store_status: the one store of definitions, which this node leads."""
+    name = invocation.node.node_name
+    status = _status(invocation)
+    invocation.banner(f"Status of metadata store on node {name} ...")
+    if "formatter" not in invocation.values:
+        invocation.values["formatter"] = "pretty_table"
+    row = [name, "leader", "voter", "SQLite", status["data_directory"]]
+    invocation.rows(["Node Name", "Raft State", "Membership", "Store", "Directory"], [row])
     return OK
 
 

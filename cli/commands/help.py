@@ -10,6 +10,7 @@ from importlib import import_module
 
 from burrowmq.cli.errors import OK, USAGE, CliError
 from burrowmq.cli.invocation import Invocation
+from burrowmq.cli.programs import commands_of, programs_with
 from burrowmq.cli.registry import COMMANDS, Kind
 
 BOLD, NORMAL = "\x1b[1m", "\x1b[0m"
@@ -27,6 +28,8 @@ GENERAL_OPTIONS = """\
    --url <url>              the node's HTTP API instead: http://user:password@host:15672
    -n, --node <node>        accepted, chooses no node"""
 NOT_HERE = "Does not apply"
+# How alike two words are that one may be a slip for the other.
+NEAR = 0.6
 
 
 def command_usage(program: str, name: str) -> str:
@@ -63,35 +66,47 @@ def argument_error(invocation: Invocation, reason: str) -> CliError:
 
 
 def overview(program: str) -> str:
-    """Every command with a line about it."""
+    """Every command of a program with a line about it."""
+    known = commands_of(program)
     here = {
         name: command
         for name, command in sorted(COMMANDS.items())
-        if not command.summary.startswith(NOT_HERE)
+        if name in known and not command.summary.startswith(NOT_HERE)
     }
     width = max(len(name) for name in here)
     rows = "\n".join(f"   {name:<{width}}  {command.summary}" for name, command in here.items())
-    others = textwrap.fill(", ".join(sorted(COMMANDS.keys() - here.keys())), 96)
+    others = textwrap.fill(", ".join(sorted(known - here.keys())), 96)
+    not_here = (
+        f"{BOLD}Known, and answered with why they do not apply here{NORMAL}\n\n"
+        f"{textwrap.indent(others, '   ')}\n\n"
+    )
     return (
         f"{BOLD}Usage{NORMAL}\n\n"
         f"{program} {OPTIONS} [--data-dir <dir> | --url <url>] [--timeout <seconds>] <command> [<command options>]\n\n"
         f"{BOLD}Available commands{NORMAL}\n\n{rows}\n\n"
-        f"{BOLD}Known, and answered with why they do not apply here{NORMAL}\n\n"
-        f"{textwrap.indent(others, '   ')}\n\n"
+        f"{not_here if others else ''}"
         f"{BOLD}General Options{NORMAL}\n\n{GENERAL_OPTIONS}\n\n"
         f"Use '{program} help <command>' to learn more about a specific command"
     )
 
 
 def unknown_command(program: str, name: str) -> CliError:
-    """The error for a word that is no command, with the nearest one if there is one."""
+    """The error for a word that is no command of a program: the three nearest, and who has it if somebody does."""
     import difflib
 
-    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.7)
     text = f"\nCommand '{name}' not found. \n"
-    if near:
-        return CliError(USAGE, f"{text}Did you mean '{near[0]}'? \n")
-    return CliError(USAGE, f"{text}\n{overview(program)}")
+    others = programs_with(name)
+    if others:
+        text += f"It is a command of {' and '.join(others)}.\n"
+        return CliError(USAGE, f"{text}\n'{program} help' lists all commands.")
+    # At least three, however far: a hundred lines would push the error off the screen.
+    first, *more = difflib.get_close_matches(name, sorted(commands_of(program)), n=3, cutoff=0)
+    is_near = difflib.SequenceMatcher(a=name, b=first).ratio() >= NEAR
+    if is_near:
+        text += f"Did you mean '{first}'? \nNear it are also: {', '.join(more)}\n"
+    else:
+        text += f"The nearest are: {', '.join([first, *more])}\n"
+    return CliError(USAGE, f"{text}\n'{program} help' lists all commands.")
 
 
 def tool_version() -> str:
@@ -107,7 +122,7 @@ def help_command(invocation: Invocation) -> int:
         invocation.say(overview(invocation.program))
         return OK
     name = invocation.args[0]
-    if name not in COMMANDS:
+    if name not in commands_of(invocation.program):
         raise unknown_command(invocation.program, name)
     invocation.say(command_help(invocation.program, name))
     return OK
@@ -122,7 +137,7 @@ def version(invocation: Invocation) -> int:
 def autocomplete(invocation: Invocation) -> int:
     """Autocomplete [prefix]."""
     prefix = invocation.args[0] if invocation.args else ""
-    for name in sorted(COMMANDS):
+    for name in sorted(commands_of(invocation.program)):
         if name.startswith(prefix):
             invocation.say(name)
     return OK

@@ -207,6 +207,9 @@ def environment(invocation: Invocation) -> int:
     invocation.banner(f"Application environment of node {invocation.node.node_name} ...")
     for name, value in document["burrowmq"].items():
         invocation.say(f"{name} = {terms.compact(value)}")
+    for row in document["effective"]:
+        why = f"; no effect: {row['remark']}" if row["remark"] else ""
+        invocation.say(f"{row['key']} = {row['value']}  # {row['source']}{why}")
     return OK
 
 

@@ -129,6 +129,17 @@ def hash_password(invocation: Invocation) -> int:
     return OK
 
 
+def watch_disk(invocation: Invocation) -> int:
+    """activate_ and deactivate_free_disk_space_monitoring."""
+    is_on = invocation.name.startswith("activate")
+    name = invocation.node.node_name
+    invocation.banner(
+        f"{'Activating' if is_on else 'Deactivating'} free disk space monitoring on node {name}..."
+    )
+    _change(invocation, "disk-watch", {"enabled": is_on})
+    return OK
+
+
 def force_gc(invocation: Invocation) -> int:
     """force_gc: a full collection, and freed memory goes back to the system."""
     name = invocation.node.node_name

@@ -152,6 +152,21 @@ def set_permissions(invocation: Invocation) -> int:
     return OK
 
 
+def set_permissions_globally(invocation: Invocation) -> int:
+    """set_permissions_globally NAME CONFIGURE WRITE READ."""
+    name, configure, write, read = invocation.args
+    invocation.banner(f'Setting permissions for user "{name}" in all virtual hosts ...')
+    _existing(invocation, name)
+    body = {"configure": configure, "write": write, "read": read}
+    for row in invocation.node.get("/api/vhosts?columns=name"):
+        path = f"/api/permissions/{segment(row['name'])}/{segment(name)}"
+        try:
+            invocation.node.request("PUT", path, body)
+        except Refused as refused:
+            raise failure(refused.reason, UNAVAILABLE) from refused
+    return OK
+
+
 def _vhost_text(invocation: Invocation, refused: Refused) -> str:
     if refused.status == 404:
         return f"Virtual host '{invocation.vhost}' does not exist"

@@ -197,8 +197,10 @@ async def ready(call: Call) -> web.Response:
 
 
 async def environment(call: Call) -> web.Response:
-    """The effective configuration, passwords left out."""
-    return reply({"burrowmq": _settings(call.host.process.config)})
+    """The configuration as the node has it, and key by key with where each value comes from; passwords left out."""
+    process = call.host.process
+    rows = [row._asdict() for row in process.effective]
+    return reply({"burrowmq": _settings(process.config), "effective": rows})
 
 
 def _settings(config: object) -> Any:

@@ -1,11 +1,13 @@
 """/api/health/checks/*, /api/healthchecks/node and /api/aliveness-test: 200 when well, 503 with a reason when not.
 
-Owns no state. Source: rabbit_mgmt_wm_health_check_* (3.13).
+Owns no state. Once the store has failed every check says so, until the process is gone. Source:
+rabbit_mgmt_wm_health_check_* (3.13).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,10 +15,13 @@ from burrowmq.broker import inspect
 from burrowmq.management import messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
-from burrowmq.management.answers.reply import Call, Route, bad_request, reply
+from burrowmq.management.answers.reply import Call, Route, bad_request, reply, running_of
 
+STORE_FAILED = "the store has failed"
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
 DAYS_MAX = 365 * 1000
+
+Handler = Callable[[Call], Awaitable[web.Response]]
 
 
 def _failed(**details: Any) -> web.Response:
@@ -25,6 +30,19 @@ def _failed(**details: Any) -> web.Response:
 
 def _ok(**details: Any) -> web.Response:
     return reply({"status": "ok", **details})
+
+
+def _check(path: str, handler: Handler) -> Route:
+    """A row of the table whose handler is not asked when the store has failed."""
+
+    async def check(call: Call) -> web.Response:
+        failure = call.host.failure
+        if failure is not None:
+            return _failed(reason=f"{STORE_FAILED}: {failure}")
+        running_of(call.host)
+        return await handler(call)
+
+    return Route("GET", path, check, is_about_process=True)
 
 
 async def alarms(call: Call) -> web.Response:
@@ -109,15 +127,15 @@ async def aliveness(call: Call) -> web.Response:
 
 CHECKS = "/api/health/checks"
 ROUTES = (
-    Route("GET", f"{CHECKS}/alarms", alarms),
-    Route("GET", f"{CHECKS}/local-alarms", local_alarms),
-    Route("GET", f"{CHECKS}/virtual-hosts", virtual_hosts),
-    Route("GET", f"{CHECKS}/port-listener/{{port}}", port_listener),
-    Route("GET", f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener),
-    Route("GET", f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificates),
-    Route("GET", f"{CHECKS}/node-is-quorum-critical", critical),
-    Route("GET", f"{CHECKS}/node-is-mirror-sync-critical", critical),
-    Route("GET", "/api/healthchecks/node", node_health),
-    Route("GET", "/api/healthchecks/node/{node}", node_health),
-    Route("GET", "/api/aliveness-test/{vhost}", aliveness),
+    _check(f"{CHECKS}/alarms", alarms),
+    _check(f"{CHECKS}/local-alarms", local_alarms),
+    _check(f"{CHECKS}/virtual-hosts", virtual_hosts),
+    _check(f"{CHECKS}/port-listener/{{port}}", port_listener),
+    _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener),
+    _check(f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificates),
+    _check(f"{CHECKS}/node-is-quorum-critical", critical),
+    _check(f"{CHECKS}/node-is-mirror-sync-critical", critical),
+    _check("/api/healthchecks/node", node_health),
+    _check("/api/healthchecks/node/{node}", node_health),
+    _check("/api/aliveness-test/{vhost}", aliveness),
 )

@@ -72,6 +72,25 @@ async def listeners(call: Call) -> web.Response:
     return no_content()
 
 
+async def maintenance(call: Call) -> web.Response:
+    """`{"enabled": true}` closes listeners and connections, `{"enabled": false}` takes clients again."""
+    await commands.node.maintain(call.node, _switch(await call.body()))
+    return no_content()
+
+
+async def disk_watch(call: Call) -> web.Response:
+    """`{"enabled": false}` looks at free disk space no more, and ends its alarm."""
+    commands.node.watch_disk(call.node, _switch(await call.body()))
+    return no_content()
+
+
+def _switch(body: dict[str, Any]) -> bool:
+    enabled = body.get("enabled")
+    if not isinstance(enabled, bool):
+        raise bad_request(["not_boolean", enabled])
+    return enabled
+
+
 async def collect_garbage(call: Call) -> web.Response:
     """Have Python look for cycles in everything, and return what is free to the system."""
     call.host.process.machine.collector.collect()
@@ -132,6 +151,8 @@ ROUTES = (
     Route("POST", "/api/burrowmq/disk-free-limit", disk_free_limit, "administrator"),
     Route("POST", "/api/burrowmq/log-level", log_level, "administrator"),
     Route("POST", "/api/burrowmq/listeners", listeners, "administrator"),
+    Route("POST", "/api/burrowmq/maintenance", maintenance, "administrator"),
+    Route("POST", "/api/burrowmq/disk-watch", disk_watch, "administrator"),
     Route("POST", "/api/burrowmq/collect-garbage", collect_garbage, "administrator", True),
     Route("GET", "/api/burrowmq/os-environment", os_environment, "administrator"),
     Route("GET", "/api/burrowmq/certificates", certificates, "administrator"),

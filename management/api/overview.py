@@ -153,7 +153,7 @@ def _node_figures(call: Call) -> dict[str, Any]:
         "run_queue": figures.threads_waiting,
         "processors": os.cpu_count() or 1,
         "rates_mode": "basic",
-        "being_drained": False,
+        "being_drained": node.is_under_maintenance,
         "mem_calculation_strategy": "rss",
         "gc_num": figures.gc_runs,
         "context_switches": figures.context_switches,

@@ -1,7 +1,7 @@
 """When a change counts: what was staged is written at the end of a turn, and a reply may wait for it.
 
 Owns no state; the modules beside this one call `staged` after each change, the server calls `durable` before it
-answers. Never waits longer than `COMMIT_TIMEOUT_S`.
+answers. Never waits longer than `COMMIT_TIMEOUT_S`, nor for a store that has failed.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ async def durable(node: RunningNode) -> None:
     node.engine.require_sync()
     node.scheduler.when_committed(node.engine.epoch, on_committed)
     node.scheduler.touch()
-    try:
-        await asyncio.wait_for(waiter, COMMIT_TIMEOUT_S)
-    except TimeoutError as error:
-        raise ApiError(
-            503, "store_failed", "the change was not written to disk; see the log"
-        ) from error
+    await asyncio.wait(
+        (waiter, node.failed), timeout=COMMIT_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED
+    )
+    if not waiter.done():
+        raise ApiError(503, "store_failed", "the change was not written to disk; see the log")

@@ -12,6 +12,7 @@ from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.product import VERSION
 from burrowmq.management.answers.reply import ApiError, bad_request
+from burrowmq.management.commands import sessions
 from burrowmq.management.commands.commit import staged
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.types import BackupJob, JsonValue
@@ -56,6 +57,19 @@ async def accept_connections(node: RunningNode, is_accepting: bool) -> None:
         await node.acceptor.resume()
     except OSError as error:
         raise bad_request(f"cannot listen: {error}") from error
+
+
+async def maintain(node: RunningNode, is_on: bool) -> None:
+    """Take no clients and close those that are connected, or take clients again. Raises: ApiError 400."""
+    await accept_connections(node, not is_on)
+    node.is_under_maintenance = is_on
+    if is_on:
+        sessions.close_sessions(list(node.sessions), "Node was put into maintenance mode")
+
+
+def watch_disk(node: RunningNode, is_on: bool) -> None:
+    """Look at free disk space, or no more."""
+    node.monitor.watch_disk(is_on=is_on)
 
 
 def backup_refusal(node: RunningNode, directory: str) -> str:

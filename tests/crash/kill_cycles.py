@@ -183,12 +183,16 @@ class Cycle:
                 break
             time.sleep(0.02)
         time.sleep(self.random.random() * 0.3)  # the moment of the kill is the random part
-        self.node.kill()
+        self.end_node()
         problems = stop_all(clients)
         confirmed = sum(len(one.confirmed) for one in self.publishers)
         if confirmed < self.messages:
             problems.append(f"only {confirmed} of {self.messages} were confirmed before the kill")
         return problems
+
+    def end_node(self) -> None:
+        """Whatever ends the process; the clients do not know."""
+        self.node.kill()
 
     def _compare(self, report: Report) -> None:
         confirmed = set[tuple[int, int]]().union(*(one.confirmed for one in self.publishers))

@@ -22,6 +22,9 @@ COMMANDS = (
     "burrowctl",
     "rabbitmqctl",
     "rabbitmq-diagnostics",
+    "rabbitmq-plugins",
+    "rabbitmq-queues",
+    "rabbitmq-upgrade",
 )
 
 
@@ -58,7 +61,17 @@ class Image:
                 search = os.pathsep.join([str(self.programs), os.environ["PATH"]])
                 folder = self.here(self.folder)
                 run("/bin/sh", "-c", command, folder=folder, PATH=search)
-            case "FROM" | "RUN" | "ENV" | "VOLUME" | "EXPOSE" | "STOPSIGNAL" | "ENTRYPOINT" | "CMD":
+            case (
+                "FROM"
+                | "RUN"
+                | "ENV"
+                | "VOLUME"
+                | "EXPOSE"
+                | "STOPSIGNAL"
+                | "HEALTHCHECK"
+                | "ENTRYPOINT"
+                | "CMD"
+            ):
                 pass
             case _:
                 pytest.fail(f"{instruction} is not known here")

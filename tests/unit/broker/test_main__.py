@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
+import re
 import signal
 import socket
 import sys
@@ -14,8 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import pika
 import pytest
 
+import burrowmq.broker.__main__ as program_module
 from burrowmq.broker.__main__ import main, process_age_s
 from burrowmq.cli.client import NodeClient
 from burrowmq.config.schema import NodeConfig
@@ -171,6 +175,45 @@ def test_the_disk_thread_gets_the_interpreter_often(program: Program) -> None:
     assert said == [0.001]
 
 
+def test_a_store_that_fails_ends_it_and_says_why(program: Program) -> None:
+    told: list[Any] = []
+
+    def lose_the_disk() -> None:
+        (program.data_dir / "vhosts").touch()  # where a directory has to be
+        with pytest.raises(pika.exceptions.ConnectionClosed) as closed:
+            with client(program.config) as channel:
+                channel.queue_declare("q", durable=True)
+                channel.confirm_delivery()
+                channel.basic_publish("", "q", b"x", pika.BasicProperties(delivery_mode=2))
+        told.append((closed.value.reply_code, closed.value.reply_text))
+
+    assert program.call(lose_the_disk) == 74
+    assert told == [(541, "INTERNAL_ERROR - vhost '/' is down")]
+    said = r"\[critical\] store_failed reason=.*/vhosts/.* failed: .*(EEXIST|ENOTDIR).*look at the disk"
+    assert re.search(said, program.log.text)
+
+
+def test_a_disk_that_does_not_answer_keeps_no_failed_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses: list[int] = []
+
+    async def end() -> None:
+        loop, is_over = asyncio.get_running_loop(), asyncio.Event()
+
+        def exit_at_once(status: int) -> None:
+            statuses.append(status)
+            loop.call_soon_threadsafe(is_over.set)
+
+        class Stuck:
+            stop = staticmethod(is_over.wait)
+
+        monkeypatch.setattr(os, "_exit", exit_at_once)
+        monkeypatch.setattr(program_module, "FAILED_LIMIT_S", 0.01)
+        await program_module._end_failed(cast("Any", Stuck), cast("Any", Stuck))
+
+    asyncio.run(end())
+    assert statuses == [74]
+
+
 # -- the log ----------------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +223,56 @@ def test_warnings_of_the_configuration_are_logged(program: Program) -> None:
     assert "mqtt.tcp" in program.log.text
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # it ends with its process
+def test_the_service_manager_and_the_file_of_the_process_are_told(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, manager = tmp_path / "it.pid", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(tmp_path / "notify"))
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(pid))
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.append(pid.read_text())
+        seen.append(manager.recv(1000).decode())
+        program.stop()
+
+    with manager:
+        assert program.call(look) == 0
+        assert seen[0] == f"{os.getpid()}\n"
+        assert seen[1].startswith("READY=1\n")
+        assert manager.recv(1000).startswith(b"STOPPING=1")
+    assert not pid.exists()
+    monkeypatch.setenv("RABBITMQ_PID_FILE", str(tmp_path / "none" / "it.pid"))
+    assert program.call() == 1
+    assert "it.pid: No such file or directory" in program.log.text
+
+
+def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: Program) -> None:
+    found: list[dict[str, str]] = []
+
+    def ask() -> None:
+        found.extend(program.node().get("/api/burrowmq/environment")["effective"])
+        program.stop()
+
+    assert program.call(ask, default_pass="sesame", vhost_max="4") == 0
+    rows = {row["key"]: row for row in found}
+    assert rows["heartbeat"] == {
+        "key": "heartbeat", "value": "60", "source": "default", "remark": "",
+    }  # fmt: skip
+    assert (rows["default_pass"]["value"], rows["default_pass"]["source"]) == ("(hidden)", "--set")
+    assert rows["vhost_max"]["remark"].startswith("there is no such limit")
+
+
+def test_the_log_begins_with_limits_and_how_far_they_are(program: Program) -> None:
+    assert program.call(**{"vm_memory_high_watermark.absolute": "64GiB"}) == 0
+    assert "Starting BurrowMQ" in program.log.text.splitlines()[0]
+    (line,) = (line for line in program.log.text.splitlines() if "limits_known" in line)
+    assert "used, the watermark is 65536.0 MiB of" in line
+    assert "MiB free, the limit is 47.7 MiB" in line
+    assert "open, the limit is" in line
+
+
 def test_a_log_file_has_a_level_of_its_own(program: Program, tmp_path: Path) -> None:
     path = tmp_path / "log" / "node.log"
     settings = {"log.dir": str(path.parent), "log.file": path.name, "log.file.level": "warning"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from burrowmq.config.compose import node_config
 from burrowmq.config.units import Endpoint
 
@@ -53,3 +55,28 @@ def test_none_may_call_from_elsewhere_unless_it_is_named() -> None:
         f"management.cors.allow_origins.{number}": name for number, name in ((10, "b"), (9, "a"))
     }
     assert node_config(named, {}).management.allowed_origins == ("a", "b")
+
+
+def test_old_names_of_the_management_listener_are_taken_where_no_new_ones_are() -> None:
+    old = {"management.listener.port": 15673, "management.listener.ip": "127.0.0.1"}
+    config = node_config(old, {}).management
+    assert config.listeners == (Endpoint("127.0.0.1", 15673),)
+    assert node_config(old | {"management.tcp.port": 15674}, {}).management.listeners == (
+        Endpoint("127.0.0.1", 15674),
+    )
+    secure = {"management.listener.ssl": True, "management.listener.ssl_opts.certfile": "c.pem"}
+    config = node_config(old | secure, {}).management
+    assert config.listeners == ()
+    assert config.tls_listeners == (Endpoint("127.0.0.1", 15673),)
+    assert config.tls.certfile == "c.pem"
+
+
+def test_the_plain_listener_of_the_metrics_may_be_off_or_named_whole() -> None:
+    assert node_config({"prometheus.tcp.listener": None}, {}).prometheus.listeners == ()
+    whole = Endpoint("10.0.0.1", 9419)
+    assert node_config({"prometheus.tcp.listener": whole}, {}).prometheus.listeners == (whole,)
+
+
+def test_a_long_name_has_the_whole_host() -> None:
+    host = os.uname().nodename
+    assert node_config({}, {"RABBITMQ_USE_LONGNAME": "true"}).node_name == f"rabbit@{host}"

@@ -106,7 +106,8 @@ def test_launcher_variables() -> None:
     assert loaded.config.first_user.password == "secret"
     assert loaded.config.first_user.vhost == "v"
     assert loaded.config.listeners[0] == Endpoint("0.0.0.0", 5700)
-    assert "RABBITMQ_ADVANCED_CONFIG_FILE has no effect here" in loaded.warnings
+    named = "RABBITMQ_ADVANCED_CONFIG_FILE: there is no file /etc/advanced.config"
+    assert named in loaded.warnings
 
 
 def test_launcher_variables_that_cannot_be_used() -> None:
@@ -115,6 +116,9 @@ def test_launcher_variables_that_cannot_be_used() -> None:
         load(None, environ, (), None)
     port, address = caught.value.problems
     assert (port.source, address.source) == tuple(environ)
+    for number in ("²", "9" * 5000):  # digits, but no number that a port could be
+        with pytest.raises(ConfigError, match="RABBITMQ_NODE_PORT: "):
+            load(None, {"RABBITMQ_NODE_PORT": number}, (), None)
     config = load(None, {"RABBITMQ_NODE_IP_ADDRESS": "auto"}, (), None).config
     assert config.listeners == load(None, {}, (), None).config.listeners
 
@@ -135,7 +139,10 @@ def test_what_is_near_no_key_gets_no_guess() -> None:
 
 def test_a_value_without_effect_is_checked_and_named() -> None:
     loaded = load(None, {}, [("tcp_listen_options.linger.timeout", "10")], None)
-    assert loaded.warnings == ("--set: tcp_listen_options.linger.timeout = 10 has no effect yet",)
+    (warning,) = loaded.warnings
+    assert warning.startswith(
+        "--set: tcp_listen_options.linger.timeout = 10 has no effect here: a close that waited"
+    )
     assert load(None, {}, [("classic_queue.default_version", "1")], None).warnings == ()
     with pytest.raises(ConfigError):
         load(None, {}, [("consumer_timeout", "30m")], None)

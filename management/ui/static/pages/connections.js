@@ -21,7 +21,7 @@ export function Clients({kind, noun, columns, keyOf, empty, hint, select, childr
   useEffect(() => {
     if (found.data) setLast(found.data);
   }, [found.data]);
-  const data = found.data ?? last;
+  const data = found.data ?? (found.error ? null : last);
   return html`<${Filter} value=${query.text} hint=${hint} onFilter=${(text) => setQuery({...query, text, page: ""})}>${children?.(found.refresh)}</${Filter}>
     <${Failure} error=${found.error} />
     ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery, select}} empty=${query.text ? `No ${noun} of this kind.` : empty} />

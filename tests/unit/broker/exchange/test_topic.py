@@ -85,5 +85,5 @@ def test_unbinding_prunes_the_trie() -> None:
 def test_patterns_made_to_hurt_take_no_time(pattern: bytes) -> None:
     exchange = bound(pattern)
     key = b".".join([b"a"] * 63 + [b"b"])
-    # At most words of the key x words of the pattern, a few lines each: the naive search takes 2^64.
-    assert steps_of(lambda: list(exchange.match(key, None))) < 64 * 64 * 10
+    # At most words of the key x words of the pattern, some lines each: the naive search takes 2^64.
+    assert steps_of(lambda: list(exchange.match(key, None))) < 64 * 64 * 16

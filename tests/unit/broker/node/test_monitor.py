@@ -164,3 +164,16 @@ def test_it_looks_again_and_again_until_it_is_stopped():
     world.now = Measurement(rss_bytes=1, disk_free_bytes=10**12)
     world.bench.loop.advance(30.0)
     assert world.bench.alarms.active == {"memory", "disk"}
+
+
+def test_free_space_that_is_not_watched_sets_no_alarm_and_keeps_none():
+    world = World()
+    assert world.look(0, free=1) == {"disk"}
+    world.monitor.watch_disk(is_on=False)
+    assert world.look(0, free=1) == set()
+    world.monitor.watch_disk(is_on=True)
+    assert world.bench.alarms.active == {"disk"}
+    world.monitor.watch_disk(is_on=True)
+    world.now = Measurement(rss_bytes=0, disk_free_bytes=10**12)
+    world.bench.loop.advance(10.0)
+    assert world.bench.alarms.active == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import socket
 import weakref
@@ -81,10 +82,20 @@ def test_a_start_that_failed_can_be_tried_again(tmp_path):
     asyncio.run(serve())
 
 
-def test_the_words_for_a_port_that_is_taken_name_the_key() -> None:
-    assert reason_of(CannotListen("cannot listen on x:1: in use")) == (
-        "cannot listen on x:1: in use; stop what uses it, or name another with listeners.tcp.default"
-    )
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EADDRINUSE, "stop what uses it, or name another with listeners.tcp.default"),
+        (errno.EACCES, "a port below 1024 takes a right that this user does not have: CAP_NET"),
+        (errno.EADDRNOTAVAIL, "this machine has no such address; name another with listeners.tcp"),
+    ],
+)
+def test_the_words_for_a_port_that_cannot_be_had_say_what_to_do(number: int, words: str) -> None:
+    error = CannotListen("cannot listen on x:1: why")
+    error.__cause__ = OSError(number, "why")
+    text = reason_of(error)
+    assert text.startswith(f"cannot listen on x:1: why; {words}")
+    assert text.endswith("name another with listeners.tcp.default")
 
 
 # -- stopped and started again in one process ----------------------------------------------------------------------

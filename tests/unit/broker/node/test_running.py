@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pika
+import pytest
+from pika import spec
 
-from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.node.running import SESSIONS_AT_ONCE, RunningNode
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.schema import TcpConfig
+from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import StoreClosed
+from burrowmq.storage.types import Post
+from tests.support.bench.node import NodeBench
 from tests.support.bench.observer import RecordingObserver
 from tests.support.node_in_process import client, config, in_thread, with_running
+from tests.support.wire_client import PROTOCOL_HEADER, method_bytes, publish_bytes
+
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 
 def test_stopping_closes_connections_with_320(tmp_path):
@@ -67,13 +76,75 @@ def test_the_backlog_pauses_publishers_only(tmp_path):
     with_running(config(tmp_path), step)
 
 
-def test_a_failed_store_keeps_publishers_blocked(tmp_path):
-    async def step(node: RunningNode) -> None:
-        node.engine.on_failed("disk on fire")
-        assert node.alarms.active == {"store"}
+IS_DOWN = (541, "INTERNAL_ERROR - vhost '/' is down")
 
-    observer = with_running(config(tmp_path), step)
-    assert observer.named("store_failed") == [("disk on fire",)]
+
+def test_a_failed_store_ends_every_connection_and_takes_nothing_more(tmp_path: Path) -> None:
+    with NodeBench(tmp_path / "data") as bench:
+        consumer, publisher, starting = bench.connect(1), bench.connect(1), bench.socket()
+        starting.send(PROTOCOL_HEADER)
+        starting.read()
+        bench.queue()
+        publisher.send(publish_bytes(1, "", "q", b"x", properties=PERSISTENT))
+        publisher.call(1, spec.Confirm.Select())
+
+        def fail_in_the_middle_of_a_turn() -> None:
+            publisher.session.receive(publish_bytes(1, "", "q", b"x", properties=PERSISTENT))
+            consumer.session.receive(method_bytes(1, spec.Basic.Consume(queue="q")))
+            bench.node.engine.store_failed("disk on fire")
+
+        bench.perform(fail_in_the_middle_of_a_turn)
+        (_, consuming), (_, close) = consumer.read()  # and no delivery between them
+        assert (consuming.NAME, (close.reply_code, close.reply_text)) == (
+            "Basic.ConsumeOk",
+            IS_DOWN,
+        )
+        found = publisher.read()
+        assert [each.NAME for _, each in found] == ["Basic.Nack", "Connection.Close"]
+        assert (found[1][1].reply_code, found[1][1].reply_text) == IS_DOWN
+        assert starting.read() == []  # as in RabbitMQ: who has not logged in sees the socket close
+        assert starting.close_after_s is not None
+        assert not bench.node.acceptor.servers
+        assert (bench.host.state, bench.host.failure) == ("failed", "disk on fire")
+        bench.perform(lambda: bench.node.engine.store_failed("once more"))
+        bench.clients = [each for each in bench.clients if each.lose()]
+        assert not bench.loop.run_until_complete(bench.host.stop_application())
+        assert bench.host.failure == "disk on fire"
+        assert bench.observer.named("store_failed") == [("disk on fire",)]
+
+
+def test_a_store_that_fails_during_the_start_ends_it(tmp_path: Path) -> None:
+    with NodeBench(tmp_path / "data") as bench:
+        bench.loop.run_until_complete(bench.host.stop_application())
+        start = bench.host.process.machine.start_store
+
+        def start_badly(engine: Engine, post: Post) -> None:
+            start(engine, post)
+            post(lambda: engine.store_failed("disk on fire"))
+
+        machine = replace(bench.host.process.machine, start_store=start_badly)
+        bench.host.process = replace(bench.host.process, machine=machine)
+        with pytest.raises(StoreClosed, match="disk on fire"):
+            bench.loop.run_until_complete(bench.host.start_application())
+        assert (bench.host.state, bench.host.running) == ("stopped", None)
+
+
+def test_many_connections_are_told_of_a_failed_store_in_slices(tmp_path: Path) -> None:
+    with NodeBench(tmp_path / "data") as bench:
+        clients = [bench.connect() for _ in range(SESSIONS_AT_ONCE + 2)]
+        told: list[int] = []
+
+        def look() -> None:
+            told.append(sum(each.session.connection.state == "closing" for each in clients))
+            if told[-1] < len(clients):
+                bench.loop.call_soon(look)
+
+        def fail() -> None:
+            bench.node.engine.store_failed("disk on fire")
+            look()
+
+        bench.perform(fail)
+        assert sorted(set(told)) == [0, SESSIONS_AT_ONCE, len(clients)]
 
 
 def test_socket_options_reach_accepted_sockets(tmp_path):

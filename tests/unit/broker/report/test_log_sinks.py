@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
 
 import pytest
 
+from burrowmq.broker.report import log_sinks
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, standard_error
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Lossy, Sink, Sinks
 
 
 def test_each_sink_has_its_level_and_form():
@@ -42,8 +42,22 @@ def test_the_level_can_change_while_it_runs():
         assert stream.getvalue().count("\n") == count, level
 
 
-def test_the_usual_sink_is_standard_error():
-    assert standard_error("info", "json") == Sink(stream=sys.stderr, level="info", form="json")
+def test_the_usual_sink_is_standard_error(capsys):
+    sink = log_sinks.console("info", "json")
+    assert (sink.level, sink.form) == ("info", "json")
+    Sinks([sink]).info("said")
+    assert json.loads(capsys.readouterr().err)["event"] == "said"
+    Sinks([log_sinks.console("info", "json", "stdout")]).info("said")
+    assert json.loads(capsys.readouterr().out)["event"] == "said"
+
+
+def test_a_line_that_standard_error_does_not_take_is_dropped():
+    full = open("/dev/full", "w")  # noqa: SIM115 - its end is part of the test
+    observer = LogObserver(Sinks([Sink(stream=Lossy(full), level="info")]))
+    for _ in range(300):  # more than a buffer holds
+        observer.node_stopped("n" * 100)
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
 
 
 def lines(path):
@@ -108,3 +122,15 @@ def test_a_file_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotLog, match=r"cannot open log file .*file/node\.log: "):
         LogFile(str(tmp_path / "file" / "node.log"))
+
+
+def test_a_closed_log_drops_what_comes_later(tmp_path):
+    file = LogFile(str(tmp_path / "node.log"))
+    stream = io.StringIO()
+    sinks = Sinks([Sink(stream=file, level="info"), Sink(stream=stream, level="info")])
+    observer = LogObserver(sinks)
+    observer.node_stopped("n")
+    sinks.close()
+    observer.node_stopped("n")
+    assert file._file.closed
+    assert (len(lines(tmp_path / "node.log")), stream.getvalue().count("\n")) == (1, 2)

@@ -431,6 +431,21 @@ def test_what_waited_behind_an_alarm_is_forgotten_with_its_connection():
     assert bench.vhost.queues["q"].ready_count == 0
 
 
+def test_a_blocked_connection_that_is_closed_is_read_again():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    bench.alarms.update("memory", True)
+    client.send(publish_bytes(1, "", "q", b"x"))
+    assert client.pauses == {"alarm"}
+    bench.perform(client.session.store_failed)
+    assert client.pauses == set()
+    assert names(client.read()) == ["Close"]
+    client.call(0, spec.Connection.CloseOk())
+    assert client.session.connection.state == "closed"
+    bench.perform(client.session.store_failed)  # once is enough
+    assert client.read() == []
+
+
 def test_an_alarm_that_ends_lets_a_failing_command_fail():
     bench = BrokerBench()
     client = bench.connect(1)

@@ -63,3 +63,41 @@ def test_a_stopped_application(stays_stopped: Served) -> None:
     assert stays_stopped.ctl("-q", "is_running") == (0, text, "")
     assert stays_stopped.ctl("-q", "check_running") == (69, "", f"Error:\n{text}")
     assert stays_stopped.ctl("-q", "ping") == (0, "Ping succeeded\n", "")
+
+
+CHECKS = (
+    "ping", "check_running", "is_running", "check_local_alarms", "check_alarms", "alarms", "check_virtual_hosts",
+    "check_port_connectivity", "check_port_listener 1", "check_protocol_listener amqp",
+    "check_if_node_is_quorum_critical", "check_if_node_is_mirror_sync_critical", "check_certificate_expiration",
+    "node_health_check",
+)  # fmt: skip
+
+
+def test_every_check_fails_once_the_store_has_failed(served: Served) -> None:
+    served.bench.perform(lambda: served.node.engine.store_failed("disk on fire"))
+    error = "Error:\nthe store of node rabbit@test has failed: disk on fire\n"
+    for check in CHECKS:
+        assert served.ctl("-q", *check.split()) == (69, "", error), check
+    document = json.loads(served.ctl("ping", "--formatter", "json").out)
+    assert (document["result"], document["message"]) == ("error", error[7:-1])
+    served.bench.clients[0].lose()
+    served.stop_application()  # on the way to the end of its process
+    assert served.ctl("-q", "ping").code == served.ctl("-q", "check_alarms").code == 69
+
+
+def test_mirrored_queues_are_what_is_deprecated(served: Served) -> None:
+    features, mirrors = (
+        "check_if_any_deprecated_features_are_used",
+        "check_if_cluster_has_classic_queue_mirroring_policy",
+    )
+    assert served.ctl(features).out == (
+        "Checking if any deprecated features are used ...\nCluster reported no deprecated features in use\n"
+    )
+    assert served.ctl(mirrors).out.endswith(
+        "\nCluster reported no policies enabling classic queue mirroring\n"
+    )
+    assert served.ctl("-q", "set_policy", "ha", ".*", '{"ha-mode":"all"}').code == 0
+    output = served.ctl("-q", mirrors)
+    assert output == (69, "", "Error:\nPolicy ha enables classic queue mirroring\n")
+    assert '"policies":["ha"]' in served.ctl(mirrors, "--formatter", "json").out
+    assert served.ctl("-q", features).code == 69

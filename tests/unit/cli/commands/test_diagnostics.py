@@ -181,3 +181,18 @@ def test_booting(served: Served) -> None:
     ):
         served.bench.host.state = state
         assert served.ctl("-q", "is_booting") == (0, text, "")
+
+
+def test_deprecated_features(served: Served) -> None:
+    told = served.ctl("list_deprecated_features").out
+    assert told.startswith("Listing deprecated features ...\nname\tdeprecation_phase\nglobal_qos\t")
+    assert served.ctl("list_deprecated_features", "--used").out == (
+        "Listing deprecated features in use ...\n"
+    )
+    assert served.ctl("list_deprecated_features", "colour").code == 64
+
+
+def test_the_metadata_store(served: Served) -> None:
+    told = served.ctl("metadata_store_status").out
+    assert told.startswith("Status of metadata store on node rabbit@test ...\n┌")
+    assert "SQLite" in told

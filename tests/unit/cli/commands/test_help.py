@@ -7,15 +7,30 @@ import socket
 from tests.support.served import ctl
 
 
-def test_suggestion() -> None:
+def test_a_slip_is_answered_with_three_suggestions() -> None:
     output = ctl("list_quues")
     assert (output.code, output.err) == (
         64,
-        "\nCommand 'list_quues' not found. \nDid you mean 'list_queues'? \n\n",
+        "\nCommand 'list_quues' not found. \nDid you mean 'list_queues'? \n"
+        "Near it are also: list_users, list_hashes\n\n'burrowctl help' lists all commands.\n",
     )
     output = ctl("xyzzy")
     assert output.code == 64
-    assert "Available commands" in output.err
+    assert "The nearest are: exec, sync_queue, set_policy\n" in output.err
+    assert len(output.err.splitlines()) < 8
+
+
+def test_a_command_of_another_program_is_said_to_be_one() -> None:
+    output = ctl("--script-name", "/usr/sbin/rabbitmqctl", "check_running")
+    assert (output.code, output.err) == (
+        64,
+        "\nCommand 'check_running' not found. \nIt is a command of rabbitmq-diagnostics.\n"
+        "\n'rabbitmqctl help' lists all commands.\n",
+    )
+
+
+def test_hyphens_may_stand_for_underscores() -> None:
+    assert ctl("install-names", "--help").code == 0
 
 
 def test_usage() -> None:

@@ -102,3 +102,12 @@ def test_the_rest(served: Served) -> None:
     assert output.out == 'Setting tags for virtual host "/" to [a, b] ...\n'
     assert list(served.node.vhosts["/"].tags) == ["a", "b"]
     assert served.ctl("set_vhost_tags", "nope", "a").code == 65
+
+
+def test_free_space_is_watched_or_not(served: Served) -> None:
+    output = served.ctl("deactivate_free_disk_space_monitoring")
+    assert output == (0, "Deactivating free disk space monitoring on node rabbit@test...\n", "")
+    assert not served.node.monitor.is_watching_disk
+    output = served.ctl("activate_free_disk_space_monitoring")
+    assert output == (0, "Activating free disk space monitoring on node rabbit@test...\n", "")
+    assert served.node.monitor.is_watching_disk

@@ -107,3 +107,13 @@ def test_topic_permissions(served: Served) -> None:
     assert served.ctl("list_user_topic_permissions", "nope").code == 69
     assert served.ctl("set_topic_permissions", "guest", "amq.topic", "[", "b").code == 69
     assert served.ctl("set_topic_permissions", "-p", "nope", "guest", "x", "a", "b").code == 69
+
+
+def test_permissions_in_every_virtual_host(served: Served) -> None:
+    served.ctl("-q", "add_user", "ann", "secret")
+    served.ctl("-q", "add_vhost", "v/1")
+    output = served.ctl("set_permissions_globally", "ann", "a", "b", "c")
+    assert output == (0, 'Setting permissions for user "ann" in all virtual hosts ...\n', "")
+    assert served.ctl("-s", "list_user_permissions", "ann").out == "/\ta\tb\tc\nv/1\ta\tb\tc\n"
+    assert served.ctl("-q", "set_permissions_globally", "nobody", "", "", "").code == 67
+    assert served.ctl("-q", "set_permissions_globally", "ann", "(", "", "").code == 69

@@ -9,14 +9,14 @@ from tests.support.served import Served
 CHECKS = "/api/health/checks"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "alarms", "local-alarms", "virtual-hosts", "port-listener/{port}", "protocol-listener/amqp",
-        "protocol-listener/amqp091", "certificate-expiration/1/weeks", "node-is-quorum-critical",
-        "node-is-mirror-sync-critical",
-    ],
-)  # fmt: skip
+PATHS = [
+    "alarms", "local-alarms", "virtual-hosts", "port-listener/{port}", "protocol-listener/amqp",
+    "protocol-listener/amqp091", "certificate-expiration/1/weeks", "node-is-quorum-critical",
+    "node-is-mirror-sync-critical",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_well(served: Served, path: str) -> None:
     assert served.get(f"{CHECKS}/{path.format(port=served.bench.port)}")["status"] == "ok"
 
@@ -24,10 +24,9 @@ def test_well(served: Served, path: str) -> None:
 def test_alarm_fails_the_checks(served: Served) -> None:
     served.bench.run_short_of_memory()
     answer = served.api("GET", f"{CHECKS}/alarms")
-    assert (answer.status, answer.body["alarms"]) == (
-        503,
-        [{"node": "rabbit@test", "resource": "memory"}],
-    )
+    (alarm,) = answer.body["alarms"]
+    assert (answer.status, alarm["node"], alarm["resource"]) == (503, "rabbit@test", "memory")
+    assert alarm["cause"].endswith("the watermark is 381.5 MiB")
     assert served.api("GET", f"{CHECKS}/local-alarms").status == 503
     assert served.api("GET", "/api/healthchecks/node").status == 503
 
@@ -38,3 +37,15 @@ def test_missing_listener(served: Served) -> None:
     assert served.api("GET", f"{CHECKS}/port-listener/x").status == 400
     assert served.api("GET", f"{CHECKS}/protocol-listener/mqtt").status == 503
     assert served.api("GET", f"{CHECKS}/certificate-expiration/1/moons").status == 400
+
+
+def test_every_check_fails_once_the_store_has_failed(served: Served) -> None:
+    reason = "the store has failed: disk on fire"
+    served.bench.perform(lambda: served.node.engine.store_failed("disk on fire"))
+    paths = [f"{CHECKS}/{path.format(port=served.port)}" for path in PATHS]
+    for path in (*paths, "/api/healthchecks/node", "/api/aliveness-test/%2F"):
+        answer = served.api("GET", path)
+        assert (answer.status, answer.body) == (503, {"status": "failed", "reason": reason}), path
+    served.bench.clients[0].lose()
+    served.stop_application()  # on the way to the end of its process
+    assert {served.api("GET", path).status for path in paths} == {503}

@@ -86,3 +86,24 @@ def test_secrets_of_the_environment_are_hidden(served: Served, monkeypatch) -> N
     found = served.get("/api/burrowmq/os-environment")
     assert (found["RABBITMQ_DEFAULT_PASS"], found["RABBITMQ_NODENAME"]) == ("(hidden)", "rabbit")
     assert "PATH" not in found
+
+
+def test_maintenance_closes_every_connection_and_takes_none(served: Served) -> None:
+    served.bench.clients[0].read()
+    assert served.api("POST", "/api/burrowmq/maintenance", {"enabled": True}).status == 204
+    assert served.node.acceptor.servers == []
+    client = served.bench.clients[0]
+    text = "CONNECTION_FORCED - Node was put into maintenance mode"
+    ((_, close),) = client.read()
+    assert (close.reply_code, close.reply_text) == (320, text)
+    assert served.get("/api/nodes")[0]["being_drained"] is True
+    assert served.api("POST", "/api/burrowmq/maintenance", {"enabled": False}).status == 204
+    assert served.get("/api/nodes")[0]["being_drained"] is False
+    assert served.api("POST", "/api/burrowmq/maintenance", {"enabled": 1}).status == 400
+
+
+def test_the_watch_over_free_space_can_end(served: Served) -> None:
+    for is_on in (False, True):
+        assert served.api("POST", "/api/burrowmq/disk-watch", {"enabled": is_on}).status == 204
+        assert served.node.monitor.is_watching_disk is is_on
+    assert served.api("POST", "/api/burrowmq/disk-watch").status == 400

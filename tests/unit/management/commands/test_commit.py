@@ -49,6 +49,7 @@ def test_a_reply_waits_until_the_disk_has_what_was_staged() -> None:
         is_durable = True
 
     async def serve() -> None:
+        node.failed = asyncio.get_running_loop().create_future()
         changed = asyncio.ensure_future(change())
         await asyncio.sleep(0)
         core.run()
@@ -64,9 +65,23 @@ def test_a_reply_waits_until_the_disk_has_what_was_staged() -> None:
 def test_a_reply_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     core = BrokerBench()
     monkeypatch.setattr(commit, "COMMIT_TIMEOUT_S", 0)
-    with pytest.raises(ApiError, match="503 store_failed: the change was not written to disk"):
-        asyncio.run(commit.durable(cast("Any", core)))
+    asyncio.run(refused(core))
     core.commit()  # too late for the reply, and harmless
+
+
+async def refused(core: BrokerBench, failure: str | None = None) -> None:
+    """Wait for a commit that does not come; `failure` is why the store fails meanwhile."""
+    loop, node = asyncio.get_running_loop(), cast("Any", core)
+    node.failed = loop.create_future()
+    if failure is not None:
+        loop.call_soon(node.failed.set_result, failure)
+    with pytest.raises(ApiError, match="503 store_failed: the change was not written to disk"):
+        await commit.durable(node)
+
+
+@pytest.mark.timeout(5)
+def test_a_reply_does_not_wait_for_a_store_that_has_failed() -> None:
+    asyncio.run(refused(BrokerBench(), "disk on fire"))
 
 
 def test_a_batch_is_written_even_when_nothing_was_staged(bench: NodeBench) -> None:

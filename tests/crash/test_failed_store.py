@@ -1,0 +1,81 @@
+"""A real node under load whose disk fails for good: it says so, ends by itself, and has what it confirmed at the next start.
+
+strace is attached while clients publish and consume, and every call of one kind fails from then on. What is traced has
+the time of each call, so that nothing has to be waited for but the end of the process.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.crash.kill_cycles import SMALL, Cycle, Report, Scenario
+from tests.support.broker_process import external_target
+
+LIMIT_S = 2.0
+NACK, CLOSE = "(60, 120)", "(10, 50)"
+TIMES = re.compile(r"^(?:\d+ +)?(\d+\.\d+) (.*)$", re.MULTILINE)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace makes the calls fail"),
+    pytest.mark.skipif(external_target() is not None, reason="breaks a process of its own"),
+]
+
+
+class FailingDisk(Cycle):
+    """A cycle whose node is not killed: calls fail until it ends."""
+
+    def __init__(self, directory: Path, calls: str, scenario: Scenario) -> None:
+        super().__init__(directory, scenario, 1500, seed=1)
+        self.calls = calls
+        self.trace = directory / "trace"
+        self.status: int | None = None
+
+    def end_node(self) -> None:
+        """Attach, and wait for the end of both."""
+        process = self.node.running()
+        inject = f"inject={self.calls}:error=EIO"
+        words = ["strace", "-f", "-ttt", "-o", str(self.trace), "-e", f"trace={self.calls}"]
+        done = subprocess.run(
+            [*words, "-e", inject, "-p", str(process.pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        if "ptrace" in done.stderr:
+            pytest.skip(f"strace may not attach here: {done.stderr}")
+        self.status = process.wait(30)
+
+    def took_s(self) -> float:
+        """From the first call that failed to the end of the process."""
+        found = TIMES.findall(self.trace.read_text())
+        failed = [float(time) for time, text in found if "(INJECTED)" in text]
+        return float(found[-1][0]) - failed[0]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("calls", ["fdatasync,fsync", "pwrite64,pwritev"])
+def test_a_failed_store_ends_the_process_and_nothing_confirmed_is_lost(
+    tmp_path: Path, calls: str, version: int
+) -> None:
+    scenario = Scenario("fsync", "default", 2, SMALL, "declare", version)
+    cycle, report = FailingDisk(tmp_path, calls, scenario), Report()
+    cycle.run(report)
+    assert cycle.status == 74
+    assert cycle.took_s() < LIMIT_S
+    log = cycle.node.log_path.read_text()
+    said = r"\[critical\] store_failed reason=.*/data/.* failed: .*\((EIO|SQLITE_IOERR_\w+)\); look at the disk"
+    assert re.search(said, log)
+    assert log.count("reply_code=541 text=\"INTERNAL_ERROR - vhost '/' is down\"") == 4
+    # What the clients took for a problem: a publisher's nack, or the close (a consumer hears that it is none of its own).
+    told = [text for text in report.problems if NACK in text or CLOSE in text or "541" in text]
+    assert len(told) == len(report.problems) >= 3, report.problems
+    report.problems.clear()
+    assert report.is_clean, report.summary()
+    assert report.confirmed >= 1500

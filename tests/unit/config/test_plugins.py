@@ -1,0 +1,29 @@
+"""burrowmq.config.plugins: the enabled_plugins file."""
+
+from __future__ import annotations
+
+import pytest
+
+from burrowmq.config import plugins
+from burrowmq.management.answers import status
+
+
+def test_a_list_of_plugins() -> None:
+    assert plugins.parse("[rabbitmq_management,rabbitmq_shovel ].\n") == [
+        "rabbitmq_management",
+        "rabbitmq_shovel",
+    ]
+    assert plugins.parse("% none\n[].") == []
+    assert plugins.parse("") == []
+
+
+@pytest.mark.parametrize("text", ["rabbitmq_management", "[a,].", "[a]", "{a}."])
+def test_what_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no list of plugins, write \["):
+        plugins.parse(text)
+
+
+def test_built_in_ones_need_no_word() -> None:
+    assert plugins.BUILT_IN.issuperset(status.PLUGINS)
+    assert plugins.remark("rabbitmq_management") is None
+    assert "rabbitmq_shovel" in str(plugins.remark("rabbitmq_shovel"))

@@ -1,0 +1,107 @@
+"""burrowmq.config.reading: files beside and within files, what is no file of ours, values that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from burrowmq.config import reading
+from burrowmq.config.errors import ConfigError
+from burrowmq.config.load import load
+
+
+def problems(file: Path, **environ: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(str(file), environ, (), None)
+    return [str(each) for each in caught.value.problems]
+
+
+def test_a_line_that_includes_stands_for_the_lines_of_those_files(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "2.conf").write_text("heartbeat = 2\nframe_max = 8192\n")
+    (tmp_path / "more" / "1.conf").write_text("heartbeat = 1\nchannel_max = 11\n")
+    file = tmp_path / "rabbitmq.conf"
+    file.write_text(
+        "channel_max = 5\ninclude more/*.conf  # all\nframe_max = 4096\ninclude none/*.conf\n"
+    )
+    loaded = load(str(file), {}, (), None)
+    config = loaded.config
+    assert (config.heartbeat_s, config.channel_max, config.frame_max) == (2, 11, 4096)
+    assert [Path(name).name for name in loaded.files] == ["rabbitmq.conf", "1.conf", "2.conf"]
+    (row,) = (row for row in loaded.effective if row.key == "channel_max")
+    assert row.source == f"{tmp_path / 'more' / '1.conf'}:2"
+
+
+def test_what_cannot_be_included_names_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text("\ninclude a.conf\ninclude none.conf\n")
+    first, second = problems(file)
+    assert first == f"{file}:2: include: {tmp_path / 'a.conf'} includes itself"
+    assert second.startswith(f"{file}:3: include: {tmp_path / 'none.conf'} cannot be read")
+    file.write_text("include a\0b\nlog.file = a\0b\n")
+    assert problems(file) == [
+        f"{file}:1: include: a file's name has no zero byte",
+        f"{file}:2: log.file: there is a zero byte in it",
+    ]
+    for number in range(3):
+        (tmp_path / f"{number}.inc").write_text("heartbeat = x\n")
+    file.write_text("include *.inc\n")
+    monkeypatch.setattr(reading, "FILES_MAX", 2)
+    assert problems(file)[0] == f"{file}:1: include: there are more than 2 files"
+
+
+def test_a_file_of_erlang_terms_is_called_one(tmp_path: Path) -> None:
+    file = tmp_path / "rabbitmq.config"
+    file.write_text("[{rabbit, [{heartbeat, 30}, {tcp_listeners, [5672]}]}].\n")
+    for name in (file, tmp_path / "rabbitmq"):
+        (problem,) = problems(name)
+        assert problem.startswith(f"{file}: is a file of Erlang terms (advanced.config, or")
+        assert problem.endswith("(such as heartbeat = 30)")
+
+
+def test_an_advanced_config_beside_the_file_is_named(tmp_path: Path) -> None:
+    file, advanced = tmp_path / "rabbitmq.conf", tmp_path / "advanced.config"
+    file.write_text("heartbeat = 3\n")
+    advanced.write_text("[].\n")
+    assert load(str(file), {}, (), None).warnings == ()
+    advanced.write_text("[{rabbit, [{msg_store_file_size_limit, 1048576}]}].\n")
+    (warning,) = load(str(file), {}, (), None).warnings
+    assert warning == (
+        f"{advanced}: Erlang terms have no effect here: write key = value lines in rabbitmq.conf instead"
+        " (such as msg_store_file_size_limit = 1048576)"
+    )
+    moved = advanced.rename(tmp_path / "other.config")
+    environ = {"RABBITMQ_ADVANCED_CONFIG_FILE": str(tmp_path / "other")}
+    assert str(moved) in load(None, environ, (), None).warnings[0]
+
+
+def test_enabled_plugins_are_read(tmp_path: Path) -> None:
+    file, enabled = tmp_path / "rabbitmq.conf", tmp_path / "enabled_plugins"
+    file.write_text("heartbeat = 3\n")
+    enabled.write_text("[rabbitmq_management,rabbitmq_shovel].\n")
+    text = "plugin rabbitmq_shovel has no effect here: it is not built in"
+    assert load(str(file), {}, (), None).warnings == (f"{enabled}: {text}",)
+    listed = {"RABBITMQ_ENABLED_PLUGINS": "rabbitmq_prometheus,rabbitmq_shovel"}
+    assert load(None, listed, (), None).warnings == (f"RABBITMQ_ENABLED_PLUGINS: {text}",)
+    enabled.write_text("rabbitmq_management\n")
+    assert problems(file)[0].startswith(f"{enabled}: is no list of plugins")
+
+
+def test_encrypted_values_are_refused_and_placeholders_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.conf"
+    file.write_text("default_pass = encrypted:abc=\n")
+    assert problems(file)[0].startswith(f"{file}:1: default_pass: encrypted values cannot be")
+    file.write_text("cluster_name = $(nodename)\n")
+    assert load(str(file), {}, (), None).warnings == (
+        f"{file}:1: cluster_name: $(...) is taken as it stands, nothing is put in",
+    )
+
+
+def test_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "FILE_SIZE_MAX", 10)
+    file = tmp_path / "a.conf"
+    file.write_text("heartbeat = 3\n")
+    assert problems(file) == [f"{file}: is longer than 10 characters"]
