@@ -36,7 +36,7 @@ from burrowmq.management.answers.reply import (
     running_of,
     unauthorised,
 )
-from burrowmq.management.api import ROUTES
+from burrowmq.management.api import ROUTES, definitions_diff
 from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
@@ -58,6 +58,7 @@ QUESTIONS = frozenset(
         "/api/burrowmq/authenticate",
         "/api/burrowmq/hash-password",
         "/api/burrowmq/pages/policy-preview/{vhost}",
+        *(route.path for route in definitions_diff.ROUTES),
     }
 )
 # What RabbitMQ's log calls them.

@@ -26,6 +26,15 @@ def alarms(node: RunningNode) -> list[Row]:
     ]
 
 
+def alarm_causes(node: RunningNode) -> list[Row]:
+    """Each alarm by the broker's own name (memory, disk, store): its cause, and since when (seconds; None: unknown)."""
+    alarms = node.alarms
+    return [
+        {"resource": name, "since": alarms.since_s.get(name), "cause": alarms.causes.get(name, "")}
+        for name in sorted(alarms.active)
+    ]
+
+
 def channel_details(node: RunningNode, channel: Channel) -> Row:
     """Which channel a consumer is on, and whose."""
     session = channel.session
@@ -54,6 +63,8 @@ def session_state(node: RunningNode, session: Session) -> str:
     """RabbitMQ's word for what a connection is doing."""
     if session.is_blocked:
         return "blocked"
+    if session.wire is not None and "backlog" in session.wire.pauses:
+        return "flow"
     state = str(session.connection.state)
     return "blocking" if state == "running" and node.alarms.active else state
 

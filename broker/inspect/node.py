@@ -143,6 +143,11 @@ def loop_stalls(node: RunningNode) -> list[tuple[float, int]]:
     return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(node.scheduler.lag_counts), strict=True))
 
 
+def store_spreads(node: RunningNode) -> Row:
+    """How long syncs took (seconds) and how large commits were (bytes): `Spread`s by name."""
+    return dict(node.engine.spreads())
+
+
 def publisher_count(node: RunningNode) -> int:
     """Connections that have published."""
     return sum(bool(session.is_publisher) for session in node.sessions)

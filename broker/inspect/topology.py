@@ -6,10 +6,11 @@ Owns no state. Source: rabbit_exchange's and rabbit_binding's info keys (3.13).
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from urllib.parse import quote_plus
 
 from burrowmq.broker.exchange.base import Exchange
-from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.binding import Binding, DestinationKind
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row, Table, plain
 from burrowmq.broker.node.running import RunningNode
@@ -59,7 +60,8 @@ def _routing_key(binding: Binding) -> str:
     return binding.routing_key.decode("utf-8", "replace")
 
 
-def _binding_row(vhost: Vhost, source: str, binding: Binding, table: Table) -> Row:
+def binding_row(vhost: Vhost, source: str, binding: Binding, table: Table = plain) -> Row:
+    """One binding."""
     key, arguments = _routing_key(binding), binding.arguments or {}
     return {
         "source": source,
@@ -72,7 +74,8 @@ def _binding_row(vhost: Vhost, source: str, binding: Binding, table: Table) -> R
     }
 
 
-def _implicit_binding_row(vhost: Vhost, queue_name: str, table: Table) -> Row:
+def implicit_binding_row(vhost: Vhost, queue_name: str, table: Table = plain) -> Row:
+    """The default exchange's binding of a queue."""
     return {
         "source": "",
         "vhost": vhost.name,
@@ -88,14 +91,27 @@ def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) 
     """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them."""
     rows: list[Row] = []
     for owner in each_vhost(node, vhost):
-        rows.extend(_implicit_binding_row(owner, name, table) for name in sorted(owner.queues))
+        rows.extend(implicit_binding_row(owner, name, table) for name in sorted(owner.queues))
         for name in sorted(owner.exchanges):
             if name:
                 rows.extend(
-                    _binding_row(owner, name, each, table)
-                    for each in owner.exchanges[name].bindings
+                    binding_row(owner, name, each, table) for each in owner.exchanges[name].bindings
                 )
     return rows
+
+
+def bindings_from(vhost: Vhost, source: str) -> Iterator[Row]:
+    """The bindings of which an exchange is the source, in the order they were made."""
+    for each in list(vhost.exchanges[source].bindings):
+        yield binding_row(vhost, source, each)
+
+
+def bindings_to(vhost: Vhost, kind: DestinationKind, name: str) -> Iterator[Row]:
+    """The bindings that lead to a queue or exchange; a queue's implicit one first. O(those)."""
+    if kind == "queue":
+        yield implicit_binding_row(vhost, name)
+    for each in list(vhost.bindings_to(kind, name)):
+        yield binding_row(vhost, each.source.name, each)
 
 
 def find_binding(node: RunningNode, row: Row) -> Binding | None:
@@ -106,7 +122,7 @@ def find_binding(node: RunningNode, row: Row) -> Binding | None:
         return None
     wanted = ("destination", "destination_type", "properties_key")
     for binding in exchange.bindings:
-        found = _binding_row(owner, row["source"], binding, plain)
+        found = binding_row(owner, row["source"], binding, plain)
         if all(found[name] == row[name] for name in wanted):
             return binding
     return None

@@ -104,7 +104,7 @@ class RunningNode:
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
         )
         self._heartbeats = Heartbeats(self.sessions, self.scheduler)
-        self._ack_timeouts = AckTimeouts(
+        self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
         self._sweep = Sweep(
@@ -112,7 +112,7 @@ class RunningNode:
             (
                 self._heartbeats.look,
                 *(() if busy_wait is None else (busy_wait.look,)),
-                self._ack_timeouts.look,
+                self.ack_timeouts.look,
                 self._start_batches.look,
             ),
         )

@@ -29,7 +29,7 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 from burrowmq.management.history.history import EXCHANGE
-from burrowmq.protocol.errors import AccessRefused
+from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
 
 
 def _public(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
@@ -120,14 +120,16 @@ async def publish(call: Call) -> web.Response:
     properties = body["properties"] or {}
     if not isinstance(properties, dict):
         raise bad_request("properties must be an object")
+    key = str(body["routing_key"])
     try:
         commands.users.require(call, vhost, "write", "exchange", name)
-    except AccessRefused as refusal:
+        if call.node.vhosts[vhost].exchanges[name].type == "topic":
+            commands.users.require_topic(call, vhost, name, key)
+        commands.users.require_user_id(call, properties.get("user_id"))
+        routed = messages.publish(call.node, vhost, name, key, properties, _payload(body))
+    except (AccessRefused, PreconditionFailed) as refusal:
         # RabbitMQ publishes over a channel and tells what closed it.
-        raise bad_request(f"403 ACCESS_REFUSED - {refusal}") from refusal
-    routed = messages.publish(
-        call.node, vhost, name, str(body["routing_key"]), properties, _payload(body)
-    )
+        raise bad_request(f"{int(refusal.reply_code)} {refusal.reply_text}") from refusal
     return reply({"routed": routed})
 
 

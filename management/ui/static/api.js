@@ -13,8 +13,8 @@ export class Refused extends Error {
   }
 }
 
-export async function request(method, path, body, signal) {
-  const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json"};
+export async function request(method, path, body, signal, more) {
+  const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json", ...more};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await fetch(BASE + "api/" + path, {
     method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),

@@ -1,7 +1,7 @@
 // The past of figures as the node kept it: which range the address asks for, and charts of it.
 import {useMemo, useRef} from "./vendor/hooks.js";
 import {Chart} from "./chart.js";
-import {number, rate} from "./format.js";
+import {bytes, number, rate} from "./format.js";
 import {html} from "./html.js";
 
 const AGES = {60: "1 min", 600: "10 min", 3600: "1 h", 28800: "8 h", 86400: "24 h"};
@@ -58,4 +58,17 @@ export function QueuePast({history, query, setQuery}) {
     <section class="charts" aria-label="What was">
       <${PastChart} title="Messages" show=${number} history=${history} lines=${LENGTHS} />
       <${PastChart} title="Rates" show=${rate} history=${history} lines=${RATES} /></section>`;
+}
+
+const KINDS = {
+  exchange: ["Messages", rate, [["in", "--publish", "publish_in", slopes], ["out", "--deliver", "publish_out", slopes]]],
+  connection: ["Traffic", (value) => (value === null || value === undefined ? "–" : `${bytes(value)}/s`), [["from it", "--publish", "recv_oct", slopes], ["to it", "--deliver", "send_oct", slopes]]],
+  channel: ["Messages", rate, [["in", "--publish", "publish", slopes], ["out", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes], ["redeliver", "--redeliver", "redeliver", slopes]]],
+};
+
+// The one chart of an exchange's, a connection's or a channel's page.
+export function ObjectPast({kind, history, query, setQuery}) {
+  const [title, show, lines] = KINDS[kind];
+  return html`<${RangeChooser} ...${{query, setQuery}} ages=${OBJECT_AGES} />
+    <section class="charts" aria-label="What was"><${PastChart} ...${{title, show, history, lines}} /></section>`;
 }

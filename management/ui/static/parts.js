@@ -1,6 +1,6 @@
 // What several pages are made of.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
-import {short, visible} from "./format.js";
+import {duration, short, visible} from "./format.js";
 import {html} from "./html.js";
 import {link} from "./route.js";
 
@@ -13,8 +13,9 @@ export function Name({value, empty, length}) {
 export function Failure({error, help}) {
   if (!error) return null;
   const path = error.path ? html`<div class="hint">Asked for <code>api/${error.path}</code></div>` : null;
-  const text = error.status ? error.message : "The node gives no answer.";
-  return html`<div class="notice bad" role="alert"><strong>${error.status ?? ""} ${text}</strong>${path}
+  // A status of 0 is an error that was found here, before anybody was asked.
+  const text = error.status === undefined ? "The node gives no answer." : visible(error.message);
+  return html`<div class="notice bad" role="alert"><strong>${error.status || ""} ${text}</strong>${path}
     ${help ?? advice(error)}</div>`;
 }
 
@@ -101,12 +102,22 @@ export function Confirm({title, children, word, action, onDo, onClose}) {
         <input value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" /></label>` : null}
       <${Failure} error=${state.error} />
       <div class="buttons"><button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
-        <button type="submit" class="danger" disabled=${state.isBusy || (word && typed !== word)}>${action}</button></div>
+        <button type="submit" class="danger" disabled=${state.isBusy || (word && typed !== word && typed !== visible(word))}>${action}</button></div>
     </form></dialog>`;
 }
 
 export function QueueLink({vhost, name}) {
   return html`<a href=${link(["queues", vhost, name])}><${Name} value=${name} empty="(empty)" /></a>`;
+}
+
+export function ExchangeLink({vhost, name}) {
+  return html`<a href=${link(["exchanges", vhost, name || "amq.default"])}><${Name} value=${name} empty="(default)" /></a>`;
+}
+
+// A moment, as how long ago it was; the exact one is said on hover and focus.
+export function Ago({ms}) {
+  const at = new Date(ms);
+  return html`<time datetime=${at.toISOString()} title=${at.toLocaleString()} tabindex="0">${duration(Math.max(0, Date.now() - ms) / 1000)} ago</time>`;
 }
 
 export function Mark({text, title, quiet}) {

@@ -14,7 +14,7 @@ from burrowmq.management.answers.reply import ApiError
 from burrowmq.management.commands import parameters, topology
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address
-from burrowmq.protocol.errors import AccessRefused, NotFound
+from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.node import NodeBench
 from tests.support.wire_client import publish_bytes
@@ -80,6 +80,17 @@ def test_headers_route_as_over_amqp(bench: NodeBench) -> None:
     assert publish(bench, "amq.headers", "", {"headers": {"colour": "red"}})
     assert not publish(bench, "amq.headers", "", {"headers": {"colour": "blue"}})
     assert not publish(bench, "amq.headers", "", {})
+
+
+def test_copies_go_by_cc_and_bcc(bench: NodeBench) -> None:
+    for name in ("cc", "bcc"):
+        bench.queue(name)
+    assert publish(bench, "", "nope", {"headers": {"CC": ["cc"], "BCC": ["bcc"]}})
+    for name in ("cc", "bcc"):
+        ((message, _, _),) = get(bench, name, 1, "ack_requeue_false")
+        assert basic.decode(message.raw).headers == {"CC": ["cc"]}
+    with pytest.raises(PreconditionFailed, match='unacceptable_type_in_header,"CC",longstr'):
+        publish(bench, "", "lazy", {"headers": {"CC": "cc"}})
 
 
 def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:

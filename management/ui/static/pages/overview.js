@@ -1,17 +1,21 @@
 // Is anything wrong, since when, what to do about it; then rates, depth and resources; then the queues that stand out.
 import {useEffect, useRef} from "../vendor/hooks.js";
 import {usePolled} from "../api.js";
-import {bytes, number, rate} from "../format.js";
+import {bytes, duration, moment, number, rate, visible} from "../format.js";
 import {html} from "../html.js";
 import {PastChart, RangeChooser, rangeOf, slopes} from "../history.js";
 import {Failure, QueueLink} from "../parts.js";
+import {link} from "../route.js";
 
 const SECONDS = 5;
+const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write"};
 const REMEDY = {
   memory: (row) => html`The process holds ${bytes(row.value)} of at most ${bytes(row.limit)}: publishers are blocked. Let consumers
     catch up, look at the deepest queues below, or raise <code>vm_memory_high_watermark</code>.`,
   disk: (row) => html`${bytes(row.value)} are free, at least ${bytes(row.limit)} have to be: publishers are blocked. Make room on the
     data directory's disk, purge what nobody needs, or lower <code>disk_free_limit</code>.`,
+  store: () => html`The disk took nothing more, or a sync failed: publishers are blocked until it does. Make room, look at the disk, and
+    at the <a href="#/node/log?level=error">log</a> for what it said.`,
 };
 const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
   ["redeliver", "--redeliver", "redeliver", slopes]];
@@ -35,7 +39,8 @@ export function Overview({vhost, route, isPaused, setQuery, setSeen}) {
   const {overview, alarms, top, resources, history} = data;
   return html`
     <section aria-label="State">${alarms.length ? alarms.map((row) => html`<div key=${row.resource} class="notice bad" role="alert">
-      <strong>${row.resource === "memory" ? "Memory alarm" : "Disk alarm"}</strong> ${REMEDY[row.resource](row)}</div>`)
+      <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.detail ? html` (it began with: ${visible(row.detail)})` : ""}.` : ""}
+      ${REMEDY[row.resource](row)} <a href="#/node">The node</a></div>`)
     : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
       and ${bytes(resources.disk_free - resources.disk_free_limit)} of disk to go until an alarm.</p>`}</section>
     <section class="figures" aria-label="Totals">
@@ -66,7 +71,8 @@ function Churn({overview}) {
       <td class="figure">${rate(churn[`${name}_details`].rate)}</td></tr>`)}</tbody></table></div>
     <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${overview.listeners.map((row) => html`<tr key=${row.protocol + row.ip_address + row.port}>
       <td>${row.protocol}</td><td>${row.ip_address}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table>
-      <p class="hint">${overview.cluster_name}, BurrowMQ ${overview.burrowmq_version}, speaks as RabbitMQ ${overview.rabbitmq_version}.</p></div></section>`;
+      <p class="hint">${overview.cluster_name}, BurrowMQ ${overview.burrowmq_version}, speaks as RabbitMQ ${overview.rabbitmq_version}.</p>
+      <h2>Definitions</h2><p><a href=${link(["overview", "definitions"])}>Export and import</a>: an import shows what it would change before it does.</p></div></section>`;
 }
 
 // How much of what sets an alarm off is used: at 100 % there is one.

@@ -84,6 +84,13 @@ def made(families: list[object]) -> list[Any]:
     return list(exposition._Snapshot(families).collect())
 
 
+def test_syncs_and_commits_are_spread(bench: NodeBench) -> None:
+    found = samples(bench)
+    assert found["burrowmq_commit_bytes_count"] == found["burrowmq_store_commits"]
+    assert found["burrowmq_commit_bytes_sum"] > 0
+    assert found["burrowmq_sync_seconds_count"] > 0
+
+
 def test_one_identity(bench: NodeBench) -> None:
     families = made(asyncio.run(exposition.per_object(bench.node)))
     assert [len(each.samples) for each in families if each.name == "rabbitmq_identity_info"] == [1]
