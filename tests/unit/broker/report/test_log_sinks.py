@@ -52,7 +52,7 @@ def test_the_usual_sink_is_standard_error(capsys):
 
 
 def test_a_line_that_standard_error_does_not_take_is_dropped():
-    full = open("/dev/full", "w")  # noqa: SIM115 - its end is part of the test
+    full = open("/dev/full", "w")
     observer = LogObserver(Sinks([Sink(stream=Lossy(full), level="info")]))
     for _ in range(300):  # more than a buffer holds
         observer.node_stopped("n" * 100)
