@@ -63,14 +63,30 @@ def bindable(path: str, directory: int) -> str:
 
 def effective(process: ServerProcess) -> list[dict[str, Any]]:
     """Every key that there is: its value, where that comes from ("" for a default), what it means; secrets are hidden."""
-    options = {option.name: option for option in (*COMPOSED, *(each for *_, each in plain_options()))}
-    wild = [(re.compile(_CHOSEN.sub("[^.]+", re.escape(name))), option) for name, option in options.items() if "$" in name]
+    options = {
+        option.name: option for option in (*COMPOSED, *(each for *_, each in plain_options()))
+    }
+    wild = [
+        (re.compile(_CHOSEN.sub("[^.]+", re.escape(name))), option)
+        for name, option in options.items()
+        if "$" in name
+    ]
     found = {row.key: row for row in process.effective}
-    unset = (Effective(key, None, DEFAULT) for key in options if "$" not in key and key not in found)
+    unset = (
+        Effective(key, None, DEFAULT) for key in options if "$" not in key and key not in found
+    )
     rows = []
     for row in sorted((*found.values(), *unset), key=lambda each: each.key):
-        option = options.get(row.key) or next((each for form, each in wild if form.fullmatch(row.key)), None)
-        rows.append({**row._asdict(), "source": "" if row.source == DEFAULT else row.source, **_meant(option)})
+        option = options.get(row.key) or next(
+            (each for form, each in wild if form.fullmatch(row.key)), None
+        )
+        rows.append(
+            {
+                **row._asdict(),
+                "source": "" if row.source == DEFAULT else row.source,
+                **_meant(option),
+            }
+        )
     return rows
 
 

@@ -75,7 +75,7 @@ export function Configuration(props) {
     {key: "value", title: "Value", cell: (row) => (row.value === null ? html`<span class="hint">not set</span>` : html`<code>${visible(row.value)}</code>`)},
     {key: "source", title: "From", cell: (row) => (row.source ? html`<${Name} value=${row.source} />` : html`<span class="hint">default</span>`)},
     {key: "default", title: "Default", wide: true, cell: (row) => (row.default === null ? "" : html`<code>${visible(row.default)}</code>`)},
-    {key: "doc", title: "Meaning", wide: true, cell: (row) => html`${visible(row.doc)}${row.ours ? html` <span class="hint">BurrowMQ's own</span>` : null}`},
+    {key: "doc", title: "Meaning", wide: true, cell: (row) => html`${row.remark ? html`<strong>Without effect: ${visible(row.remark)}</strong> ` : ""}${visible(row.doc, "")}${row.ours ? html` <span class="hint">BurrowMQ's own</span>` : null}`},
   ];
   return html`<p>${files.length ? html`Read from ${files.map((name, at) => html`${at ? ", " : ""}<code key=${name}>${visible(name)}</code>`)}. ` : "No configuration file. "}
       ${given} of ${rows.length} keys were set; a change counts from the next start on.</p>

@@ -47,7 +47,7 @@ def test_the_configuration_names_its_sources(served: Served) -> None:
     page = served.get("/api/burrowmq/configuration")
     assert page["files"] == ["/etc/rabbitmq/rabbitmq.conf"]
     rows = {row["key"]: row for row in page["rows"]}
-    assert (rows["heartbeat"]["value"], rows["heartbeat"]["source"]) == ("60", "")
+    assert (rows["heartbeat"]["default"], rows["heartbeat"]["source"]) == ("60", "")
 
 
 @pytest.mark.parametrize(
