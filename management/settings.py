@@ -62,7 +62,7 @@ def bindable(path: str, directory: int) -> str:
 
 
 def effective(process: ServerProcess) -> list[dict[str, Any]]:
-    """Every key that there is: its value, where that comes from ("" for a default), what it means; secrets are hidden."""
+    """Every key: its value, where that comes from ("" for a default), what it means; secrets are hidden."""
     options = {
         option.name: option for option in (*COMPOSED, *(each for *_, each in plain_options()))
     }

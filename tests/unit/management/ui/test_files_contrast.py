@@ -17,7 +17,7 @@ PAIRS += [("text", f"{name}-page", TEXT) for name in ("good", "busy", "bad")]
 PAIRS += [("on-accent", "accent", TEXT)]
 PAIRS += [
     (name, "page", MARK)
-    for name in ("publish", "deliver", "ack", "redeliver", "ready", "unacked", "memory", "limit")
+    for name in ("publish", "deliver", "ack", "redeliver", "ready", "unacked", "memory", "disk")
 ]
 
 
