@@ -23,7 +23,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, cast
 
-from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, WriteFailed, error_text
+from burrowmq.storage.errors import (
+    DiskFull,
+    StorageError,
+    StoreClosed,
+    StoreRefused,
+    WriteFailed,
+    error_text,
+)
 from burrowmq.storage.files.cache import NO_ROOM, write_error
 from burrowmq.storage.types import JsonValue
 
@@ -67,6 +74,7 @@ class SqliteDefinitionStore:
         self._path = path
         self._connect = connect or sqlite3.connect
         self._is_suspect = False  # a commit failed, and it was not opened again yet
+        self._is_closed = False
         self.reopened = 0
         # It holds password hashes, so others may not read it. SQLite gives the files beside it the same mode.
         try:
@@ -119,7 +127,9 @@ class SqliteDefinitionStore:
             raise self._unreadable(error) from error
 
     def commit(self, changes: list[DefinitionChange]) -> None:
-        """Make the changes durable, in order."""
+        """Make the changes durable, in order. Once closed, the directory may be another process's: StoreClosed."""
+        if self._is_closed:
+            raise StoreClosed(f"{self._path} is closed")
         try:
             if not self._is_suspect:
                 self._commit(changes)
@@ -194,4 +204,5 @@ class SqliteDefinitionStore:
 
     def close(self) -> None:
         """Checkpoint and close."""
+        self._is_closed = True
         self._connection.close()
