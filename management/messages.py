@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import struct
 from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
@@ -38,8 +39,12 @@ def publish(
 ) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
+    commands.topology.check_size("routing_key", key)
     address = join_address(exchange.encode(), key.encode())
-    message = basic.build(address, _properties(properties), body)
+    try:
+        message = basic.build(address, _properties(properties), body)
+    except (ValueError, OverflowError, struct.error) as error:
+        raise bad_request(f"a property does not fit its type in AMQP: {error}") from error
     # The exchange's own lookup refuses internal ones and missing ones.
     route = owner.resolve(address)
     queues = route.queues

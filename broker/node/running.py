@@ -68,8 +68,7 @@ class RunningNode:
         self.alarms = Alarms(observer, self._on_alarm)
         refuse = self_check.refusal(observer, process.machine.end)
         self.was_clean = False
-        # No clients are taken (`rabbitmq-upgrade drain`).
-        self.is_under_maintenance = False
+        self.is_under_maintenance = False  # no clients are taken (`rabbitmq-upgrade drain`)
         """Whether recovery, once it has run, found the store as a clean stop leaves it."""
         self.engine = Engine(
             config.data_dir,

@@ -87,6 +87,7 @@ class Vhost:
         self.description = ""
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
+        self.is_protected = False  # from being deleted
         self.queues: dict[str, Queue] = {}
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues

@@ -21,6 +21,7 @@ from burrowmq.management.api import (
     parameters,
     policies,
     queues,
+    reset,
     topic_permissions,
     users,
     vhosts,
@@ -28,6 +29,7 @@ from burrowmq.management.api import (
 
 ROUTES: tuple[Route, ...] = (
     *overview.ROUTES,
+    *reset.ROUTES,
     *queues.ROUTES,
     *exchanges.ROUTES,
     *bindings.ROUTES,

@@ -139,7 +139,7 @@ async def policy_preview(call: Call) -> web.Response:
         name=str(body.get("name", "")),
         pattern=str(body.get("pattern", "")),
         definition=definition if isinstance(definition, dict) else {},
-        apply_to=body.get("apply-to", "all"),
+        apply_to=str(body.get("apply-to", "all")),
         priority=number_of(body, "priority") if "priority" in body else 0,
     )
     others = [each for each in vhost.policies.policies.values() if each.name != policy.name]
