@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import struct
 from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
@@ -39,11 +40,15 @@ def publish(
 ) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
+    commands.topology.check_size("routing_key", key)
     address = join_address(exchange.encode(), key.encode())
     given = _properties(properties)
     if given.expiration is not None:
         check_expiration(given.expiration)
-    message = basic.build(address, given, body)
+    try:
+        message = basic.build(address, given, body)
+    except (ValueError, OverflowError, struct.error) as error:
+        raise bad_request(f"a property does not fit its type in AMQP: {error}") from error
     headers = given.headers or {}
     keys = all_keys(message, given) if headers.keys() & {"CC", "BCC"} else (key.encode(),)
     if "BCC" in headers:

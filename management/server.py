@@ -36,12 +36,13 @@ from burrowmq.management.answers.reply import (
     running_of,
     unauthorised,
 )
-from burrowmq.management.api import ROUTES, definitions_diff
+from burrowmq.management.api import definitions_diff
 from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
 from burrowmq.management.prometheus import endpoint as prometheus
+from burrowmq.management.routes import ROUTES
 from burrowmq.management.ui import files
 
 LOGGER = logging.getLogger("management")

@@ -49,7 +49,9 @@ def object_totals(node: RunningNode) -> Row:
 def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
     """One vhost with the sums of its queues."""
     metadata = {"description": vhost.description, "tags": list(vhost.tags)}
-    kind = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
+    kind: Row = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
+    if vhost.is_protected:
+        kind["protected_from_deletion"] = True
     return {
         "name": vhost.name,
         **metadata,

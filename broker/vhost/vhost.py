@@ -88,6 +88,7 @@ class Vhost:
         self.description = ""
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
+        self.is_protected = False  # from being deleted
         self.queues: dict[str, Queue] = {}
         self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()

@@ -26,6 +26,7 @@ from burrowmq.management.api import (
     parameters,
     policies,
     queues,
+    reset,
     search,
     topic_permissions,
     users,
@@ -34,6 +35,7 @@ from burrowmq.management.api import (
 
 ROUTES: tuple[Route, ...] = (
     *overview.ROUTES,
+    *reset.ROUTES,
     *queues.ROUTES,
     *exchanges.ROUTES,
     *bindings.ROUTES,

@@ -11,13 +11,13 @@ import asyncio
 import heapq
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import reasons
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import Settings, compute
-from burrowmq.broker.rules.policy import Policy, merge
+from burrowmq.broker.rules.policy import ApplyTo, Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
@@ -185,7 +185,9 @@ async def policy_preview(call: Call) -> web.Response:
         name=str(body.get("name", "")),
         pattern=str(body.get("pattern", "")),
         definition=definition if isinstance(definition, dict) else {},
-        apply_to=body.get("apply-to", "all"),
+        apply_to=cast(
+            "ApplyTo", str(body.get("apply-to", "all"))
+        ),  # an unknown one matches nothing
         priority=number_of(body, "priority") if "priority" in body else 0,
     )
     is_operator = flag_of(body, "is_operator", default=False)

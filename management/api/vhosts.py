@@ -16,6 +16,7 @@ from burrowmq.management.answers.listing import project, reply_list
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import vhost_key
 from burrowmq.management.answers.reply import (
+    ApiError,
     Call,
     Route,
     created,
@@ -116,9 +117,20 @@ def _tags(value: Any) -> list[str] | None:
 
 async def delete(call: Call) -> web.Response:
     """DELETE: with everything in it."""
-    if call.path("vhost") not in call.node.vhosts:
+    name = call.path("vhost")
+    if name not in call.node.vhosts:
         raise not_found()
-    commands.vhosts.delete_vhost(call.node, call.path("vhost"))
+    if call.node.vhosts[name].is_protected:
+        text = f"Refusing to delete virtual host '{name}' because it is protected from deletion"
+        raise ApiError(412, "precondition_failed", text)
+    commands.vhosts.delete_vhost(call.node, name)
+    return no_content()
+
+
+async def protect(call: Call) -> web.Response:
+    """POST: it cannot be deleted until DELETE takes that back (as in RabbitMQ 4)."""
+    is_protected = call.request.method == "POST"
+    commands.vhosts.protect_vhost(call.node, call.target_vhost(), is_protected)
     return no_content()
 
 
@@ -141,5 +153,7 @@ ROUTES = (
     Route("DELETE", "/api/vhosts/{vhost}", delete, "administrator"),
     Route("POST", "/api/burrowmq/vhosts/{vhost}", change, "administrator"),
     Route("POST", "/api/vhosts/{vhost}/start/{node}", start, "administrator"),
+    Route("POST", "/api/vhosts/{vhost}/deletion/protection", protect, "administrator"),
+    Route("DELETE", "/api/vhosts/{vhost}/deletion/protection", protect, "administrator"),
     Route("GET", "/api/vhosts/{vhost}/permissions", permissions, "administrator"),
 )

@@ -46,9 +46,12 @@ class Figures:
 
     rss_bytes: int = 100_000_000
     disk_free_bytes: int = 10_000_000_000
-    unused_bytes: int = 0
     given_back: int = 0
     """How often unused memory was given back."""
+
+    def unused_bytes(self) -> int:
+        """Nothing lies unused."""
+        return 0
 
     def measure(self, _: str) -> Measurement:
         """One look."""

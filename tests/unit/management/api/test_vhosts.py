@@ -95,3 +95,24 @@ def test_a_virtual_host_shows_what_is_counted_in_it(served: Served) -> None:
     assert len(row["messages_details"]["samples"]) == 2
     served.api("PUT", "/api/vhosts/quiet", {})
     assert "message_stats" not in served.get("/api/vhosts/quiet")
+
+
+def test_a_protected_one_cannot_be_deleted(served: Served) -> None:
+    assert served.api("PUT", "/api/vhosts/kept").status == 201
+    path = "/api/vhosts/kept/deletion/protection"
+    assert served.api("POST", path).status == 204
+    refused = served.api("DELETE", "/api/vhosts/kept")
+    assert refused.status == 412
+    assert refused.body["reason"] == (
+        "Refusing to delete virtual host 'kept' because it is protected from deletion"
+    )
+    assert served.get("/api/vhosts/kept")["metadata"]["protected_from_deletion"] is True
+    exported = next(
+        row for row in served.get("/api/definitions")["vhosts"] if row["name"] == "kept"
+    )
+    assert exported["metadata"]["protected_from_deletion"] is True
+    assert served.api("DELETE", path).status == 204
+    assert served.api("POST", "/api/definitions", {"vhosts": [exported]}).status == 204
+    assert served.api("DELETE", "/api/vhosts/kept").status == 412
+    assert served.api("DELETE", path).status == 204
+    assert served.api("DELETE", "/api/vhosts/kept").status == 204
