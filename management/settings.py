@@ -62,7 +62,7 @@ def bindable(path: str, directory: int) -> str:
 
 
 def effective(process: ServerProcess) -> list[dict[str, Any]]:
-    """Every key that there is: its value, where that comes from ("" for a default), what it means; secrets are hidden."""
+    """Every key there is: its value, where that comes from ("" for a default), what it means; secrets are hidden."""
     options = {
         option.name: option for option in (*COMPOSED, *(each for *_, each in plain_options()))
     }
@@ -100,7 +100,10 @@ def _meant(option: Option | None) -> dict[str, Any]:
 def log_files(config: NodeConfig) -> list[str]:
     """Where the log goes."""
     log = config.log
-    return [*([log.file_path] if log.file_path else []), *(["<stderr>"] if log.console else [])]
+    return [
+        *([log.file_path] if log.file_path else []),
+        *([f"<{log.console_stream}>"] if log.console else []),
+    ]
 
 
 def metrics_path(config: NodeConfig) -> str:
