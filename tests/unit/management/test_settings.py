@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.config.load import load
-from burrowmq.config.schema import NodeConfig
+from burrowmq.config.schema import LogConfig, NodeConfig
 from burrowmq.management import settings
 
 
@@ -18,6 +19,8 @@ def test_the_real_configuration_has_these_names() -> None:
     assert ("127.0.0.1", 15692) in settings.prometheus_addresses(config)
     assert ("127.0.0.1", 5672) in settings.amqp_addresses(config)
     assert settings.log_files(config) == ["<stderr>"]
+    console = replace(config, log=LogConfig(console_stream="stdout", file_path="/l/x.log"))
+    assert settings.log_files(console) == ["/l/x.log", "<stdout>"]
     assert (settings.metrics_path(config), settings.metrics_per_object(config)) == (
         "/metrics",
         False,
