@@ -183,4 +183,6 @@ function Vhosts({chosen, isPaused, setVhost}) {
     </select></label>`;
 }
 
+// Who is logged in is asked, and the page fetched, at the same time.
+if (localStorage.getItem("wasLoggedIn")) fetchView(viewOf(parse(location.hash).parts).key).catch(() => {});
 render(html`<${App} />`, document.getElementById("app"));

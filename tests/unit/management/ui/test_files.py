@@ -125,3 +125,21 @@ def test_the_libraries_are_those_that_were_taken_with_their_licences() -> None:
     }
     assert there == vendor.HASHES
     assert {f"{package.name}.LICENSE" for package in vendor.PACKAGES} <= set(there)
+
+
+STATICALLY = re.compile(r'^import [^"]*from "(\.[^"]+)"', re.MULTILINE)
+AHEAD = re.compile(r'<link rel="modulepreload" href="ui/([^"]+)">')
+
+
+def test_the_page_names_all_that_the_frame_needs() -> None:
+    """Else a browser finds out file by file, each after the one that asks for it."""
+    wanted, seen = ["app.js"], set()
+    while wanted:
+        name = wanted.pop()
+        if name not in seen:
+            seen.add(name)
+            here = posixpath.dirname(name)
+            found = STATICALLY.findall(files.file(name).plain.decode())
+            wanted += [posixpath.normpath(posixpath.join(here, near)) for near in found]
+    named = AHEAD.findall(files.file("index.html").plain.decode())
+    assert sorted(named) == sorted(seen - {"app.js"})
