@@ -183,4 +183,6 @@ function Vhosts({chosen, isPaused, setVhost}) {
     </select></label>`;
 }
 
+// The page is on its way while the node is asked who this is.
+fetchView(viewOf(parse(location.hash).parts).key).catch(() => {});
 render(html`<${App} />`, document.getElementById("app"));
