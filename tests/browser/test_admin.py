@@ -102,6 +102,10 @@ def test_a_user_is_made_permitted_changed_and_deleted(
     page.get_by_role("button", name="Set").first.click()
     looker.sees("Saved.")
     assert node.get("/api/user-limits/app")[0]["value"] == {"max-connections": 7}
+    page.get_by_role("button", name="Take away…").click()
+    assert node.get("/api/users/app/permissions"), "nothing goes by one click"
+    page.get_by_role("dialog").get_by_role("button", name="Take away").click()
+    looker.sees("It may enter no virtual host")
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_function("() => location.hash === '#/admin/users'")

@@ -158,10 +158,11 @@ function Frame({user, isOut, onLogout}) {
 function Shown({view, ...rest}) {
   const [state, setState] = useState({});
   const get = () => fetchView(view).then(() => setState({}), (error) => setState({error}));
-  useEffect(() => {
-    if (!fetched(view)) get();
-  }, []);
   const View = fetched(view);
+  // By what was rendered: the module may come between that and now.
+  useEffect(() => {
+    if (!View) get();
+  }, []);
   if (View) return html`<${View} ...${rest} />`;
   return state.error ? html`<p role="alert">This page could not be fetched. <button type="button" onClick=${get}>Try again</button></p>`
     : html`<p aria-busy="true"></p>`;

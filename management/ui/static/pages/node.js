@@ -66,10 +66,10 @@ function Shown({isPaused, setSeen}) {
   return html`<p>${visible(node.name)} runs for ${duration(node.uptime / 1000)} as process ${node.os_pid}, BurrowMQ ${visible(node.version)} on ${visible(node.python)};
       codec ${visible(node.codec)}, a confirm means ${node.confirm === "fsync" ? "synced to disk" : visible(node.confirm)}; data in <code>${visible(node.db_dir)}</code>. <a href=${link(["node", "log"])}>Log</a></p>
     <${Resources} node=${node} />
-    <section class="charts" aria-label="Since this page was opened">${CHARTS.map(([title, key, show, words]) => html`<${Chart} key=${key} ...${{title, show}}
-      lines=${QUANTILES.map(([name, , colour]) => [name, colour])} times=${history.times} series=${history[key] ?? QUANTILES.map(() => [])} />
-      <p class="hint unseen">${words}</p>`)}</section>
-    <p class="hint">Loop stall: ${CHARTS[0][3]}; sync: ${CHARTS[1][3]}; commit size: ${CHARTS[2][3]}. Each point is of the ${SECONDS} seconds before; the charts begin when this page is opened.</p>
+    <section class="charts" aria-label="Since this page was opened">${CHARTS.map(([title, key, show]) => html`<${Chart} key=${key} ...${{title, show}}
+      lines=${QUANTILES.map(([name, , colour]) => [name, colour])} times=${history.times} series=${history[key] ?? QUANTILES.map(() => [])} />`)}</section>
+    <p class="hint">Each point is of the ${SECONDS} seconds before; the charts begin when this page is opened. Since the node's start:</p>
+    <${SinceStart} spreads=${data.spreads} />
     <section class="columns"><div><h2>Memory by part</h2><${Memory} rows=${memory} limit=${node.mem_limit} /></div>
       <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${listeners.map((row) => html`<tr key=${row.protocol + row.interface + row.port}>
         <td>${visible(row.purpose)}</td><td>${visible(row.interface)}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table></div></section>
@@ -77,6 +77,15 @@ function Shown({isPaused, setSeen}) {
     <h2>Files</h2><table><caption class="unseen">Files</caption><tbody>
       <tr><td>Configuration</td><td>${node.config_files.map((name) => html`<code key=${name}>${visible(name)} </code>`)}${node.config_files.length ? "" : "none"} <a href=${link(["admin", "configuration"])}>each key</a></td></tr>
       <tr><td>Log, from level ${visible(log.level)}</td><td>${log.files.map((name) => html`<code key=${name}>${visible(name)} </code>`)} <a href=${link(["node", "log"])}>its end, live</a></td></tr></tbody></table>`;
+}
+
+function SinceStart({spreads}) {
+  return html`<table><caption class="unseen">Since the node's start</caption><thead><tr><th scope="col">What</th>${QUANTILES.map(([name]) => html`<th key=${name} scope="col" class="figure">${name}</th>`)}
+      <th scope="col" class="figure">How many</th></tr></thead><tbody>${CHARTS.filter(([, key]) => spreads[key]).map(([title, key, show, words]) => {
+    const {buckets} = spreads[key];
+    return html`<tr key=${key}><td>${title} <span class="hint">${words}</span></td>${QUANTILES.map(([name, share]) => html`<td key=${name} class="figure">${show(quantile(buckets, share))}</td>`)}
+      <td class="figure">${number(buckets[buckets.length - 1][1])}</td></tr>`;
+  })}</tbody></table>`;
 }
 
 function Resources({node}) {

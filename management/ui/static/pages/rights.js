@@ -4,7 +4,7 @@ import {Outcome, fields, useAct} from "../act.js";
 import {request} from "../api.js";
 import {visible} from "../format.js";
 import {html} from "../html.js";
-import {Name, Table} from "../parts.js";
+import {Confirm, Name, Table} from "../parts.js";
 import {link, path} from "../route.js";
 import {List} from "./lists.js";
 
@@ -47,6 +47,7 @@ export function Permissions(props) {
 export function Matrix({rows, other, names, user, vhost, onDone}) {
   const [state, act] = useAct(onDone);
   const [edited, setEdited] = useState(null);
+  const [leaving, setLeaving] = useState(null);
   const where = (name) => (other === "vhost" ? path(name, user) : path(vhost, name));
   const title = other === "vhost" ? "Virtual host" : "User";
   const Link = other === "vhost" ? VhostLink : UserLink;
@@ -60,7 +61,7 @@ export function Matrix({rows, other, names, user, vhost, onDone}) {
     {key: "name", title, cell: (row) => html`<${Link} name=${row[other]} />`},
     ...RIGHTS.map(([key]) => ({key, title: key[0].toUpperCase() + key.slice(1), cell: (row) => html`<${Right} pattern=${row[key]} />`})),
     {key: "do", title: "", wide: true, cell: (row) => html`<button type="button" onClick=${() => setEdited(row)}>Change</button>
-      <button type="button" class="danger" onClick=${() => act(() => request("DELETE", `permissions/${where(row[other])}`), `${visible(row[other])}: taken away.`)}>Take away</button>`},
+      <button type="button" class="danger" onClick=${() => setLeaving(row)}>Take away…</button>`},
   ];
   return html`<${Table} caption="Permissions" columns=${columns} rows=${rows.slice(0, SHOWN)} keyOf=${(row) => row[other]} query=${{}} empty="None." />
     ${rows.length > SHOWN ? html`<p class="hint">The first ${SHOWN} of ${rows.length} are shown.</p>` : null}
@@ -71,11 +72,21 @@ export function Matrix({rows, other, names, user, vhost, onDone}) {
       <button type="submit">${edited ? "Save" : "Permit"}</button>${edited ? html`<button type="button" onClick=${() => setEdited(null)}>Cancel</button>` : null}
     </form>
     <p class="hint">Regular expressions of names: <code>.*</code> is everything, empty is nothing. Configure: ${RIGHTS[0][1]}; write: ${RIGHTS[1][1]}; read: ${RIGHTS[2][1]}.</p>
-    <${Outcome} state=${state} />`;
+    <${Outcome} state=${state} />
+    ${leaving ? html`<${TakeAway} path=${`permissions/${where(leaving[other])}`} onClose=${() => setLeaving(null)} onDone=${onDone}>
+      <${Name} value=${leaving.user} /> will not be able to enter <${Name} value=${leaving.vhost} />; connections that are open stay until they end.</${TakeAway}>` : null}`;
+}
+
+function TakeAway({path: where, children, onClose, onDone}) {
+  return html`<${Confirm} title="Take away" action="Take away" onDo=${() => request("DELETE", where)} onClose=${(isDone) => {
+    onClose();
+    if (isDone) onDone();
+  }}><p>${children}</p></${Confirm}>`;
 }
 
 export function Topics({rows, user, vhost, names, onDone}) {
   const [state, act] = useAct(onDone);
+  const [leaving, setLeaving] = useState(null);
   const add = (event) => {
     const form = fields(event);
     const where = user === undefined ? path(vhost, form.name) : path(form.name, user);
@@ -88,7 +99,7 @@ export function Topics({rows, user, vhost, names, onDone}) {
     {key: "write", title: "Write", cell: (row) => html`<${Right} pattern=${row.write} />`},
     {key: "read", title: "Read", cell: (row) => html`<${Right} pattern=${row.read} />`},
     {key: "do", title: "", wide: true, cell: (row) => html`<button type="button" class="danger"
-      onClick=${() => act(() => request("DELETE", `topic-permissions/${path(row.vhost, row.user, row.exchange)}`), "Taken away.")}>Take away</button>`},
+      onClick=${() => setLeaving(row)}>Take away…</button>`},
   ];
   return html`<${Table} caption="Topic permissions" columns=${columns} rows=${rows.slice(0, SHOWN)} keyOf=${(row) => `${row.vhost} ${row.user} ${row.exchange}`} query=${{}}
       empty="None: every routing key that the permissions allow." />
@@ -97,7 +108,9 @@ export function Topics({rows, user, vhost, names, onDone}) {
       <datalist id="topic-names">${names.slice(0, SHOWN).map((name) => html`<option key=${name} value=${name} />`)}</datalist>
       <label>Exchange <input name="exchange" required defaultValue="amq.topic" /></label>
       <label>write <input name="write" size="8" defaultValue=".*" /></label><label>read <input name="read" size="8" defaultValue=".*" /></label>
-      <button type="submit">Save</button></form></details><${Outcome} state=${state} />`;
+      <button type="submit">Save</button></form></details><${Outcome} state=${state} />
+    ${leaving ? html`<${TakeAway} path=${`topic-permissions/${path(leaving.vhost, leaving.user, leaving.exchange)}`} onClose=${() => setLeaving(null)} onDone=${onDone}>
+      <${Name} value=${leaving.user} /> may then use every routing key with <${Name} value=${leaving.exchange} empty="(default)" />, as far as its permissions go.</${TakeAway}>` : null}`;
 }
 
 export function Limits({kinds, limits, where, onDone}) {
