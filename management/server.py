@@ -43,6 +43,7 @@ from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
 from burrowmq.management.history.history import History
 from burrowmq.management.history.timeline import BASIC, GLOBAL
+from burrowmq.management.download import files as downloads
 from burrowmq.management.prometheus import endpoint as prometheus
 from burrowmq.management.routes import ROUTES
 from burrowmq.management.ui import files
@@ -97,6 +98,7 @@ def create_app(
                 app.router.add_route(route.method, path, endpoint)
     if not trusted:
         files.add_routes(app)
+        downloads.add_routes(app)
     return app
 
 

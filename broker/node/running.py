@@ -228,6 +228,7 @@ class RunningNode:
             for queue in vhost.queues.values():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
         self.engine.discard_unclaimed()
+        self.parameters.identify_cluster(self.entropy.token)
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)
         if self.config.cluster_name:

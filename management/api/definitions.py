@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.definitions.parameters import INTERNAL
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.words import json_document
 from burrowmq.management import commands
@@ -80,7 +81,9 @@ def document(node: RunningNode, vhost: str | None = None) -> Row:
         "permissions": inspect.permissions(node),
         "topic_permissions": inspect.topic_permissions(node),
         "parameters": inspect.parameters(node),
-        "global_parameters": inspect.global_parameters(node),
+        "global_parameters": [
+            row for row in inspect.global_parameters(node) if not row["name"].startswith(INTERNAL)
+        ],
         "policies": inspect.policies(node),
         "queues": queues,
         "exchanges": exchanges,
