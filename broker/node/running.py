@@ -174,6 +174,7 @@ class RunningNode:
             on_opened=self._heartbeats.opened,
             consumer_max_per_channel=config.consumer_max_per_channel,
             write_budget_bytes=config.connection_write_budget_bytes,
+            confirms_cover_acks=config.store.confirms_cover_acks,
         )
 
     # -- start --------------------------------------------------------------------------------------------------
