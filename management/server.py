@@ -41,9 +41,9 @@ from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
+from burrowmq.management.download import files as downloads
 from burrowmq.management.history.history import History
 from burrowmq.management.history.timeline import BASIC, GLOBAL
-from burrowmq.management.download import files as downloads
 from burrowmq.management.prometheus import endpoint as prometheus
 from burrowmq.management.routes import ROUTES
 from burrowmq.management.ui import files

@@ -1,8 +1,8 @@
 """install_names: RabbitMQ's program names as links to ours, in a directory that the operator chooses.
 
-Owns no state but the links that it makes, and a starter for rabbitmqadmin, which is no program of ours. Nothing installs these names by itself: on a machine with a RabbitMQ, which
-program a name means is the operator's decision (docs/adr/0023). A file that is not one of our links is never replaced
-without --force.
+Owns no state but the links that it makes, and a starter for rabbitmqadmin, which is no program of ours. Nothing
+installs these names by itself: on a machine with a RabbitMQ, which program a name means is the operator's decision
+(docs/adr/0023). A file that is not one of our links is never replaced without --force.
 """
 
 from __future__ import annotations

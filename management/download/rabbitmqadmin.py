@@ -21,11 +21,21 @@ from urllib.parse import quote, urlsplit
 
 FORMATS = ("table", "tsv", "long", "kvp", "bash", "raw_json", "pretty_json")
 LISTS = (
-    "connections", "channels", "consumers", "exchanges", "queues", "bindings", "users", "vhosts", "permissions", "nodes",
-    "parameters", "policies", "operator_policies", "vhost_limits",
+    "connections", "channels", "consumers", "exchanges", "queues", "bindings", "users", "vhosts", "permissions",
+    "nodes", "parameters", "policies", "operator_policies", "vhost_limits",
 )  # fmt: skip
 IN_VHOST = frozenset(
-    ["channels", "connections", "consumers", "exchanges", "queues", "bindings", "policies", "operator_policies", "vhost_limits"]
+    [
+        "channels",
+        "connections",
+        "consumers",
+        "exchanges",
+        "queues",
+        "bindings",
+        "policies",
+        "operator_policies",
+        "vhost_limits",
+    ]
 )
 FIRST = ("vhost", "name", "source", "user", "type")
 OVERVIEW = "rabbitmq_version,cluster_name,queue_totals.messages,object_totals.queues"
