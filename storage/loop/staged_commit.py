@@ -92,7 +92,7 @@ Command = (
 class StagedCommit:
     """The commands of one epoch, in order, and the definition rows that change.
 
-        `size`: bytes of messages that it keeps in memory. `sync`: somebody waits until it is synced. `touched`: the
+    `size`: bytes of messages that it keeps in memory. `sync`: somebody waits until it is synced. `touched`: the
     queues that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes.
     `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
