@@ -11,6 +11,7 @@ import functools
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.queue.dormant import DormantQueue
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
@@ -74,7 +75,9 @@ class VhostFactory:
 
 
 def _queue_of(context: QueueContext, declaration: QueueDeclaration, settings: Settings) -> Queue:
-    return Queue(
+    # A lease runs from the declaration on: its timer is one of the parts.
+    kind = DormantQueue if settings.expires_ms is None else Queue
+    return kind(
         declaration.name,
         settings,
         context,

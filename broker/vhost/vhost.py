@@ -43,6 +43,7 @@ from burrowmq.broker.words.resource import (
     pack_arguments,
     row_key,
 )
+from burrowmq.broker.words.sorted_names import SortedNames
 from burrowmq.protocol.codec import split_address
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
 ROUTE_CACHE_MAX = 4096
+KNOWN_SETTINGS_MAX = 1024
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
 
@@ -88,6 +90,7 @@ class Vhost:
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
         self.queues: dict[str, Queue] = {}
+        self.queue_names = SortedNames()
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.route_cache: dict[bytes, Route] = {}
@@ -101,6 +104,7 @@ class Vhost:
         self._owned: dict[object, dict[Queue, None]] = {}
         # Settings of queues that were declared under another default: a changed default is for new queues only.
         self._default_versions: dict[str, int] = {}
+        self._known_settings: dict[Settings, Settings] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
             self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
@@ -283,6 +287,7 @@ class Vhost:
         settings = self.effective_settings(declaration.name, declaration.arguments)
         queue = self._make_queue(declaration, settings)
         self.queues[declaration.name] = queue
+        self.queue_names.add(declaration.name)
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None
         self._changed()
@@ -308,6 +313,7 @@ class Vhost:
             return 0
         ready_count = queue.ready_count
         del self.queues[queue.name]
+        self.queue_names.remove(queue.name)
         self._default_versions.pop(queue.name, None)
         self._disown(queue)
         if queue.durable:
@@ -336,11 +342,19 @@ class Vhost:
 
     def effective_settings(self, queue_name: str, arguments: FieldTable) -> Settings:
         """What is in force for a queue: its arguments met with its policy."""
-        return queue_settings.compute(
+        found = queue_settings.compute(
             arguments,
             self.effective_policy(queue_name).definition,
             self._default_versions.get(queue_name, self.options.default_queue_version),
         )
+        return self._shared_settings(found)
+
+    def _shared_settings(self, found: Settings) -> Settings:
+        """The same object for equal settings: a hundred thousand queues mostly have one of a few."""
+        known = self._known_settings
+        if len(known) >= KNOWN_SETTINGS_MAX:
+            known.clear()
+        return known.setdefault(found, found)
 
     def policies_changed(self) -> None:
         """Put changed policies in force, on those entities for which something changed."""
@@ -352,7 +366,7 @@ class Vhost:
             settings = self.effective_settings(queue.name, queue.arguments)
             if not self._says_mode(queue):
                 # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
-                settings = replace(settings, mode=queue.settings.mode)
+                settings = self._shared_settings(replace(settings, mode=queue.settings.mode))
             queue.change_settings(settings)
         self._changed()
 

@@ -1,0 +1,100 @@
+"""A queue before its first use: what it knows without parts, and what wakes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from burrowmq.broker.queue.dormant import DormantQueue
+from burrowmq.broker.queue.invariants import verify
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from tests.support.bench.broker import BrokerBench
+from tests.support.messages import message
+from tests.support.queue_bench import QueueBench
+
+
+def declared(bench: BrokerBench, **arguments: Any) -> Queue:
+    return bench.vhost.declare_queue(QueueDeclaration(name="q", durable=True, arguments=arguments))
+
+
+def _figures(queue: Queue) -> list[int]:
+    return [
+        queue.ready_count, queue.ready_bytes, queue.ram_ready_count, queue.ram_ready_bytes,
+        queue.unacked_count, queue.unacked_bytes, queue.persistent_count, queue.persistent_bytes,
+        queue.consumer_count,
+    ]  # fmt: skip
+
+
+def test_what_is_known_of_an_empty_queue_needs_no_parts() -> None:
+    bench = BrokerBench()
+    queue = declared(bench)
+    asleep = _figures(queue)
+    queue.purge()
+    queue.touch()
+    queue.memory_is_short(is_short=True)
+    queue.look_for_expiry()
+    queue.load_start_batch(1000)
+    queue.note_delivered()
+    queue.recover(lambda name, level: False)
+    verify(queue)
+    assert isinstance(queue, DormantQueue)
+    _ = queue.levels
+    assert type(queue) is Queue
+    assert _figures(queue) == asleep
+
+
+WAKING: dict[str, Callable[[Queue], object]] = {
+    "publish": lambda queue: queue.publish([message(b"a")], 0, 1),
+    "get": lambda queue: queue.get(lambda origin, run: None),
+    "levels": lambda queue: queue.levels,
+    "metrics": lambda queue: queue.metrics,
+    "open_storage": lambda queue: queue.open_storage(),
+    "pump": lambda queue: queue.pump(),
+    "lease": lambda queue: queue.change_settings(Settings(expires_ms=1000)),
+}
+
+
+@pytest.mark.parametrize("touch", list(WAKING))
+def test_whatever_is_done_to_it_wakes_it_first(touch: str) -> None:
+    queue = declared(BrokerBench())
+    WAKING[touch](queue)
+    assert type(queue) is Queue
+    verify(queue)
+
+
+def test_a_policy_that_came_meanwhile_is_in_force_when_it_wakes() -> None:
+    queue = declared(BrokerBench())
+    queue.change_settings(Settings(max_length=1))
+    queue.publish([message(b"a"), message(b"b")], 0, 2)
+    assert queue.ready_count == 1
+
+
+def test_a_queue_with_a_lease_is_never_dormant() -> None:
+    assert type(declared(BrokerBench(), **{"x-expires": 1000})) is Queue
+
+
+def test_a_queue_of_which_the_store_found_something_wakes_to_take_it() -> None:
+    before = QueueBench(durable=True)
+    before.publish(message(b"a", persistent=True))
+    queue = declared(BrokerBench())
+    queue.recover(lambda name, level: True)
+    assert type(queue) is Queue
+    assert queue.levels[0].has_log
+
+
+def test_a_deleted_one_takes_nothing_and_is_counted() -> None:
+    bench = BrokerBench()
+    queue = declared(bench)
+    bench.vhost.delete_queue(queue)
+    assert bench.metrics.queues_deleted == 1
+    assert queue.publish([message(b"a")], 0, 1) == 0
+    assert isinstance(queue, DormantQueue)
+
+
+def test_a_name_that_is_no_part_is_an_error_and_wakes_nothing() -> None:
+    queue = declared(BrokerBench())
+    assert not hasattr(queue, "no_part")
+    assert isinstance(queue, DormantQueue)
