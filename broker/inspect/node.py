@@ -38,7 +38,7 @@ def object_totals(node: RunningNode) -> Row:
         "channels": sum(len(session.channels) for session in node.sessions),
         "connections": len(node.sessions),
         "consumers": sum(
-            len(each.consumers) for owner in node.vhosts.values() for each in owner.queues.values()
+            each.consumer_count for owner in node.vhosts.values() for each in owner.queues.values()
         ),
         "exchanges": sum(len(owner.exchanges) for owner in node.vhosts.values()),
         "queues": sum(len(owner.queues) for owner in node.vhosts.values()),

@@ -6,10 +6,12 @@ Owns no state. Source: rabbit_exchange's and rabbit_binding's info keys (3.13).
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from itertools import repeat
 from urllib.parse import quote_plus
 
 from burrowmq.broker.exchange.base import Exchange
-from burrowmq.broker.exchange.binding import Binding
+from burrowmq.broker.exchange.binding import Binding, DestinationKind
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row, Table, plain
 from burrowmq.broker.node.running import RunningNode
@@ -59,7 +61,8 @@ def _routing_key(binding: Binding) -> str:
     return binding.routing_key.decode("utf-8", "replace")
 
 
-def _binding_row(vhost: Vhost, source: str, binding: Binding, table: Table) -> Row:
+def binding_row(vhost: Vhost, source: str, binding: Binding, table: Table = plain) -> Row:
+    """One binding."""
     key, arguments = _routing_key(binding), binding.arguments or {}
     return {
         "source": source,
@@ -72,7 +75,8 @@ def _binding_row(vhost: Vhost, source: str, binding: Binding, table: Table) -> R
     }
 
 
-def _implicit_binding_row(vhost: Vhost, queue_name: str, table: Table) -> Row:
+def implicit_binding_row(vhost: Vhost, queue_name: str, table: Table = plain) -> Row:
+    """The default exchange's binding of a queue."""
     return {
         "source": "",
         "vhost": vhost.name,
@@ -84,29 +88,64 @@ def _implicit_binding_row(vhost: Vhost, queue_name: str, table: Table) -> Row:
     }
 
 
-def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
-    """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them."""
-    rows: list[Row] = []
+Bound = tuple[Vhost, Binding | str]
+"""A binding and its virtual host; the default exchange's implicit one to a queue is the queue's name."""
+
+
+def each_bound(node: RunningNode, vhost: str | None = None) -> Iterator[Bound]:
+    """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them.
+
+    The iterator may be left half-way and resumed: what changes meanwhile may be in it or not.
+    """
     for owner in each_vhost(node, vhost):
-        rows.extend(_implicit_binding_row(owner, name, table) for name in sorted(owner.queues))
+        yield from bound_from(owner, "")
         for name in sorted(owner.exchanges):
             if name:
-                rows.extend(
-                    _binding_row(owner, name, each, table)
-                    for each in owner.exchanges[name].bindings
-                )
-    return rows
+                yield from bound_from(owner, name)
+
+
+def bound_from(vhost: Vhost, source: str) -> Iterator[Bound]:
+    """The bindings of which an exchange is the source; the default one's lead to every queue."""
+    if not source:
+        return zip(repeat(vhost), vhost.queue_names.listed())
+    exchange = vhost.exchanges.get(source)
+    return zip(repeat(vhost), [] if exchange is None else list(exchange.bindings))
+
+
+def bound_row(bound: Bound, table: Table = plain) -> Row:
+    """One binding of either kind."""
+    vhost, each = bound
+    if isinstance(each, str):
+        return implicit_binding_row(vhost, each, table)
+    return binding_row(vhost, each.source.name, each, table)
+
+
+def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
+    """The rows of `each_bound`."""
+    return (bound_row(each, table) for each in each_bound(node, vhost))
+
+
+def bindings_from(vhost: Vhost, source: str) -> Iterator[Row]:
+    """The bindings of which an exchange is the source, in the order they were made."""
+    for each in list(vhost.exchanges[source].bindings):
+        yield binding_row(vhost, source, each)
+
+
+def bindings_to(vhost: Vhost, kind: DestinationKind, name: str) -> Iterator[Row]:
+    """The bindings that lead to a queue or exchange; a queue's implicit one first. O(those)."""
+    if kind == "queue":
+        yield implicit_binding_row(vhost, name)
+    for each in list(vhost.bindings_to(kind, name)):
+        yield binding_row(vhost, each.source.name, each)
 
 
 def find_binding(node: RunningNode, row: Row) -> Binding | None:
     """The binding object that a row of `bindings` was made from; None for an implicit one."""
     owner = node.vhosts.get(row["vhost"])
-    exchange = None if owner is None else owner.exchanges.get(row["source"])
-    if owner is None or exchange is None or row["source"] == "":
+    if owner is None or row["source"] == "":
         return None
-    wanted = ("destination", "destination_type", "properties_key")
-    for binding in exchange.bindings:
-        found = _binding_row(owner, row["source"], binding, plain)
-        if all(found[name] == row[name] for name in wanted):
+    for binding in owner.bindings_to(row["destination_type"], row["destination"]):
+        found = binding_row(owner, binding.source.name, binding)
+        if all(found[name] == row[name] for name in ("source", "properties_key")):
             return binding
     return None

@@ -17,9 +17,15 @@ from typing import Any
 
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import Settings
+from burrowmq.broker.queue.serve.consumer import Consumer, Consumers
+from burrowmq.broker.report.metrics import QueueMetrics
 
 DORMANT_BYTES = 400
 """What one weighs with its name and its places in the virtual host, as tracemalloc measures it."""
+
+# What all of them show; never changed.
+NO_CONSUMERS = Consumers(is_single_active=False)
+NO_METRICS = QueueMetrics()
 
 
 class DormantQueue(Queue):
@@ -42,6 +48,11 @@ class DormantQueue(Queue):
         """Become a queue with all its parts."""
         object.__setattr__(self, "__class__", Queue)
         self._begin()
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """The first one."""
+        self.wake()
+        self.add_consumer(consumer)
 
     # -- what is known of an empty queue ------------------------------------------------------------------------
 
@@ -94,6 +105,16 @@ class DormantQueue(Queue):
     def memory_bytes(self) -> int:
         """Bytes that the queue's own object takes."""
         return DORMANT_BYTES
+
+    @property
+    def consumers(self) -> Consumers:
+        """Nobody, for who looks; `add_consumer` ends the sleep."""
+        return NO_CONSUMERS
+
+    @property
+    def metrics(self) -> QueueMetrics:
+        """Nothing has happened."""
+        return NO_METRICS
 
     # -- what changes nothing on an empty queue -----------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 """The query parameters of list endpoints: vhost filter, name filter, sort, page, columns.
 
-Owns no state; called by every list handler with rows of `broker.inspect`. Errors are RabbitMQ's. A reply without
+Owns no state; called by every list handler with things of `broker.inspect` and how each becomes a row (`Listed`), or
+with rows. Rows are made last, of what is shown: a page of a hundred costs the same work in a hundred thousand but for
+looking at their names, or at the column that they are sorted by. Errors are RabbitMQ's. A reply without
 `page` is a bare array; with it, an object with one page and the counts that the UI and scripts need. Source:
 rabbit_mgmt_util:reply_list.
 """
@@ -9,12 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ApiError, Call, collect, reply, reply_rows
+from burrowmq.management.answers.reply import ApiError, Call, collect, reply, reply_long
+from burrowmq.management.answers.turns import KEYS_PER_TURN, first_places, pieces
+
+T = TypeVar("T")
 
 PAGE_SIZE = 100
 PAGE_SIZE_LIMIT = 500
@@ -26,26 +32,68 @@ FILTER_S = 5.0
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """What a list shows, in its own order and not yet as rows: a page of it needs only a few."""
+
+    things: Sequence[T]
+    row: Callable[[T], Row]
+    name: Callable[[T], str]
+    key: Callable[[str], Callable[[T], Any] | None]
+    """By a column: what to sort by it with. None: that is the list's own order."""
+
+
 async def reply_list(
-    call: Call, rows: Iterable[Row], sort: Sequence[str] = ("vhost", "name")
-) -> web.Response:
-    """Filter, sort, page and project rows as the query asks."""
+    call: Call,
+    rows: Iterable[Row],
+    sort: Sequence[str] = ("vhost", "name"),
+) -> web.StreamResponse:
+    """Filter, sort, page and project rows as the query asks; for lists of things that are few."""
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
-    if "page" in call.request.query:
-        return reply(await _page(call, visible, sort))
-    if call.query("sort"):
-        visible = _sorted(call, visible, sort)
+    return await reply_listed(call, Listed(visible, _itself, _name_of, _rank_by(sort)))
+
+
+async def reply_listed(call: Call, listed: Listed[T]) -> web.StreamResponse:
+    """Page first and make rows after: filter, sort, page and project as the query asks.
+
+    `things` are those that the caller may see.
+    """
     columns = call.query("columns")
-    result = [project(row, columns) for row in visible] if columns else visible
-    return await reply_rows(result)
+
+    def row(thing: T) -> Row:
+        found = listed.row(thing)
+        return project(found, columns) if columns else found
+
+    if "page" in call.request.query:
+        return reply(await _page(call, listed, row))
+    things = listed.things
+    if call.query("sort"):
+        things = await _first(call, listed, things, len(things))
+    return await reply_long(call, things, row)
+
+
+def _itself(row: Row) -> Row:
+    return row
+
+
+def _name_of(row: Row) -> str:
+    return str(row.get("name", ""))
+
+
+def _rank_by(default: Sequence[str]) -> Callable[[str], Callable[[Row], Any]]:
+    def key(column: str) -> Callable[[Row], Any]:
+        keys = [column] if column else list(default)
+        return lambda row: [rank(dig(row, each)) for each in keys]
+
+    return key
 
 
 def project(row: Row, columns: str) -> Row:
     """Only the columns asked for; `a.b` reaches into an object. A column that is not there is left out."""
     found: Row = {}
     for column in columns.split(","):
-        value, path = _dig(row, column), column.split(".")
+        value, path = dig(row, column), column.split(".")
         if value is _ABSENT:
             continue
         target = found
@@ -58,7 +106,8 @@ def project(row: Row, columns: str) -> Row:
 _ABSENT = object()
 
 
-def _dig(row: Any, column: str) -> Any:
+def dig(row: Any, column: str) -> Any:
+    """What `a.b` says in a row, or that it is not there."""
     value = row
     for step in column.split("."):
         if not isinstance(value, dict) or step not in value:
@@ -71,17 +120,16 @@ def _may_see(call: Call, vhost: str) -> bool:
     return vhost == "" or call.caller.may_see(call.node, vhost)
 
 
-def _sorted(call: Call, rows: list[Row], default: Sequence[str]) -> list[Row]:
-    column = call.query("sort")
-    keys = [column] if column else list(default)
+async def _first(call: Call, listed: Listed[T], things: Sequence[T], count: int) -> Sequence[T]:
+    """The first `count` of these things, as the query sorts them."""
+    key, is_reversed = listed.key(call.query("sort")), call.flag("sort_reverse")
+    if key is None:
+        return things[: -count - 1 : -1] if is_reversed else things[:count]
+    places = await first_places(things, key, count, is_reversed=is_reversed)
+    return [things[place] for place in places]
 
-    def rank(row: Row) -> list[tuple[int, Any]]:
-        return [_rank(_dig(row, key)) for key in keys]
 
-    return sorted(rows, key=rank, reverse=call.flag("sort_reverse"))
-
-
-def _rank(value: Any) -> tuple[int, Any]:
+def rank(value: Any) -> tuple[int, Any]:
     """A key that sorts columns of mixed values: absent ones first, then numbers, then text."""
     if value is _ABSENT or value is None:
         return (0, 0)
@@ -97,7 +145,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return int(text)
 
 
-async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
+async def _page(call: Call, listed: Listed[T], row: Callable[[T], Row]) -> Row:
     page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
     if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
         raise ApiError(
@@ -106,39 +154,42 @@ async def _page(call: Call, rows: list[Row], sort: Sequence[str]) -> Row:
             f"Invalid pagination parameters: page number {page},"
             f" page size {call.query('page_size', 'undefined')}",
         )
-    filtered = _sorted(call, await _named(call, rows), sort)
+    filtered = await _named(call, listed)
     pages = max(1, -(-len(filtered) // size))
     if page > pages:
         reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
         raise ApiError(400, "page_out_of_range", reason)
-    items, columns = filtered[(page - 1) * size : page * size], call.query("columns")
+    items = (await _first(call, listed, filtered, page * size))[(page - 1) * size :]
     return {
         "filtered_count": len(filtered),
         "item_count": len(items),
-        "items": [project(row, columns) for row in items] if columns else items,
+        "items": [row(thing) for thing in items],
         "page": page,
         "page_count": pages,
         "page_size": size,
-        "total_count": len(rows),
+        "total_count": len(listed.things),
     }
 
 
-async def _named(call: Call, rows: list[Row]) -> list[Row]:
-    """Rows whose name the query asks for, giving way to other work while a slow expression is compared."""
-    name = call.query("name")
+async def _named(call: Call, listed: Listed[T]) -> Sequence[T]:
+    """Those whose name the query asks for, giving way to other work while a slow expression is compared."""
+    name, name_of = call.query("name"), listed.name
     if not name:
-        return rows
+        return listed.things
+    found: list[T] = []
     if not call.flag("use_regex"):
-        return [row for row in rows if name.lower() in str(row.get("name", "")).lower()]
+        wanted = name.lower()
+        async for piece in pieces(listed.things, KEYS_PER_TURN):
+            found += [thing for thing in piece if wanted in name_of(thing).lower()]
+        return found
     try:
         pattern = compile_pattern(name[:PATTERN_LIMIT])
     except BadPattern as error:
         raise ApiError(400, "bad_request", f"invalid regular expression: {error}") from error
-    found: list[Row] = []
     began = turn = time.monotonic()
-    for row in rows:
-        if pattern.is_in(str(row.get("name", ""))):
-            found.append(row)
+    for thing in listed.things:
+        if pattern.is_in(name_of(thing)):
+            found.append(thing)
         if time.monotonic() - turn > TURN_S:
             await asyncio.sleep(0)
             turn = time.monotonic()

@@ -6,10 +6,11 @@ RabbitMQ's JSON bodies; `collect` makes long lists without holding the event loo
 
 from __future__ import annotations
 
-import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from burrowmq.broker.node.node import Node
@@ -18,13 +19,14 @@ from burrowmq.broker.words import json_document
 from burrowmq.management.aio import web
 from burrowmq.management.answers.access import Caller
 from burrowmq.management.answers.rates import Rates
+from burrowmq.management.answers.turns import ROWS_PER_TURN, gathered, pieces
 
 T = TypeVar("T")
 
-# After so many rows other work gets its turn; a row costs a few microseconds.
-ROWS_PER_TURN = 200
-# Replies with fewer rows than this are turned into text at once, longer ones in a thread.
-ROWS_INLINE = 500
+# Replies with fewer rows than this are sent whole, longer ones while they are made.
+ROWS_INLINE = 200
+TEXTS_PER_TURN = 100
+LOGGER = logging.getLogger("management")
 ERLANG_COLUMNS = 78
 NOT_RUNNING = "not_running"
 
@@ -156,12 +158,7 @@ class Route(NamedTuple):
 
 async def collect(rows: Iterable[T]) -> list[T]:
     """The rows as a list; gives way to other work now and then."""
-    found: list[T] = []
-    for row in rows:
-        found.append(row)
-        if len(found) % ROWS_PER_TURN == 0:
-            await asyncio.sleep(0)
-    return found
+    return await gathered(rows, ROWS_PER_TURN)
 
 
 def reply(value: Any, status: int = 200) -> web.Response:
@@ -169,23 +166,43 @@ def reply(value: Any, status: int = 200) -> web.Response:
     return _json_response(dump(value), status)
 
 
-async def reply_rows(rows: list[Any], around: dict[str, Any] | None = None) -> web.Response:
+async def reply_long(
+    call: Call,
+    things: Iterable[T],
+    row: Callable[[T], Any],
+    around: dict[str, Any] | None = None,
+) -> web.StreamResponse:
     """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced).
 
-    A long one is turned into text in a thread and row by row: the encoder does not let go of the interpreter
-    within one call.
+    A long one is sent while it is made, a few rows in each turn, so that neither the rows nor their text are ever in
+    memory as a whole, and a reader that is slow is waited for.
     """
-    if len(rows) < ROWS_INLINE:
-        return _json_response(_dump_rows(rows, around), 200)
-    return _json_response(await asyncio.to_thread(_dump_rows, rows, around), 200)
-
-
-def _dump_rows(rows: list[Any], around: dict[str, Any] | None) -> bytes:
-    array = b"[" + b",".join([dump(row) for row in rows]) + b"]"
-    if around is None:
-        return array
-    head, _, tail = dump(around).rpartition(b"null")
-    return head + array + tail
+    head, tail = b"[", b"]"
+    if around is not None:
+        before, _, after = dump(around).rpartition(b"null")
+        head, tail = before + head, tail + after
+    rest = iter(things)
+    # Before anything is said: an iterator may begin with a refusal.
+    begin = list(islice(rest, ROWS_INLINE))
+    if len(begin) < ROWS_INLINE:
+        return _json_response(head + b",".join([dump(row(each)) for each in begin]) + tail, 200)
+    response = web.StreamResponse()
+    response.content_type = "application/json"
+    response.enable_compression()
+    await response.prepare(call.request)
+    try:
+        async for piece in pieces(chain(begin, rest), TEXTS_PER_TURN):
+            await response.write(head + b",".join([dump(row(each)) for each in piece]))
+            head = b","
+        await response.write_eof((b"" if head == b"," else head) + tail)
+    except ConnectionError:
+        pass  # the reader has gone
+    except Exception:
+        # The status has been said: that the answer is cut off is all that can be.
+        LOGGER.exception("request_failed %s %s", call.request.method, call.request.path)
+        if call.request.transport is not None:
+            call.request.transport.abort()
+    return response
 
 
 def no_content() -> web.Response:

@@ -7,7 +7,6 @@ settings, and what a policy would do.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +19,8 @@ from burrowmq.broker.rules.policy import Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, number_of, reply
+from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
+from burrowmq.management.answers.reply import Call, Route, number_of, reply
 from burrowmq.management.api import overview
 from burrowmq.management.api.queues import with_rates
 
@@ -76,11 +76,10 @@ async def _tops(call: Call) -> dict[str, list[Ranked]]:
         "redelivered": [],
     }
     wanted = call.query("vhost") or None
-    for count, (vhost, queue) in enumerate(inspect.each_queue(call.node, wanted)):
-        if count % ROWS_PER_TURN == ROWS_PER_TURN - 1:
-            await asyncio.sleep(0)
-        if call.caller.may_see(call.node, vhost.name):
-            _rank(call, vhost, queue, found)
+    async for piece in pieces(inspect.each_queue(call.node, wanted), KEYS_PER_TURN):
+        for vhost, queue in piece:
+            if not queue.is_dormant and call.caller.may_see(call.node, vhost.name):
+                _rank(call, vhost, queue, found)
     return {name: sorted(rows, key=lambda row: (-row[0], row[1:])) for name, rows in found.items()}
 
 
@@ -90,7 +89,7 @@ def _rank(call: Call, vhost: Vhost, queue: Queue, found: dict[str, list[Ranked]]
     for name, figure in (
         ("deepest", depth),
         ("growing", call.rates.rate(key, "messages")),
-        ("unconsumed", queue.ready_count if not queue.consumers else 0),
+        ("unconsumed", 0 if queue.consumer_count else queue.ready_count),
         ("redelivered", call.rates.rate(key, "redeliver")),
     ):
         if figure <= 0:
@@ -115,11 +114,7 @@ async def queue_page(call: Call) -> web.Response:
     row = inspect.queue(call.node, vhost_name, name)
     assert row is not None  # queue_of has found it in this turn
     row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
-    bindings = [
-        each
-        for each in inspect.bindings(call.node, vhost_name)
-        if each["destination_type"] == "queue" and each["destination"] == name
-    ]
+    bindings = list(inspect.bindings_to(vhost, "queue", name))
     return reply(
         {
             "queue": with_rates(call, row),
@@ -145,15 +140,14 @@ async def policy_preview(call: Call) -> web.Response:
     others = [each for each in vhost.policies.policies.values() if each.name != policy.name]
     matches: list[Row] = []
     found = {"matched": 0, "in_force": 0, "dropped": 0}
-    for count, queue in enumerate(list(vhost.queues.values())):
-        if count % ROWS_PER_TURN == ROWS_PER_TURN - 1:
-            await asyncio.sleep(0)
-        if policy.matches("queue", queue.name):
-            row = _previewed(vhost, queue, policy, others)
-            found["matched"] += 1
-            found["in_force"] += row["overruled_by"] is None
-            found["dropped"] += row["dropped"]
-            matches.append(row)
+    async for piece in pieces(list(vhost.queues.values()), ROWS_PER_TURN):
+        for queue in piece:
+            if policy.matches("queue", queue.name):
+                row = _previewed(vhost, queue, policy, others)
+                found["matched"] += 1
+                found["in_force"] += row["overruled_by"] is None
+                found["dropped"] += row["dropped"]
+                matches.append(row)
     matches.sort(key=lambda row: (-row["dropped"], row["name"]))
     return reply({**found, "matches": matches[:MATCHES_MAX]})
 

@@ -6,13 +6,23 @@ Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.queue.dormant import DORMANT_BYTES
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.listing import (
+    Listed,
+    dig,
+    project,
+    rank,
+    reply_list,
+    reply_listed,
+)
 from burrowmq.management.answers.reply import (
     ApiError,
     Call,
@@ -27,7 +37,11 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.answers.turns import gathered
 from burrowmq.protocol.errors import AccessRefused
+
+Row = dict[str, Any]
+Found = tuple[Vhost, Queue]
 
 GET_LIMIT = 10_000
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
@@ -66,19 +80,51 @@ def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _rows(call: Call, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for row in inspect.iter_queues(call.node, call.vhost_or_all(), columns):
-        yield with_rates(call, row)
+async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamResponse:
+    node = call.node
+    seen = {name for name in node.vhosts if call.caller.may_see(node, name)}
+    everything = await gathered(inspect.each_queue(node, call.vhost_or_all()))
+    things = [each for each in everything if each[0].name in seen]
+
+    def row(thing: Found) -> Row:
+        return with_rates(call, inspect.queue_row(node, *thing, columns))
+
+    return await reply_listed(call, Listed(things, row, _name, lambda by: _key(call, by)))
 
 
-async def queues(call: Call) -> web.Response:
+def _name(thing: Found) -> str:
+    return thing[1].name
+
+
+def _key(call: Call, by: str) -> Callable[[Found], Any] | None:
+    """What sorts queues by a column without their rows: most of a hundred thousand are never shown."""
+    node, rates = call.node, call.rates
+    if by in ("", "vhost"):
+        return None
+    if by == "name":
+        return _name
+    first, *rest = by.removesuffix(".rate").split(".")
+    if by.endswith("_details.rate"):
+        # A rate: of a counter in message_stats, or of a count beside it.
+        counter = (rest[-1] if rest else first).removesuffix("_details")
+        return lambda thing: rates.rate((thing[0].name, thing[1].name), counter)
+    column = inspect.QUEUE_COLUMNS.get(first)
+    if column is None:
+        return None
+    if first in inspect.NUMBERS_OF_QUEUES:
+        empty = {"memory": DORMANT_BYTES}.get(first, 0)
+        return lambda thing: empty if thing[1].is_dormant else column(node, *thing)
+    return lambda thing: rank(dig(inspect.queue_row(node, *thing, (first,)), by))
+
+
+async def queues(call: Call) -> web.StreamResponse:
     """The list."""
-    return await reply_list(call, _rows(call, _columns(call)))
+    return await _reply_queues(call, _columns(call))
 
 
-async def queues_detailed(call: Call) -> web.Response:
+async def queues_detailed(call: Call) -> web.StreamResponse:
     """The list with everything."""
-    return await reply_list(call, _rows(call, inspect.DETAILED_QUEUE_COLUMNS))
+    return await _reply_queues(call, inspect.DETAILED_QUEUE_COLUMNS)
 
 
 async def queue(call: Call) -> web.Response:
@@ -154,15 +200,11 @@ async def get(call: Call) -> web.Response:
     return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
 
 
-async def queue_bindings(call: Call) -> web.Response:
+async def queue_bindings(call: Call) -> web.StreamResponse:
     """What leads to the queue."""
     vhost, name = call.vhost(), call.path("name")
     commands.topology.queue_of(call.node, vhost, name)
-    rows = [
-        row
-        for row in inspect.bindings(call.node, vhost)
-        if row["destination_type"] == "queue" and row["destination"] == name
-    ]
+    rows = inspect.bindings_to(call.node.vhosts[vhost], "queue", name)
     return await reply_list(call, rows, sort=("source",))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from burrowmq.broker.queue.dormant import DormantQueue
 from burrowmq.broker.queue.invariants import verify
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+from burrowmq.broker.queue.serve.consumer import Consumer
 from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
-from tests.support.queue_bench import QueueBench
+from tests.support.queue_bench import Inbox, QueueBench
 
 
 def declared(bench: BrokerBench, **arguments: Any) -> Queue:
@@ -32,6 +34,7 @@ def test_what_is_known_of_an_empty_queue_needs_no_parts() -> None:
     bench = BrokerBench()
     queue = declared(bench)
     asleep = _figures(queue)
+    assert (len(queue.consumers), any(asdict(queue.metrics).values())) == (0, False)
     queue.purge()
     queue.touch()
     queue.memory_is_short(is_short=True)
@@ -50,7 +53,6 @@ WAKING: dict[str, Callable[[Queue], object]] = {
     "publish": lambda queue: queue.publish([message(b"a")], 0, 1),
     "get": lambda queue: queue.get(lambda origin, run: None),
     "levels": lambda queue: queue.levels,
-    "metrics": lambda queue: queue.metrics,
     "open_storage": lambda queue: queue.open_storage(),
     "pump": lambda queue: queue.pump(),
     "lease": lambda queue: queue.change_settings(Settings(expires_ms=1000)),
@@ -63,6 +65,13 @@ def test_whatever_is_done_to_it_wakes_it_first(touch: str) -> None:
     WAKING[touch](queue)
     assert type(queue) is Queue
     verify(queue)
+
+
+def test_its_first_consumer_is_its_own() -> None:
+    bench = BrokerBench()
+    queue, other = declared(bench), bench.vhost.declare_queue(QueueDeclaration(name="other"))
+    queue.add_consumer(Consumer("c", Inbox()))
+    assert (queue.consumer_count, other.consumer_count) == (1, 0)
 
 
 def test_a_policy_that_came_meanwhile_is_in_force_when_it_wakes() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import http.client
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.management.answers import reply
 from burrowmq.management.answers.access import TRUSTED, Caller
 from burrowmq.management.answers.rates import Rates
@@ -95,12 +96,36 @@ def test_long_lists_give_way() -> None:
     assert turns >= 4
 
 
-def test_long_replies_are_the_same_json() -> None:
-    rows = [[number, "x"] for number in range(1000)]
-    for count in (3, 1000):
-        response = asyncio.run(reply.reply_rows(rows[:count], {"columns": ["null"], "rows": None}))
-        assert json.loads(response.body) == {"columns": ["null"], "rows": rows[:count]}
-        assert json.loads(asyncio.run(reply.reply_rows(rows[:count])).body) == rows[:count]
+@pytest.mark.parametrize("count", [0, 3, reply.ROWS_INLINE, 1000])
+def test_long_replies_are_the_same_json_and_are_sent_while_they_are_made(
+    served: Served, count: int
+) -> None:
+    served.bench.perform(lambda: declare_many(served.bench, count))
+    whole = served.api("GET", "/api/queues?columns=name")
+    assert [row["name"] for row in whole.body] == ["lazy", *names(count), "orders"]
+    assert ("content-length" in whole.headers) == (count + 2 < reply.ROWS_INLINE)
+    lines = served.ctl("--silent", "list_queues", "name").out.splitlines()
+    assert lines[-count - 2 :] == ["lazy", *names(count), "orders"]
+
+
+def names(count: int) -> list[str]:
+    return [f"many-{number:04}" for number in range(count)]
+
+
+def declare_many(bench: NodeBench, count: int) -> None:
+    for name in names(count):
+        bench.node.vhosts["/"].declare_queue(QueueDeclaration(name=name, durable=True))
+
+
+def test_an_answer_that_fails_half_way_is_cut_off_and_not_ended(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.bench.perform(lambda: declare_many(served.bench, 1000))
+    queue = served.node.vhosts["/"].queues["many-0999"]
+    queue.auto_delete = cast("Any", b"yes")  # what JSON cannot say
+    with pytest.raises(http.client.IncompleteRead):
+        served.api("GET", "/api/queues?columns=auto_delete")
+    assert "request_failed" in caplog.text
 
 
 def test_a_call_gives_the_application_that_runs(tmp_path: Path) -> None:
