@@ -64,6 +64,7 @@ from burrowmq.broker.inspect.queues import (
 )
 from burrowmq.broker.inspect.topology import (
     Bound,
+    Bounds,
     bindings,
     bindings_from,
     bindings_to,
@@ -87,6 +88,7 @@ from burrowmq.broker.inspect.values import (
 
 __all__ = [
     "Bound",
+    "Bounds",
     "CTL_QUEUE_COLUMNS",
     "DELIVERED",
     "DETAILED_QUEUE_COLUMNS",

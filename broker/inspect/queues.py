@@ -182,10 +182,9 @@ DETAILED_QUEUE_COLUMNS = (
 def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vhost, Queue]]:
     """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
     for owner in each_vhost(node, vhost):
-        for name in owner.queue_names.listed():
-            found = owner.queues.get(name)
-            if found is not None:
-                yield owner, found
+        for queue in owner.queues_in_order():
+            if not queue.is_deleted:
+                yield owner, queue
 
 
 def iter_queues(

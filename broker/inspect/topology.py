@@ -6,8 +6,9 @@ Owns no state. Source: rabbit_exchange's and rabbit_binding's info keys (3.13).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import overload
 from urllib.parse import quote_plus
 
 from burrowmq.broker.exchange.base import Exchange
@@ -92,24 +93,51 @@ Bound = tuple[Vhost, Binding | str]
 """A binding and its virtual host; the default exchange's implicit one to a queue is the queue's name."""
 
 
-def each_bound(node: RunningNode, vhost: str | None = None) -> Iterator[Bound]:
-    """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them.
+class Bounds(Sequence[Bound]):
+    """Bindings of several exchanges, one after the other and as they are now; none is looked at before it is asked for.
 
-    The iterator may be left half-way and resumed: what changes meanwhile may be in it or not.
+    The default exchange's lead to every queue. What is in a page of a hundred thousand is found without the others.
     """
-    for owner in each_vhost(node, vhost):
-        yield from bound_from(owner, "")
-        for name in sorted(owner.exchanges):
-            if name:
-                yield from bound_from(owner, name)
+
+    def __init__(self, sources: Iterable[tuple[Vhost, str]]) -> None:
+        self._parts: list[tuple[Vhost, Sequence[Binding | str]]] = []
+        for vhost, name in sources:
+            exchange = vhost.exchanges.get(name)
+            if not name:
+                self._parts.append((vhost, vhost.queue_names.listed()))
+            elif exchange is not None and exchange.bindings:
+                self._parts.append((vhost, list(exchange.bindings)))
+
+    def __len__(self) -> int:
+        return sum(len(part) for _, part in self._parts)
+
+    def __iter__(self) -> Iterator[Bound]:
+        return chain.from_iterable(zip(repeat(vhost), part) for vhost, part in self._parts)
+
+    @overload
+    def __getitem__(self, place: int) -> Bound: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Bound]: ...
+    def __getitem__(self, place: int | slice) -> Bound | list[Bound]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        left = place if place >= 0 else place + len(self)
+        for vhost, part in self._parts:
+            if left < len(part):
+                return vhost, part[left]
+            left -= len(part)
+        raise IndexError(place)
 
 
-def bound_from(vhost: Vhost, source: str) -> Iterator[Bound]:
-    """The bindings of which an exchange is the source; the default one's lead to every queue."""
-    if not source:
-        return zip(repeat(vhost), vhost.queue_names.listed())
-    exchange = vhost.exchanges.get(source)
-    return zip(repeat(vhost), [] if exchange is None else list(exchange.bindings))
+def each_bound(node: RunningNode, vhost: str | None = None) -> Bounds:
+    """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them."""
+    owners = each_vhost(node, vhost)
+    return Bounds((owner, name) for owner in owners for name in sorted(owner.exchanges))
+
+
+def bound_from(vhost: Vhost, source: str) -> Bounds:
+    """The bindings of which an exchange is the source."""
+    return Bounds([(vhost, source)])
 
 
 def bound_row(bound: Bound, table: Table = plain) -> Row:

@@ -7,6 +7,7 @@ definitions are restored, and by management when an operator makes a virtual hos
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
@@ -51,7 +52,9 @@ class VhostFactory:
             return _queue_of(context, declaration, settings)
 
         replies = self._replies.setdefault(name, ReplyTargets(self._entropy))
-        vhost = Vhost(name, self._engine, make_queue, replies.find, self._options)
+        vhost = Vhost(
+            name, self._engine, make_queue, replies.find, self._options, self._in_a_turn_of_its_own
+        )
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self._scheduler,
@@ -66,6 +69,13 @@ class VhostFactory:
     def replies_of(self, vhost: Vhost) -> ReplyTargets:
         """Who waits for direct replies in a virtual host that was made here."""
         return self._replies[vhost.name]
+
+    def _in_a_turn_of_its_own(self, callback: Callable[[], None]) -> None:
+        def run() -> None:
+            callback()
+            self._scheduler.touch()
+
+        self._scheduler.call_later(0.0, run)
 
     def _delete_unused(self, vhost: Vhost, name: str) -> None:
         queue = vhost.queues.get(name)

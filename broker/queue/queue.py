@@ -106,6 +106,11 @@ class Queue:
         self._connect_parts(context)
         self._apply(settings)
 
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host in which it is."""
+        return self._context.vhost_name
+
     def _make_parts(self, settings: Settings, context: QueueContext) -> None:
         """Build the parts that have a state; each is given those before it that it looks at."""
         scheduler = context.scheduler

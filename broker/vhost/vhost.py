@@ -32,6 +32,7 @@ from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, Exc
 from burrowmq.broker.queue.rules import settings as queue_settings
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
+from burrowmq.broker.vhost.policy_pass import PolicyPass
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.broker.words.resource import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.protocol.table import FieldTable
 
 # Callers import these names from here, so that they need not know in which module each is defined.
@@ -82,6 +84,7 @@ class Vhost:
         make_queue: Callable[[QueueDeclaration, Settings], Queue],
         direct_reply: Callable[[bytes], Destination | None],
         options: VhostOptions,
+        later: Later,
     ) -> None:
         self.name = name
         self.engine = engine
@@ -91,6 +94,7 @@ class Vhost:
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
         self.queues: dict[str, Queue] = {}
         self.queue_names = SortedNames()
+        self._in_order: list[Queue] | None = None
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.route_cache: dict[bytes, Route] = {}
@@ -100,6 +104,7 @@ class Vhost:
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
+        self.policy_pass = PolicyPass(self._apply_policies, later)
         self._make_queue = make_queue
         self._owned: dict[object, dict[Queue, None]] = {}
         # Settings of queues that were declared under another default: a changed default is for new queues only.
@@ -220,6 +225,12 @@ class Vhost:
             raise not_found("queue", name, self.name)
         return queue
 
+    def queues_in_order(self) -> list[Queue]:
+        """All queues by name, as they are now; not to be changed."""
+        if self._in_order is None:
+            self._in_order = [self.queues[name] for name in self.queue_names.listed()]
+        return self._in_order
+
     def check_access(self, queue: Queue, session: object) -> None:
         """Refuse a queue that is exclusive to another connection.
 
@@ -288,6 +299,7 @@ class Vhost:
         queue = self._make_queue(declaration, settings)
         self.queues[declaration.name] = queue
         self.queue_names.add(declaration.name)
+        self._in_order = None
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None
         self._changed()
@@ -314,6 +326,7 @@ class Vhost:
         ready_count = queue.ready_count
         del self.queues[queue.name]
         self.queue_names.remove(queue.name)
+        self._in_order = None
         self._default_versions.pop(queue.name, None)
         self._disown(queue)
         if queue.durable:
@@ -357,18 +370,20 @@ class Vhost:
         return known.setdefault(found, found)
 
     def policies_changed(self) -> None:
-        """Put changed policies in force, on those entities for which something changed."""
+        """Put changed policies in force, on those entities for which something changed; see `policy_pass`."""
         self.policies.changed()
         for exchange in self.exchanges.values():
             if exchange.name:
                 self._apply_exchange_policy(exchange)
-        for queue in list(self.queues.values()):
-            settings = self.effective_settings(queue.name, queue.arguments)
-            if not self._says_mode(queue):
-                # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
-                settings = self._shared_settings(replace(settings, mode=queue.settings.mode))
-            queue.change_settings(settings)
+        self.policy_pass.begin(self.queues.values())
         self._changed()
+
+    def _apply_policies(self, queue: Queue) -> None:
+        settings = self.effective_settings(queue.name, queue.arguments)
+        if settings.mode != queue.settings.mode and not self._says_mode(queue):
+            # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
+            settings = self._shared_settings(replace(settings, mode=queue.settings.mode))
+        queue.change_settings(settings)
 
     def _says_mode(self, queue: Queue) -> bool:
         return (

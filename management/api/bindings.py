@@ -24,16 +24,20 @@ from burrowmq.management.answers.reply import (
     reply,
     unauthorised,
 )
-from burrowmq.management.answers.turns import gathered
 
 KINDS: dict[str, ResourceKind] = {"q": "queue", "e": "exchange"}
 
 
 async def bindings(call: Call) -> web.StreamResponse:
     """The list."""
-    found = await gathered(inspect.each_bound(call.node, call.vhost_or_all()))
-    seen = {name for name in call.node.vhosts if call.caller.may_see(call.node, name)}
-    return await reply_bindings(call, [each for each in found if each[0].name in seen])
+    node = call.node
+    owners = [
+        owner
+        for owner in inspect.each_vhost(node, call.vhost_or_all())
+        if call.caller.may_see(node, owner.name)
+    ]
+    sources = ((owner, name) for owner in owners for name in sorted(owner.exchanges))
+    return await reply_bindings(call, inspect.Bounds(sources))
 
 
 async def reply_bindings(call: Call, found: Sequence[inspect.Bound]) -> web.StreamResponse:

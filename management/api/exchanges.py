@@ -26,7 +26,6 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
-from burrowmq.management.answers.turns import gathered
 from burrowmq.management.api.bindings import reply_bindings
 from burrowmq.protocol.errors import AccessRefused
 
@@ -101,7 +100,7 @@ async def bindings_of(call: Call) -> web.StreamResponse:
     if side == "destination":
         rows = inspect.bindings_to(owner, "exchange", name)
         return await reply_list(call, rows, sort=("source", "destination"))
-    return await reply_bindings(call, await gathered(inspect.bound_from(owner, name)))
+    return await reply_bindings(call, inspect.bound_from(owner, name))
 
 
 async def publish(call: Call) -> web.Response:

@@ -7,12 +7,12 @@ Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import (
@@ -37,11 +37,9 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
-from burrowmq.management.answers.turns import gathered
 from burrowmq.protocol.errors import AccessRefused
 
 Row = dict[str, Any]
-Found = tuple[Vhost, Queue]
 
 GET_LIMIT = 10_000
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
@@ -81,24 +79,29 @@ def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamResponse:
-    node = call.node
-    seen = {name for name in node.vhosts if call.caller.may_see(node, name)}
-    everything = await gathered(inspect.each_queue(node, call.vhost_or_all()))
-    things = [each for each in everything if each[0].name in seen]
+    node, vhosts = call.node, call.node.vhosts
+    seen = [
+        owner
+        for owner in inspect.each_vhost(node, call.vhost_or_all())
+        if call.caller.may_see(node, owner.name)
+    ]
+    if len(seen) == 1:
+        things = seen[0].queues_in_order()
+    else:
+        things = [queue for owner in seen for queue in owner.queues_in_order()]
 
-    def row(thing: Found) -> Row:
-        return with_rates(call, inspect.queue_row(node, *thing, columns))
+    def row(queue: Queue) -> Row:
+        return with_rates(call, inspect.queue_row(node, vhosts[queue.vhost_name], queue, columns))
 
     return await reply_listed(call, Listed(things, row, _name, lambda by: _key(call, by)))
 
 
-def _name(thing: Found) -> str:
-    return thing[1].name
+_name: Callable[[Queue], str] = attrgetter("name")
 
 
-def _key(call: Call, by: str) -> Callable[[Found], Any] | None:
+def _key(call: Call, by: str) -> Callable[[Queue], Any] | None:
     """What sorts queues by a column without their rows: most of a hundred thousand are never shown."""
-    node, rates = call.node, call.rates
+    node, rates, vhosts = call.node, call.rates, call.node.vhosts
     if by in ("", "vhost"):
         return None
     if by == "name":
@@ -107,14 +110,20 @@ def _key(call: Call, by: str) -> Callable[[Found], Any] | None:
     if by.endswith("_details.rate"):
         # A rate: of a counter in message_stats, or of a count beside it.
         counter = (rest[-1] if rest else first).removesuffix("_details")
-        return lambda thing: rates.rate((thing[0].name, thing[1].name), counter)
+        return lambda queue: (
+            0.0 if queue.is_dormant else rates.rate((queue.vhost_name, queue.name), counter)
+        )
     column = inspect.QUEUE_COLUMNS.get(first)
     if column is None:
         return None
     if first in inspect.NUMBERS_OF_QUEUES:
-        empty = {"memory": DORMANT_BYTES}.get(first, 0)
-        return lambda thing: empty if thing[1].is_dormant else column(node, *thing)
-    return lambda thing: rank(dig(inspect.queue_row(node, *thing, (first,)), by))
+        empty = DORMANT_BYTES if first == "memory" else 0
+        return lambda queue: (
+            empty if queue.is_dormant else column(node, vhosts[queue.vhost_name], queue)
+        )
+    return lambda queue: rank(
+        dig(inspect.queue_row(node, vhosts[queue.vhost_name], queue, (first,)), by)
+    )
 
 
 async def queues(call: Call) -> web.StreamResponse:

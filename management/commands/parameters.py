@@ -36,6 +36,13 @@ def delete_policy(node: RunningNode, vhost: str, name: str, *, is_operator: bool
     staged(node)
 
 
+async def in_force(node: RunningNode, vhost: str) -> None:
+    """Return when changed policies are in force for every queue; there may be very many."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    node.vhosts[vhost].policy_pass.when_done(lambda: done.done() or done.set_result(None))
+    await done
+
+
 def put_parameter(node: RunningNode, vhost: str, component: str, name: str, value: Any) -> bool:
     """Set a parameter; whether it is new. Raises: ValidationFailed, RefusedValue."""
     is_new = parameters.set_parameter(node.vhosts[vhost], component, name, value)
