@@ -87,8 +87,6 @@ from burrowmq.broker.inspect.values import (
 )
 
 __all__ = [
-    "Bound",
-    "Bounds",
     "CTL_QUEUE_COLUMNS",
     "DELIVERED",
     "DETAILED_QUEUE_COLUMNS",
@@ -96,6 +94,8 @@ __all__ = [
     "QUEUE_COLUMNS",
     "REDUCED_QUEUE_COLUMNS",
     "TOTALS",
+    "Bound",
+    "Bounds",
     "Table",
     "alarms",
     "bindings",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
@@ -23,8 +23,8 @@ from burrowmq.management.answers.turns import ROWS_PER_TURN, gathered, pieces
 
 T = TypeVar("T")
 
-# Replies with fewer rows than this are sent whole, longer ones while they are made.
-ROWS_INLINE = 200
+# Replies of fewer rows than this are sent whole, longer ones while they are made.
+TEXTS_INLINE = 200
 TEXTS_PER_TURN = 100
 LOGGER = logging.getLogger("management")
 ERLANG_COLUMNS = 78
@@ -172,29 +172,45 @@ async def reply_long(
     row: Callable[[T], Any],
     around: dict[str, Any] | None = None,
 ) -> web.StreamResponse:
-    """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced).
-
-    A long one is sent while it is made, a few rows in each turn, so that neither the rows nor their text are ever in
-    memory as a whole, and a reader that is slow is waited for.
-    """
-    head, tail = b"[", b"]"
+    """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced)."""
+    head, tail = b"", b""
     if around is not None:
-        before, _, after = dump(around).rpartition(b"null")
-        head, tail = before + head, tail + after
-    rest = iter(things)
+        head, _, tail = dump(around).rpartition(b"null")
+    return await reply_texts(call, chain([head], array_texts(things, row), [tail]))
+
+
+def array_texts(things: Iterable[T], row: Callable[[T], Any]) -> Iterator[bytes]:
+    """A JSON array, a text for each row; a thing whose row is None is left out."""
+    before = b"["
+    for thing in things:
+        found = row(thing)
+        if found is None:
+            yield b""  # to look at it took its time too
+        else:
+            yield before + dump(found)
+            before = b","
+    yield b"[]" if before == b"[" else b"]"
+
+
+async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
+    """JSON in pieces, of which there may be very many.
+
+    If there are, the answer is sent while they are made, some in each turn, so that neither the rows nor their text are
+    ever in memory as a whole, and a reader that is slow is waited for.
+    """
+    rest = iter(texts)
     # Before anything is said: an iterator may begin with a refusal.
-    begin = list(islice(rest, ROWS_INLINE))
-    if len(begin) < ROWS_INLINE:
-        return _json_response(head + b",".join([dump(row(each)) for each in begin]) + tail, 200)
+    begin = list(islice(rest, TEXTS_INLINE))
+    if len(begin) < TEXTS_INLINE:
+        return _json_response(b"".join(begin), 200)
     response = web.StreamResponse()
     response.content_type = "application/json"
     response.enable_compression()
     await response.prepare(call.request)
     try:
         async for piece in pieces(chain(begin, rest), TEXTS_PER_TURN):
-            await response.write(head + b",".join([dump(row(each)) for each in piece]))
-            head = b","
-        await response.write_eof((b"" if head == b"," else head) + tail)
+            await response.write(b"".join(piece))
+        await response.write_eof()
     except ConnectionError:
         pass  # the reader has gone
     except Exception:

@@ -19,8 +19,8 @@ from burrowmq.broker.rules.policy import Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
-from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.answers.reply import Call, Route, number_of, reply
+from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.api import overview
 from burrowmq.management.api.queues import with_rates
 

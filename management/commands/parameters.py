@@ -39,6 +39,8 @@ def delete_policy(node: RunningNode, vhost: str, name: str, *, is_operator: bool
 async def in_force(node: RunningNode, vhost: str) -> None:
     """Return when changed policies are in force for every queue; there may be very many."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if vhost not in node.vhosts:
+        return
     node.vhosts[vhost].policy_pass.when_done(lambda: done.done() or done.set_result(None))
     await done
 
@@ -86,3 +88,5 @@ async def import_definitions(
             staged(node)
             await asyncio.sleep(0)
     staged(node)
+    for name in list(node.vhosts):
+        await in_force(node, name)

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 
 from burrowmq.broker.queue.run import Loaded
 
-
 # What a backlog without any has, and all of them share: an empty deque weighs 700 bytes.
 _NO_ENTRIES: deque[Loaded] = deque(maxlen=0)
 

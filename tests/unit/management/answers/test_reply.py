@@ -96,14 +96,14 @@ def test_long_lists_give_way() -> None:
     assert turns >= 4
 
 
-@pytest.mark.parametrize("count", [0, 3, reply.ROWS_INLINE, 1000])
+@pytest.mark.parametrize("count", [0, 3, reply.TEXTS_INLINE, 1000])
 def test_long_replies_are_the_same_json_and_are_sent_while_they_are_made(
     served: Served, count: int
 ) -> None:
     served.bench.perform(lambda: declare_many(served.bench, count))
     whole = served.api("GET", "/api/queues?columns=name")
     assert [row["name"] for row in whole.body] == ["lazy", *names(count), "orders"]
-    assert ("content-length" in whole.headers) == (count + 2 < reply.ROWS_INLINE)
+    assert ("content-length" in whole.headers) == (count + 5 < reply.TEXTS_INLINE)
     lines = served.ctl("--silent", "list_queues", "name").out.splitlines()
     assert lines[-count - 2 :] == ["lazy", *names(count), "orders"]
 
