@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import gzip
 import json
 import multiprocessing
 import os
@@ -252,8 +253,6 @@ def measure_empty(table: Table, scratch: Path, count: int, *, is_short: bool) ->
 
 
 def _plain(body: bytes) -> bytes:
-    import gzip
-
     return gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
 
 
@@ -274,7 +273,7 @@ def measure_small(table: Table, scratch: Path, count: int) -> None:
         line.declare(names, durable=True)
         began = time.monotonic()
         line.publish(names, b"x" * 100)
-        table.add(f"{count:,} × one message: published", time.monotonic() - began, None, "s")
+        table.add(f"{count:,} x one message: published", time.monotonic() - began, None, "s")
         procfs.wait_idle(node.pid)
         table.add("memory over the empty node", (procfs.rss_bytes(node.pid) - empty) / MB, 60, "MB")
         table.add("disk", procfs.disk_bytes(node.launch.data_directory) / MB, 40, "MB")
