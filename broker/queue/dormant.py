@@ -38,9 +38,11 @@ class DormantQueue(Queue):
         """Nothing yet."""
 
     def __getattr__(self, name: str) -> Any:
-        """A part is asked for: from now on there are parts."""
+        """A part is asked for: from now on there are parts. Who only looks for consumers finds nobody."""
         if name not in Queue.__slots__:
             raise AttributeError(name)
+        if name == "consumers":
+            return NO_CONSUMERS
         self.wake()
         return getattr(self, name)
 
@@ -105,11 +107,6 @@ class DormantQueue(Queue):
     def memory_bytes(self) -> int:
         """Bytes that the queue's own object takes."""
         return DORMANT_BYTES
-
-    @property
-    def consumers(self) -> Consumers:
-        """Nobody, for who looks; `add_consumer` ends the sleep."""
-        return NO_CONSUMERS
 
     @property
     def metrics(self) -> QueueMetrics:

@@ -123,14 +123,11 @@ class Reading:
 
 def _check_depth(value: object) -> None:
     """Refuse nesting beyond DEPTH_MAX; goes level by level, without calling itself."""
-    if not isinstance(value, dict | list):
-        return
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(DEPTH_MAX):
         level = [
             item
             for container in level
-            if isinstance(container, dict | list)
             for item in (container.values() if isinstance(container, dict) else container)
             if isinstance(item, dict | list)
         ]

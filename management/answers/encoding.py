@@ -1,10 +1,9 @@
 """What a whole answer is sent as: compressed for who accepts it, and not at all to who has it already.
 
-Owns no state. A GET's answer has a weak ETag, the hash of its text: a page of the UI that asks every few seconds says
-with `If-None-Match` what it has, and mostly gets a 304. To make the answer costs the node the same; what is saved is
-what goes over the wire, and what the browser would do with it. Answers that are sent while they are made (`reply_texts`)
-have none and compress themselves. Called by `management.server` for
-each answer of the API.
+Owns no state. A GET's answer has a weak ETag, the hash of its text: a page of the UI that asks every few seconds
+says with `If-None-Match` what it has, and mostly gets a 304. To make the answer costs the node the same; what is saved
+is what goes over the wire, and what the browser would do with it. Answers that are sent while they are made
+(`reply_texts`) have none and compress themselves. Called by `management.server` for each answer of the API.
 
 Source: RFC 9110, 8.8.3 and 13.1.2.
 """

@@ -13,11 +13,20 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import ApiError, Call, collect, reply, reply_long
+from burrowmq.management.answers.reply import (
+    ApiError,
+    Call,
+    array_texts,
+    collect,
+    reply,
+    reply_long,
+    reply_whole,
+)
 from burrowmq.management.answers.turns import KEYS_PER_TURN, first_places, pieces
 
 T = TypeVar("T")
@@ -47,11 +56,14 @@ async def reply_list(
     call: Call,
     rows: Iterable[Row],
     sort: Sequence[str] = ("vhost", "name"),
-) -> web.StreamResponse:
+) -> web.Response:
     """Filter, sort, page and project rows as the query asks; for lists of things that are few."""
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
-    return await reply_listed(call, Listed(visible, _itself, _name_of, _rank_by(sort)))
+    listed = Listed(visible, _itself, _name_of, _rank_by(sort))
+    if "page" in call.request.query:
+        return reply(await _page(call, listed))
+    return await reply_whole(array_texts(await _all(call, listed), partial(_shown, call, listed)))
 
 
 async def reply_listed(call: Call, listed: Listed[T]) -> web.StreamResponse:
@@ -59,18 +71,19 @@ async def reply_listed(call: Call, listed: Listed[T]) -> web.StreamResponse:
 
     `things` are those that the caller may see.
     """
-    columns = call.query("columns")
-
-    def row(thing: T) -> Row:
-        found = listed.row(thing)
-        return project(found, columns) if columns else found
-
     if "page" in call.request.query:
-        return reply(await _page(call, listed, row))
+        return reply(await _page(call, listed))
+    return await reply_long(call, await _all(call, listed), partial(_shown, call, listed))
+
+
+async def _all(call: Call, listed: Listed[T]) -> Sequence[T]:
     things = listed.things
-    if call.query("sort"):
-        things = await _first(call, listed, things, len(things))
-    return await reply_long(call, things, row)
+    return await _first(call, listed, things, len(things)) if call.query("sort") else things
+
+
+def _shown(call: Call, listed: Listed[T], thing: T) -> Row:
+    columns, row = call.query("columns"), listed.row(thing)
+    return project(row, columns) if columns else row
 
 
 def _itself(row: Row) -> Row:
@@ -145,7 +158,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return int(text)
 
 
-async def _page(call: Call, listed: Listed[T], row: Callable[[T], Row]) -> Row:
+async def _page(call: Call, listed: Listed[T]) -> Row:
     page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
     if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
         raise ApiError(
@@ -163,7 +176,7 @@ async def _page(call: Call, listed: Listed[T], row: Callable[[T], Row]) -> Row:
     return {
         "filtered_count": len(filtered),
         "item_count": len(items),
-        "items": [row(thing) for thing in items],
+        "items": [_shown(call, listed, thing) for thing in items],
         "page": page,
         "page_count": pages,
         "page_size": size,

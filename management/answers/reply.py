@@ -192,6 +192,11 @@ def array_texts(things: Iterable[T], row: Callable[[T], Any]) -> Iterator[bytes]
     yield b"[]" if before == b"[" else b"]"
 
 
+async def reply_whole(texts: Iterable[bytes]) -> web.Response:
+    """JSON in pieces, which are put together some in each turn."""
+    return _json_response(b"".join(await gathered(texts, TEXTS_PER_TURN)), 200)
+
+
 async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
     """JSON in pieces, of which there may be very many.
 

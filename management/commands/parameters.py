@@ -38,11 +38,11 @@ def delete_policy(node: RunningNode, vhost: str, name: str, *, is_operator: bool
 
 async def in_force(node: RunningNode, vhost: str) -> None:
     """Return when changed policies are in force for every queue; there may be very many."""
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    done = asyncio.Event()
     if vhost not in node.vhosts:
         return
-    node.vhosts[vhost].policy_pass.when_done(lambda: done.done() or done.set_result(None))
-    await done
+    node.vhosts[vhost].policy_pass.when_done(done.set)
+    await done.wait()
 
 
 def put_parameter(node: RunningNode, vhost: str, component: str, name: str, value: Any) -> bool:

@@ -42,19 +42,19 @@ def create_app(host: Node) -> web.Application:
     return app
 
 
-async def _aggregated(request: web.Request) -> web.Response:
+async def _aggregated(request: web.Request) -> web.StreamResponse:
     return await _page(
         request, request.app[SUMS], lambda exposition, node: exposition.aggregated(node)
     )
 
 
-async def _per_object(request: web.Request) -> web.Response:
+async def _per_object(request: web.Request) -> web.StreamResponse:
     return await _page(
         request, request.app[OBJECTS], lambda exposition, node: exposition.per_object(node)
     )
 
 
-async def _detailed(request: web.Request) -> web.Response:
+async def _detailed(request: web.Request) -> web.StreamResponse:
     wanted = set(request.query.getall("family", []))
     vhosts = set(request.query.getall("vhost", [])) or None
     return await _page(
@@ -64,7 +64,7 @@ async def _detailed(request: web.Request) -> web.Response:
     )
 
 
-async def _page(request: web.Request, turn: asyncio.Lock, families: Families) -> web.Response:
+async def _page(request: web.Request, turn: asyncio.Lock, families: Families) -> web.StreamResponse:
     accepted = request.headers.get("Accept", "*/*")
     if "openmetrics" in accepted and "text/plain" not in accepted and "*/*" not in accepted:
         return web.Response(status=406)

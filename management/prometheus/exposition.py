@@ -1,8 +1,9 @@
 """The metric families of a scrape, and their text.
 
 Owns no state; imported by `management.prometheus.endpoint` at the first scrape. Figures are taken, and long families
-written (`series`), on the event loop a little in each turn, so that a page of many queues does not hold up messages. Exactly one
-identity_info series a node: dashboards join on it. Counters start at zero so that rate() works from the first scrape.
+written (`series`), on the event loop a little in each turn, so that a page of many queues does not hold up messages.
+Exactly one identity_info series a node: dashboards join on it. Counters start at zero so that rate() works from the
+first scrape.
 Source: the rabbitmq_prometheus plugin (3.13); the text is written by prometheus_client.
 """
 

@@ -1,8 +1,8 @@
 """Long families of metrics: a series for each of very many objects, written a few lines at a time.
 
 Owns no state. prometheus_client writes what is short; for a hundred thousand queues it would take twenty seconds, and a
-gigabyte for the samples. Here a value is looked at when its line is written, so that nothing of a page is in memory as a
-whole. Called by `management.prometheus.exposition`.
+gigabyte for the samples. Here a value is looked at when its line is written, so that nothing of a page is in memory
+as a whole. Called by `management.prometheus.exposition`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from prometheus_client.utils import floatToGoString
 from burrowmq.management.answers.turns import pieces
 
 T = TypeVar("T")
+
+_as_text: Callable[[float], str] = floatToGoString
 
 LINES_PER_TURN = 2_000
 
@@ -45,7 +47,7 @@ class Series(Generic[T]):
         name, value = self._name, self._value
         async for piece in pieces(zip(self._things, self._labels, strict=True), LINES_PER_TURN):
             lines = [
-                f"{name}{{{labels}}} {floatToGoString(found) if found else '0.0'}\n"
+                f"{name}{{{labels}}} {_as_text(found) if found else '0.0'}\n"
                 for thing, labels in piece
                 if (found := value(thing)) is not None
             ]
