@@ -17,6 +17,8 @@ from burrowmq.management.commands.commit import staged
 
 # Entries of a definitions document that are taken over before other work gets its turn.
 ENTRIES_PER_TURN = 50
+# After so many what they have made is taken out of the sight of Python's collector.
+ENTRIES_KEPT = 1_000
 
 
 def put_policy(
@@ -86,6 +88,8 @@ async def import_definitions(
     for count, _ in enumerate(import_steps(node, document, vhost), start=1):
         if count % ENTRIES_PER_TURN == 0:
             staged(node)
+            if count % ENTRIES_KEPT == 0:
+                node.process.machine.collector.keep()
             await asyncio.sleep(0)
     staged(node)
     for name in list(node.vhosts):
