@@ -208,6 +208,8 @@ async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
     begin = list(islice(rest, TEXTS_INLINE))
     if len(begin) < TEXTS_INLINE:
         return _json_response(b"".join(begin), 200)
+    if call.request.method == "HEAD":
+        return web.Response(content_type="application/json")
     response = web.StreamResponse()
     response.content_type = "application/json"
     response.enable_compression()

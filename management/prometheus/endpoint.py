@@ -68,6 +68,8 @@ async def _page(request: web.Request, turn: asyncio.Lock, families: Families) ->
     accepted = request.headers.get("Accept", "*/*")
     if "openmetrics" in accepted and "text/plain" not in accepted and "*/*" not in accepted:
         return web.Response(status=406)
+    if request.method == "HEAD":
+        return web.Response(headers={"Content-Type": CONTENT_TYPE})
     exposition = await asyncio.to_thread(import_module, "burrowmq.management.prometheus.exposition")
     async with turn:
         if request.transport is None or request.transport.is_closing():
