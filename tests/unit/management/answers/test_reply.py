@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
+import socket
 from pathlib import Path
 from typing import Any, cast
 
@@ -106,6 +108,23 @@ def test_long_replies_are_the_same_json_and_are_sent_while_they_are_made(
     assert ("content-length" in whole.headers) == (count + 5 < reply.TEXTS_INLINE)
     lines = served.ctl("--silent", "list_queues", "name").out.splitlines()
     assert lines[-count - 2 :] == ["lazy", *names(count), "orders"]
+
+
+def test_a_long_answer_to_head_and_to_an_old_client(served: Served) -> None:
+    served.bench.perform(lambda: declare_many(served.bench, 1000))
+    login = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    for method, path in (("HEAD", "/api/queues"), ("GET", "/api/whoami")):  # on one connection
+        connection.request(method, path, headers=login)
+        answer = connection.getresponse()
+        assert (answer.status, len(answer.read()) > 0) == (200, method == "GET")
+    connection.close()
+    with socket.create_connection(("127.0.0.1", served.port)) as old:
+        said = f"GET /api/queues?columns=name HTTP/1.0\r\nAuthorization: {login['Authorization']}\r\n\r\n"
+        old.sendall(said.encode())
+        with old.makefile("rb") as stream:
+            body = stream.read().partition(b"\r\n\r\n")[2]
+    assert len(json.loads(body)) == 1002
 
 
 def names(count: int) -> list[str]:

@@ -30,6 +30,7 @@ def test_refusals_and_compression(served: Served) -> None:
     assert request(port, "GET", "/").status == 404
     accept = {"Accept": "application/openmetrics-text;version=1.0.0"}
     assert request(port, "GET", "/metrics", headers=accept).status == 406
+    assert request(port, "HEAD", "/metrics/per-object").body == ""
     packed = request(port, "GET", "/metrics", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip"
 
