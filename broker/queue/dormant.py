@@ -4,7 +4,7 @@ On a node with very many queues most are like this, and the parts of a queue wei
 such a queue, or done to it, is answered here as long as the answer follows from its being empty; whatever else is
 touched (a message, a consumer, a basic.get) makes it a `Queue` with all its parts, for good, before it goes on. It is
 the same object under another class: who holds the queue notices nothing, and a queue in use pays for no test of whether
-it is one.
+it is one. A deleted queue becomes dormant too, in a later turn (`let_go`), so that its parts go.
 
 Owns no state of its own. Made by `broker.node.vhost_factory`. A queue with a lease (x-expires) is never dormant: its
 timer runs. Invariant: a dormant queue has no message, no consumer, no timer, and nothing in the store is opened for it.
@@ -28,8 +28,32 @@ NO_CONSUMERS = Consumers(is_single_active=False)
 NO_METRICS = QueueMetrics()
 
 
+# What makes a queue before it has parts.
+OWN = frozenset(
+    {
+        "_context", "arguments", "auto_delete", "durable", "exclusive_owner", "is_deleted", "is_dirty", "name",
+        "settings",
+    }
+)  # fmt: skip
+PARTS = tuple(name for name in Queue.__slots__ if name not in OWN)
+
+
+def let_go(queue: Queue) -> None:
+    """Take the parts from a queue that was deleted, in a later turn.
+
+    They hold one another in circles through the queue. Without this they would wait for Python's collector, those that
+    a start has made until the next stop (`broker.machine.collector`).
+    """
+    if queue.is_dormant:
+        return
+    for name in PARTS:
+        if hasattr(queue, name):
+            delattr(queue, name)
+    object.__setattr__(queue, "__class__", DormantQueue)
+
+
 class DormantQueue(Queue):
-    """One queue before its first use."""
+    """One queue before its first use, or after its deletion."""
 
     __slots__ = ()
     is_dormant = True
@@ -146,6 +170,12 @@ class DormantQueue(Queue):
 
     def note_delivered(self) -> None:
         """Nothing was handed out."""
+
+    def pump(self) -> None:
+        """One that was deleted in this turn may still be asked to serve."""
+        if not self.is_deleted:
+            self.wake()
+            self.pump()
 
     def delete(self) -> None:
         """End; there is nobody to tell."""

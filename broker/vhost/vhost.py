@@ -29,10 +29,11 @@ from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
+from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.rules import settings as queue_settings
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
-from burrowmq.broker.vhost.policy_pass import PolicyPass
+from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.broker.words.resource import (
@@ -105,6 +106,8 @@ class Vhost:
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
         self.policy_pass = PolicyPass(self._apply_policies, later)
+        self._later = later
+        self._deleted: list[Queue] = []  # whose parts are to be freed
         self._make_queue = make_queue
         self._owned: dict[object, dict[Queue, None]] = {}
         # Settings of queues that were declared under another default: a changed default is for new queues only.
@@ -336,7 +339,18 @@ class Vhost:
         for exchange in unused:
             self.graph.delete(exchange)
         queue.delete()
+        if not self._deleted:
+            self._later(self._let_go)
+        self._deleted.append(queue)
         return ready_count
+
+    def _let_go(self) -> None:
+        """Free deleted queues, some in each turn."""
+        some, self._deleted = self._deleted[:QUEUES_PER_TURN], self._deleted[QUEUES_PER_TURN:]
+        for queue in some:
+            let_go(queue)
+        if self._deleted:
+            self._later(self._let_go)
 
     def exclusive_queues(self, session: object) -> list[Queue]:
         """The queues that belong to a connection: to be deleted when it ends."""

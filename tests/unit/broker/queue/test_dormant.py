@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import pytest
+from pika import spec
 
 from burrowmq.broker.queue.dormant import DormantQueue
 from burrowmq.broker.queue.invariants import verify
@@ -16,6 +19,7 @@ from burrowmq.broker.queue.serve.consumer import Consumer
 from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
+from tests.support.wire_client import publish_bytes
 
 
 def declared(bench: BrokerBench, **arguments: Any) -> Queue:
@@ -101,6 +105,35 @@ def test_a_deleted_one_takes_nothing_and_is_counted() -> None:
     assert bench.metrics.queues_deleted == 1
     assert queue.publish([message(b"a")], 0, 1) == 0
     assert isinstance(queue, DormantQueue)
+
+
+def test_the_parts_of_a_deleted_queue_go_without_the_collector() -> None:
+    bench = BrokerBench()
+    client = bench.connect(1)
+    queue = declared(bench)
+    client.send(publish_bytes(1, "", "q", b"a"))
+    gone = weakref.ref(queue.levels[0])
+    gc.disable()
+    try:
+        client.call(1, spec.Queue.Delete(queue="q"))
+        bench.loop.run()
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_what_a_deleted_queue_handed_out_comes_back_to_nobody() -> None:
+    bench = BrokerBench()
+    client = bench.connect(1)
+    queue = declared(bench)
+    client.send(publish_bytes(1, "", "q", b"a"), publish_bytes(1, "", "q", b"b"))
+    client.call(1, spec.Basic.Get(queue="q"), spec.Basic.Get(queue="q"))
+    client.call(1, spec.Queue.Delete(queue="q"))
+    bench.scheduler.queue_dirty(queue)
+    bench.loop.run()
+    assert client.call(1, spec.Basic.Ack(delivery_tag=1), spec.Basic.Nack(delivery_tag=2)) == []
+    assert isinstance(queue, DormantQueue)
+    assert (queue.ready_count, queue.purge()) == (0, 0)
 
 
 def test_a_name_that_is_no_part_is_an_error_and_wakes_nothing() -> None:
