@@ -26,6 +26,7 @@ from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.product import VERSION
 from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks, console
+from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.config.errors import ConfigError
 from burrowmq.config.load import Loaded, load, parse_argv
 from burrowmq.config.schema import LogConfig
@@ -91,21 +92,21 @@ def _say_start(observer: LogObserver, node: Node) -> None:
 
 async def run(loaded: Loaded) -> int:
     """Start the node, serve until asked to stop, stop it."""
-    config = loaded.config
+    config, tail = loaded.config, LogTail()
     try:
-        sinks = Sinks(_sinks(config.log))
+        sinks = Sinks([*_sinks(config.log), Sink(stream=tail, level=config.log.level)])
     except CannotLog as error:
         sys.stderr.write(f"burrowmq-server: cannot start: {error}\n")
         return 1
     try:
-        return await _serve(loaded, LogObserver(sinks))
+        return await _serve(loaded, LogObserver(sinks), tail)
     finally:
         sinks.close()
 
 
-async def _serve(loaded: Loaded, observer: LogObserver) -> int:
+async def _serve(loaded: Loaded, observer: LogObserver, tail: LogTail) -> int:
     config = loaded.config
-    node = Node(config, observer, loaded.files, effective=loaded.effective)
+    node = Node(config, observer, loaded.files, effective=loaded.effective, log_tail=tail)
     _say_start(observer, node)
     for warning in loaded.warnings:
         observer.configuration_warning(warning)

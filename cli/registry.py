@@ -279,6 +279,7 @@ COMMANDS: dict[str, Command] = {
                                 "Resolves a name", 1, 1, ("address-family",)),
     "node_health_check": Command("diagnostics", "node_health_check", "", "Deprecated: use the checks"),
     "list_node_auth_attempt_stats": Command("diagnostics", "auth_attempts", "", "Counts logins"),
+    "reset_node_auth_attempt_metrics": Command("diagnostics", "reset_auth_attempts", "", "Counts logins anew"),
     "command_line_arguments": Command("diagnostics", "command_line_arguments", "",
                                       "Displays the arguments that the node was started with"),
     # what makes no sense on a single node without Erlang
@@ -298,7 +299,7 @@ COMMANDS: dict[str, Command] = {
             "quorum": "quorum_status stream_status reclaim_quorum_memory add_member delete_member peek",
             "not_here": "encode decode consume_event_stream log_tail_stream"
                         " enable_auth_attempt_source_tracking disable_auth_attempt_source_tracking"
-                        " reset_node_auth_attempt_metrics list_network_interfaces",
+                        " list_network_interfaces",
             "no_erlang": "eval_file exec erlang_cookie_hash erlang_cookie_sources maybe_stuck observer"
                          " remote_shell resolver_info runtime_thread_stats schema_info",
         }.items()

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import struct
 from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
+from burrowmq.broker.channel.methods.publish import all_keys, check_expiration, hide_bcc
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
@@ -38,15 +40,24 @@ def publish(
 ) -> bool:
     """Route one message; whether it reached a queue. Raises: AmqpError, ApiError."""
     owner = node.vhosts[vhost]
+    commands.topology.check_size("routing_key", key)
     address = join_address(exchange.encode(), key.encode())
-    message = basic.build(address, _properties(properties), body)
+    given = _properties(properties)
+    if given.expiration is not None:
+        check_expiration(given.expiration)
+    try:
+        message = basic.build(address, given, body)
+    except (ValueError, OverflowError, struct.error) as error:
+        raise bad_request(f"a property does not fit its type in AMQP: {error}") from error
+    headers = given.headers or {}
+    keys = all_keys(message, given) if headers.keys() & {"CC", "BCC"} else (key.encode(),)
+    if "BCC" in headers:
+        message = hide_bcc(message, given)
     # The exchange's own lookup refuses internal ones and missing ones.
     route = owner.resolve(address)
     queues = route.queues
-    if queues is None:
-        queues = owner.route(
-            route.exchange, (key.encode(),), lambda: properties.get("headers") or {}
-        )
+    if queues is None or len(keys) > 1:
+        queues = owner.route(route.exchange, keys, lambda: headers)
     is_taken = False
     for queue in queues:
         is_taken = (

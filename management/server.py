@@ -14,16 +14,14 @@ import logging
 import os
 import re
 import socket
-import time
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.sockets.listener import address_of
-from burrowmq.management import commands, settings
+from burrowmq.management import commands, sampling, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import access
 from burrowmq.management.answers.encoding import encoded
@@ -39,12 +37,13 @@ from burrowmq.management.answers.reply import (
     running_of,
     unauthorised,
 )
-from burrowmq.management.api import ROUTES
+from burrowmq.management.api import definitions_diff
 from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
 from burrowmq.management.prometheus import endpoint as prometheus
+from burrowmq.management.routes import ROUTES
 from burrowmq.management.ui import files
 
 LOGGER = logging.getLogger("management")
@@ -61,6 +60,7 @@ QUESTIONS = frozenset(
         "/api/burrowmq/authenticate",
         "/api/burrowmq/hash-password",
         "/api/burrowmq/pages/policy-preview/{vhost}",
+        *(route.path for route in definitions_diff.ROUTES),
     }
 )
 # What RabbitMQ's log calls them.
@@ -264,13 +264,17 @@ class Management:
                     os.unlink(self._socket_path)
 
     async def _sample_for_ever(self) -> None:
+        interval_s = self._config.collect_statistics_interval_ms / 1000
+        loop = asyncio.get_running_loop()
+        due = loop.time()
         while True:
             try:
                 await self.sample_what_runs()
             except Exception:
                 # A bug in one figure must not end all rates.
                 LOGGER.exception("sample_failed")
-            await asyncio.sleep(self._config.collect_statistics_interval_ms / 1000)
+            due = max(due + interval_s, loop.time())
+            await asyncio.sleep(due - loop.time())
 
     async def sample_what_runs(self) -> None:
         """Take a sample of the application, if there is one."""
@@ -280,27 +284,12 @@ class Management:
             self.rates.clear()
             self._sampled = _nobody if node is None else weakref.ref(node)
         if node is not None:
-            await self.sample(node, time.monotonic())
+            await self.sample(node, node.scheduler.monotonic())
 
     async def sample(self, node: RunningNode, now_s: float) -> None:
-        """Take one sample of the node's and every queue's counters, giving way to other work now and then."""
-        rates = self.rates
-        rates.add("node", now_s, inspect.counters(node))
-        rates.add("totals", now_s, inspect.totals(node))
-        for name in list(node.vhosts):
-            rates.add(("vhost", name, "totals"), now_s, inspect.totals(node, name))
-        for count, (vhost, queue) in enumerate(inspect.each_queue(node)):
-            stats = inspect.message_stats(queue.metrics)
-            if stats:
-                stats["messages"] = queue.ready_count + queue.unacked_count
-                stats["messages_ready"], stats["messages_unacknowledged"] = (
-                    queue.ready_count,
-                    queue.unacked_count,
-                )
-                rates.add((vhost.name, queue.name), now_s, stats)
-            if count % 200 == 199:
-                await asyncio.sleep(0)
-        rates.finish()
+        """Take one sample of everything, giving way to other work now and then."""
+        for _ in sampling.steps(node, self.rates, int(now_s * 1000)):
+            await asyncio.sleep(0)
 
 
 def _nobody() -> None:

@@ -6,9 +6,15 @@ Owns no state. Elsewhere in management only single values are read from the conf
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from typing import Any
 
-from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig
+from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.config.compose import COMPOSED
+from burrowmq.config.effective import DEFAULT, HIDDEN, Effective, is_secret
+from burrowmq.config.option import Option
+from burrowmq.config.schema import ManagementConfig, NodeConfig, PrometheusConfig, plain_options
 from burrowmq.config.units import Endpoint
 
 Address = tuple[str, int]
@@ -16,6 +22,7 @@ Part = NodeConfig | ManagementConfig | PrometheusConfig
 
 # The longest path that fits a socket address on Linux.
 SOCKET_PATH_LIMIT = 107
+_CHOSEN = re.compile(r"\\\$[a-z]+")
 
 
 def management_addresses(config: NodeConfig) -> list[Address]:
@@ -52,6 +59,42 @@ def bindable(path: str, directory: int) -> str:
     if len(os.fsencode(path)) <= SOCKET_PATH_LIMIT:
         return path
     return f"/proc/self/fd/{directory}/{os.path.basename(path)}"
+
+
+def effective(process: ServerProcess) -> list[dict[str, Any]]:
+    """Every key: its value, where that comes from ("" for a default), what it means; secrets are hidden."""
+    options = {
+        option.name: option for option in (*COMPOSED, *(each for *_, each in plain_options()))
+    }
+    wild = [
+        (re.compile(_CHOSEN.sub("[^.]+", re.escape(name))), option)
+        for name, option in options.items()
+        if "$" in name
+    ]
+    found = {row.key: row for row in process.effective}
+    unset = (
+        Effective(key, None, DEFAULT) for key in options if "$" not in key and key not in found
+    )
+    rows = []
+    for row in sorted((*found.values(), *unset), key=lambda each: each.key):
+        option = options.get(row.key) or next(
+            (each for form, each in wild if form.fullmatch(row.key)), None
+        )
+        rows.append(
+            {
+                **row._asdict(),
+                "source": "" if row.source == DEFAULT else row.source,
+                **_meant(option),
+            }
+        )
+    return rows
+
+
+def _meant(option: Option | None) -> dict[str, Any]:
+    if option is None:
+        return {"default": None, "doc": "", "ours": False}
+    default = HIDDEN if is_secret(option.name) and option.default else option.default
+    return {"default": default, "doc": option.doc, "ours": option.ours}
 
 
 def log_files(config: NodeConfig) -> list[str]:

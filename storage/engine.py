@@ -21,6 +21,7 @@ from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
 from burrowmq.storage.directory.takeover import HighestLevels
 from burrowmq.storage.disk.backend import Backend, InlineBackend
+from burrowmq.storage.disk.histogram import Spread
 from burrowmq.storage.disk.threads import ThreadedBackend
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import StoreClosed
@@ -231,6 +232,11 @@ class Engine:
             self.backup.fail(reason)
         self.on_failed(reason)
 
+    @property
+    def shortage(self) -> str:
+        """Which write found no room, while the disk is full."""
+        return self._backend.shortage if self._backend is not None else ""
+
     def space_changed(self, is_exhausted: bool) -> None:
         """The disk is full, or writable again."""
         self.on_space(is_exhausted)
@@ -336,6 +342,10 @@ class Engine:
     def is_stored(self, vhost: str, name: str, level: int = 0) -> bool:
         """Whether this level of a queue was recovered and nobody opened it yet."""
         return QueueNames(vhost, name, level) in self._recovered
+
+    def spreads(self) -> dict[str, Spread]:
+        """How long syncs took and how large commits were; empty without a store."""
+        return self._writer.counters.spreads() if self._writer is not None else {}
 
     def stats(self) -> dict[str, int]:
         """Counters of the store, for metrics."""

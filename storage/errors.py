@@ -12,6 +12,7 @@
           NoDescriptors    ... because too many files are open: may be tried again when some were closed
       DirectoryFailed      a directory fsync, or the rename that puts files in place, failed: the store is done
       SyncFailed           fdatasync or a directory fsync failed: never retried on the same file
+        SyncFull           ... because there is no room: what it was for is written elsewhere when there is
 
 State: none. Every module of storage raises them; `storage.disk` decides what follows. Invariants: after any of them the
 object that raised it is consistent, and can be used or closed; refusals have written nothing. Texts name the file, the
@@ -85,6 +86,12 @@ class SyncFailed(StorageError):
     """A sync failed: what the file holds on disk is unknown and the sync is never retried on it."""
 
     way_out = _LOOK_AT_THE_DISK
+
+
+class SyncFull(SyncFailed):
+    """A sync found no room: the file is given up all the same, and what it was for waits for room elsewhere."""
+
+    way_out = DiskFull.way_out
 
 
 def error_text(error: OSError, path: str = "") -> str:

@@ -163,6 +163,11 @@ class Channel:
         then()
         self.session.release(self)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its client waits for the disk: for a reply or a confirm."""
+        return self.is_held or self.has_waiting_confirms
+
     # -- deliveries ---------------------------------------------------------------------------------------------
 
     def credit(self) -> int:

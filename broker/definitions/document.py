@@ -209,8 +209,13 @@ def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     description = str(said.get("description", vhost.description))
     tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags
     kind = kind or vhost.default_queue_type
-    if (description, tags, kind) != (vhost.description, vhost.tags, vhost.default_queue_type):
-        vhost.description, vhost.tags, vhost.default_queue_type = description, tags, kind
+    is_protected = said.get("protected_from_deletion", vhost.is_protected) is True
+    new, old = (
+        (description, tags, kind, is_protected),
+        (vhost.description, vhost.tags, vhost.default_queue_type, vhost.is_protected),
+    )
+    if new != old:
+        vhost.description, vhost.tags, vhost.default_queue_type, vhost.is_protected = new
         put_vhost(vhost, node.engine.definitions)
     if entry.get("limits"):
         parameters.set_vhost_limits(vhost, vhost_limits(entry["limits"]))

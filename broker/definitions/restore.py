@@ -172,6 +172,7 @@ def put_vhost(vhost: Vhost, definitions: DefinitionLog) -> None:
             "description": vhost.description,
             "tags": list(vhost.tags),
             "default_queue_type": vhost.default_queue_type,
+            "protected_from_deletion": vhost.is_protected,
         },
     )
 
@@ -186,6 +187,7 @@ def _restore_row(
             vhost.description = _text(row, "description")
             vhost.tags = list(_texts(row, "tags"))
             vhost.default_queue_type = default_queue_type(row.get("default_queue_type"))
+            vhost.is_protected = row.get("protected_from_deletion") is True
         case "user":
             auth.restore_user(
                 User(

@@ -12,7 +12,15 @@ Source: the info keys of rabbit_amqqueue, rabbit_exchange, rabbit_channel, rabbi
 
 from __future__ import annotations
 
+from burrowmq.broker.inspect.clients import (
+    hindrances,
+    holders,
+    oldest_unacked,
+    unacked_by_consumer,
+    unacked_count,
+)
 from burrowmq.broker.inspect.connections import (
+    alarm_causes,
     alarms,
     channel_details,
     channel_row,
@@ -24,6 +32,7 @@ from burrowmq.broker.inspect.connections import (
     user_name,
     vhost_name,
 )
+from burrowmq.broker.inspect.dead_letters import dead_letter_path
 from burrowmq.broker.inspect.node import (
     TOTALS,
     counters,
@@ -32,9 +41,11 @@ from burrowmq.broker.inspect.node import (
     object_totals,
     permissions,
     publisher_count,
+    store_spreads,
     store_stats,
     totals,
     users,
+    vhost_counters,
     vhost_row,
     vhosts,
 )
@@ -62,6 +73,7 @@ from burrowmq.broker.inspect.queues import (
     queue_row,
     queues,
 )
+from burrowmq.broker.inspect.routing import Question, explain
 from burrowmq.broker.inspect.topology import (
     Bound,
     Bounds,
@@ -96,7 +108,9 @@ __all__ = [
     "TOTALS",
     "Bound",
     "Bounds",
+    "Question",
     "Table",
+    "alarm_causes",
     "alarms",
     "bindings",
     "bindings_from",
@@ -111,20 +125,25 @@ __all__ = [
     "consumer_row",
     "consumers",
     "counters",
+    "dead_letter_path",
     "each_bound",
     "each_queue",
     "each_session",
     "each_vhost",
     "exchange_row",
     "exchanges",
+    "explain",
     "find_binding",
     "global_parameters",
+    "hindrances",
+    "holders",
     "iter_queues",
     "limits",
     "loop_stalls",
     "message_stats",
     "object_totals",
     "octets",
+    "oldest_unacked",
     "parameters",
     "permissions",
     "pid",
@@ -137,13 +156,17 @@ __all__ = [
     "queue_row",
     "queues",
     "session_state",
+    "store_spreads",
     "store_stats",
     "topic_permissions",
     "totals",
     "typed",
+    "unacked_by_consumer",
+    "unacked_count",
     "user_limits",
     "user_name",
     "users",
+    "vhost_counters",
     "vhost_limits",
     "vhost_name",
     "vhost_row",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from burrowmq.broker.channel.channel import Channel, ChannelSession
 from burrowmq.broker.inspect.values import Row, Table, message_stats, pid, plain
+from burrowmq.broker.machine.alarms import NAMES
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.peer.tls import TlsPeer
 from burrowmq.broker.peer.wire import Wire
@@ -14,13 +15,24 @@ from burrowmq.broker.session.session import Session
 
 
 def alarms(node: RunningNode) -> list[Row]:
-    """Resource alarms in effect: `{"node", "resource"}` with resource memory or disk."""
-    return [{"node": node.name, "resource": name} for name in sorted(_alarm_names(node))]
+    """Resource alarms in effect: resource memory or disk, and the cause of each in words."""
+    causes: dict[str, list[str]] = {}
+    for name in sorted(node.alarms.active):
+        # A store that is full or broken is a disk alarm.
+        causes.setdefault(NAMES[name], []).append(node.alarms.causes.get(name, ""))
+    return [
+        {"node": node.name, "resource": name, "cause": "; ".join(filter(None, found))}
+        for name, found in sorted(causes.items())
+    ]
 
 
-def _alarm_names(node: RunningNode) -> set[str]:
-    """Memory and disk; a store that is full or broken is a disk alarm."""
-    return {"disk" if name == "store" else str(name) for name in node.alarms.active}
+def alarm_causes(node: RunningNode) -> list[Row]:
+    """Each alarm by the broker's own name (memory, disk, store): its cause, and since when (seconds; None: unknown)."""
+    alarms = node.alarms
+    return [
+        {"resource": name, "since": alarms.since_s.get(name), "cause": alarms.causes.get(name, "")}
+        for name in sorted(alarms.active)
+    ]
 
 
 def channel_details(node: RunningNode, channel: Channel) -> Row:
@@ -51,8 +63,10 @@ def session_state(node: RunningNode, session: Session) -> str:
     """RabbitMQ's word for what a connection is doing."""
     if session.is_blocked:
         return "blocked"
+    if session.wire is not None and "backlog" in session.wire.pauses:
+        return "flow"
     state = str(session.connection.state)
-    return "blocking" if state == "running" and _alarm_names(node) else state
+    return "blocking" if state == "running" and node.alarms.active else state
 
 
 def _tls_row(tls: TlsPeer | None) -> Row:

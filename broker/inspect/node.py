@@ -10,8 +10,9 @@ from dataclasses import asdict
 from itertools import accumulate
 
 from burrowmq.broker.inspect.queues import each_vhost
-from burrowmq.broker.inspect.values import Row
+from burrowmq.broker.inspect.values import Row, message_stats_of
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.report.metrics import ChannelMetrics
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
 
@@ -50,7 +51,9 @@ def object_totals(node: RunningNode) -> Row:
 def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
     """One vhost with the sums of its queues."""
     metadata = {"description": vhost.description, "tags": list(vhost.tags)}
-    kind = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
+    kind: Row = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
+    if vhost.is_protected:
+        kind["protected_from_deletion"] = True
     return {
         "name": vhost.name,
         **metadata,
@@ -60,6 +63,22 @@ def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
         "cluster_state": {node.name: "running"},
         **totals(node, vhost.name),
     }
+
+
+def vhost_counters(node: RunningNode, vhost: Vhost) -> Row:
+    """What was counted on a vhost's connections and channels, those that are closed included; O(its channels)."""
+    past = vhost.past
+    counted: list[ChannelMetrics] = [past]
+    received, sent = past.recv_oct, past.send_oct
+    for session in node.sessions:
+        if session.entered is None or session.entered.vhost is not vhost:
+            continue
+        counted.extend(channel.metrics for channel in session.channels.values())
+        if session.wire is not None:
+            received += session.wire.bytes_received
+            sent += session.wire.bytes_sent
+    row: Row = {"message_stats": message_stats_of(counted)}
+    return row | {"recv_oct": received, "send_oct": sent} if received else row
 
 
 def vhosts(node: RunningNode) -> list[Row]:
@@ -126,6 +145,11 @@ def store_stats(node: RunningNode) -> Row:
 def loop_stalls(node: RunningNode) -> list[tuple[float, int]]:
     """How late the event loop ran its timers: (upper edge in seconds, count up to it), infinity last."""
     return list(zip((*LAG_BUCKETS_S, math.inf), accumulate(node.scheduler.lag_counts), strict=True))
+
+
+def store_spreads(node: RunningNode) -> Row:
+    """How long syncs took (seconds) and how large commits were (bytes): `Spread`s by name."""
+    return dict(node.engine.spreads())
 
 
 def publisher_count(node: RunningNode) -> int:

@@ -5,7 +5,7 @@ Owns no state; used by every module of this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from burrowmq.broker.node.running import RunningNode
@@ -91,6 +91,19 @@ def pid(node: RunningNode, thing: object) -> str:
 def message_stats(metrics: QueueMetrics | ChannelMetrics) -> Row:
     """The counters of a queue or channel; empty until there was traffic, because RabbitMQ omits them until then."""
     stats = {name: int(getattr(metrics, name)) for name in metrics.__slots__}
+    return _with_sum(stats)
+
+
+def message_stats_of(channels: Iterable[ChannelMetrics]) -> Row:
+    """The counters of several channels as one's."""
+    stats = dict.fromkeys(ChannelMetrics.__slots__, 0)
+    for metrics in channels:
+        for name in stats:
+            stats[name] += getattr(metrics, name)
+    return _with_sum(stats)
+
+
+def _with_sum(stats: Row) -> Row:
     if not any(stats.values()):
         return {}
     stats["deliver_get"] = sum(stats[name] for name in DELIVERED)

@@ -24,6 +24,7 @@ from burrowmq.broker.node.data_directory import (
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import Machine, ServerProcess
 from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.sockets.listener import CannotListen, way_out
 from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
@@ -74,12 +75,14 @@ class Node:
         config_files: tuple[str, ...] = (),
         machine: Machine | None = None,
         effective: tuple[Effective, ...] = (),
+        log_tail: LogTail | None = None,
     ) -> None:
         self.process = ServerProcess(
             config=config,
             observer=observer,
             config_files=config_files,
             effective=effective,
+            log_tail=log_tail or LogTail(),
             machine=machine or Machine(),
         )
         self.state: State = "stopped"

@@ -24,6 +24,7 @@ from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.node import options, self_check
+from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.start_batches import StartBatches
@@ -72,19 +73,10 @@ class RunningNode:
         self.alarms = Alarms(observer, self._on_alarm)
         refuse = self_check.refusal(observer, process.machine.end)
         self.was_clean = False
-        # No clients are taken (`rabbitmq-upgrade drain`).
-        self.is_under_maintenance = False
         """Whether recovery, once it has run, found the store as a clean stop leaves it."""
-        self.engine = Engine(
-            config.data_dir,
-            process.machine.filesystem,
-            options.store(config.store, resources.store_files_max()),
-            observer,
-            load_message,
-            process.machine.definitions_at,
-            definitions.highest_levels,
-            self_check.writer_maker(refuse),
-        )
+        self.is_under_maintenance = False
+        """No clients are taken (`rabbitmq-upgrade drain`)."""
+        self.engine = self._make_engine(refuse)
         failed_logins = FailedLogins(options.failed_logins(config.login), loop.time)
         self.auth = Auth(
             self.engine.definitions, self.entropy, config.loopback_users, failed_logins
@@ -112,7 +104,7 @@ class RunningNode:
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
         )
         self._heartbeats = Heartbeats(self.sessions, self.scheduler)
-        self._ack_timeouts = AckTimeouts(
+        self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
         self._sweep = Sweep(
@@ -120,7 +112,7 @@ class RunningNode:
             (
                 self._heartbeats.look,
                 *(() if busy_wait is None else (busy_wait.look,)),
-                self._ack_timeouts.look,
+                self.ack_timeouts.look,
                 self._start_batches.look,
             ),
         )
@@ -131,6 +123,19 @@ class RunningNode:
             self.open_session,
             self.sessions.__len__,
             observer,
+        )
+
+    def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:
+        config, machine = self.config, self.process.machine
+        return Engine(
+            config.data_dir,
+            machine.filesystem,
+            options.store(config.store, resources.store_files_max()),
+            self.observer,
+            load_message,
+            machine.definitions_at,
+            definitions.highest_levels,
+            self_check.writer_maker(refuse),
         )
 
     def _make_monitor(self) -> Monitor:
@@ -235,7 +240,10 @@ class RunningNode:
         engine.on_backlog = self._on_backlog
         # Acks that have arrived by now are to be in the commit: what they are for need not be written.
         engine.on_due = self.scheduler.touch
-        engine.on_space = functools.partial(self.alarms.update, "store")
+        full_disk = FullDisk(
+            self.alarms, self.sessions, self.scheduler, lambda: self.engine.shortage
+        )
+        engine.on_space = full_disk.changed
         engine.on_failed = self._on_store_failed
 
     def _check_store(self) -> None:

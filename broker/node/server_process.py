@@ -15,6 +15,7 @@ from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.collector import Collector, PythonCollector
 from burrowmq.broker.machine.reclaim import Allocator, CLibrary
 from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.turn.clock import Entropy
 from burrowmq.broker.turn.loop_scheduler import SystemEntropy
 from burrowmq.config.effective import Effective
@@ -56,13 +57,15 @@ class Machine:
 class ServerProcess:
     """One process that serves.
 
-    `config_files` are the files that the configuration was read from, `effective` its keys with where each comes from.
+    `config_files` are the files that the configuration was read from, `effective` its keys with where each comes from;
+    `log_tail` has the end of the log.
     """
 
     config: NodeConfig
     observer: LogObserver
     config_files: tuple[str, ...] = ()
     effective: tuple[Effective, ...] = ()
+    log_tail: LogTail = field(default_factory=LogTail)
     machine: Machine = field(default_factory=Machine)
     codec_name: str = CODEC_NAME
     sockets_max: int = field(default_factory=resources.sockets_max)

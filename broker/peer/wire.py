@@ -18,6 +18,8 @@ class Wire(Protocol):
     bytes_sent: int
     reads: int
     writes: int
+    pauses: set[str]
+    """Why it is not read now; read only."""
 
     @property
     def bytes_unsent(self) -> int:

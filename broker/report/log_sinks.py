@@ -154,6 +154,32 @@ class LogFile:
         self._replace()
 
 
+class Lossy:
+    """A stream that drops what it cannot write, a full disk behind a redirection for one: the broker goes on without.
+
+    Whoever logs may be in the middle of a commit, and must not fail for a line.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        try:
+            return self._stream.write(text)
+        except OSError:
+            return 0
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system, if it takes it."""
+        try:
+            self._stream.flush()
+        except OSError:
+            return
+
+
 def console(level: str, form: str, stream: str = "stderr") -> Sink:
     """The sink that writes to standard error, or to standard output."""
-    return Sink(stream=sys.stdout if stream == "stdout" else sys.stderr, level=level, form=form)
+    return Sink(
+        stream=Lossy(sys.stdout if stream == "stdout" else sys.stderr), level=level, form=form
+    )

@@ -42,6 +42,24 @@ class ChannelMetrics:
 
 
 @dataclass(slots=True)
+class VhostMetrics(ChannelMetrics):
+    """What the closed connections and channels of a virtual host had counted."""
+
+    recv_oct: int = 0
+    send_oct: int = 0
+
+    def add_channel(self, closed: ChannelMetrics) -> None:
+        """A channel has closed."""
+        for name in ChannelMetrics.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(closed, name))
+
+    def add_octets(self, received: int, sent: int) -> None:
+        """A connection is gone."""
+        self.recv_oct += received
+        self.send_oct += sent
+
+
+@dataclass(slots=True)
 class NodeMetrics:
     """Totals of the node since start."""
 

@@ -65,6 +65,10 @@ class TagMarks:
                 self._thin()
         return now - self._marks[0][0]
 
+    def since(self, tag: int) -> float | None:
+        """When `tag` was known to be out first; None when it came after the last note."""
+        return next((at for at, next_tag in self._marks if next_tag > tag), None)
+
     def _thin(self) -> None:
         """Drop notes so that those left are evenly apart; a tag whose note goes counts from the next one on."""
         marks = self._marks
@@ -98,10 +102,18 @@ class AckTimeouts:
         before, self._marks = self._marks, {}
         for session in list(self._sessions):
             for channel in list(session.channels.values()):
-                # A held channel waits for its reply; it is looked at when it has got it.
-                if channel.unacked.count and not (channel.is_closed or channel.is_held):
-                    marks = self._marks[channel] = before.get(channel) or TagMarks()
+                if not channel.unacked.count or channel.is_closed:
+                    continue
+                marks = self._marks[channel] = before.get(channel) or TagMarks()
+                # A held channel waits for its reply: it is looked at when it has got it, and is as old as it is.
+                if not channel.is_held:
                     self._look_at(session, channel, marks, now)
+
+    def age_s(self, channel: Channel, tag: int) -> float:
+        """For how long at least an unacked delivery of a channel has been out; 0 until it was looked at."""
+        marks = self._marks.get(channel)
+        since = None if marks is None else marks.since(tag)
+        return 0.0 if since is None else max(0.0, self._clock.monotonic() - since)
 
     def _look_at(
         self, session: TimedSession, channel: Channel, marks: TagMarks, now: float

@@ -116,6 +116,7 @@ class Session:
         self.is_dirty = False
         self.is_congested = False
         self.is_blocked = False
+        self._was_told_blocked = False
         self.is_publisher = False
         self.pending_bytes = 0
         self.connected_at_ms = context.scheduler.wall_ms()
@@ -439,6 +440,8 @@ class Session:
         if not channel.is_closed:
             channel.close()
             self.metrics.channels_closed += 1
+            if self.entered is not None:
+                self.entered.vhost.past.add_channel(channel.metrics)
 
     def _end_channels(self) -> None:
         self.is_ended = True
@@ -465,16 +468,28 @@ class Session:
         self.is_blocked = self.is_publisher = True
         if self.wire is not None:
             self.wire.pause_reading("alarm")
-        if self.connection.has_capability("connection.blocked"):
+        self._say_blocked()
+
+    def tell_blocked(self) -> None:
+        """What the client waits for comes no sooner than an alarm ends: say so; it is still read until it publishes."""
+        is_alive = self.is_open and not (self.is_ended or self._has_failed)
+        if is_alive and any(channel.is_waiting for channel in self.channels.values()):
+            self._say_blocked()
+
+    def _say_blocked(self) -> None:
+        if not self._was_told_blocked and self.connection.has_capability("connection.blocked"):
+            self._was_told_blocked = True
             self.send(0, Connection.Blocked(reason=self.context.alarms.reason))
 
     def unblock(self) -> None:
         """All alarms are off: tell the client, and handle what waited."""
+        if self._was_told_blocked:
+            self._was_told_blocked = False
+            if not (self.is_ended or self._has_failed):
+                self.send(0, Connection.Unblocked())
         if not self.is_blocked:
             return
         self.is_blocked = False
-        if self.connection.has_capability("connection.blocked"):
-            self.send(0, Connection.Unblocked())
         waiting, self._unread = self._unread, []
         if not (self.is_ended or self._has_failed):
             self._take(waiting)
@@ -533,6 +548,8 @@ class Session:
         if self.is_open:
             self.is_open = False
             self.metrics.connections_closed += 1
+            if self.entered is not None and self.wire is not None:
+                self.entered.vhost.past.add_octets(self.wire.bytes_received, self.wire.bytes_sent)
             self.context.observer.connection_closed(
                 self.name, self.user.name, self.vhost_name, reason
             )

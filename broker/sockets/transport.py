@@ -60,7 +60,7 @@ class AmqpTransport(asyncio.Protocol):
         self._transport = transport
         self._is_linger = is_linger
         self._fd = -1  # of a socket that takes octets as they are
-        self._pauses: set[str] = set()
+        self.pauses: set[str] = set()
         self._is_write_paused = False
         self._closing: asyncio.TimerHandle | None = None
         self.bytes_received = 0
@@ -139,7 +139,7 @@ class AmqpTransport(asyncio.Protocol):
                 return
             self._write(data)
         self._turn_bytes = 0
-        if self._pauses:
+        if self.pauses:
             self.resume_reading(_TURN)
         self.session.drained(is_paused=self._is_write_paused)
 
@@ -171,15 +171,15 @@ class AmqpTransport(asyncio.Protocol):
 
     def pause_reading(self, reason: str) -> None:
         """Stop reading; reasons add up."""
-        if not self._pauses and not self._transport.is_closing():
+        if not self.pauses and not self._transport.is_closing():
             self._transport.pause_reading()
-        self._pauses.add(reason)
+        self.pauses.add(reason)
 
     def resume_reading(self, reason: str) -> None:
         """Withdraw one reason; reading resumes when none is left."""
-        if reason in self._pauses:
-            self._pauses.discard(reason)
-            if not self._pauses and not self._transport.is_closing():
+        if reason in self.pauses:
+            self.pauses.discard(reason)
+            if not self.pauses and not self._transport.is_closing():
                 self._transport.resume_reading()
 
     def close_after(self, delay_s: float) -> None:
@@ -223,7 +223,7 @@ class AmqpTransport(asyncio.Protocol):
                 self.bytes_sent += len(HEARTBEAT_FRAME)
             self._bytes_seen_out = self.bytes_sent
             self._sent_at = now
-        if self._pauses or self.bytes_received != self._bytes_seen:
+        if self.pauses or self.bytes_received != self._bytes_seen:
             self._bytes_seen = self.bytes_received
             self._heard_at = now
         elif now - self._heard_at >= 2 * interval:

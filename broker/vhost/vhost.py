@@ -31,6 +31,7 @@ from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
 from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.rules import settings as queue_settings
+from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
@@ -93,9 +94,11 @@ class Vhost:
         self.description = ""
         self.tags: list[str] = []
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
+        self.is_protected = False  # from being deleted
         self.queues: dict[str, Queue] = {}
         self.queue_names = SortedNames()
         self._in_order: list[Queue] | None = None
+        self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.route_cache: dict[bytes, Route] = {}

@@ -10,7 +10,7 @@ import socket
 from typing import Any
 
 from burrowmq.cli import terms
-from burrowmq.cli.client import Refused
+from burrowmq.cli.client import Refused, segment
 from burrowmq.cli.commands.node import alarm_lines, listener_line
 from burrowmq.cli.errors import OK, UNAVAILABLE, USAGE, CliError, bad_argument, failure
 from burrowmq.cli.invocation import Invocation
@@ -317,6 +317,14 @@ def node_health_check(invocation: Invocation) -> int:
     except Refused as refused:
         raise failure(f"Error: health check failed. Message: {refused.reason}") from refused
     invocation.say("Health check passed")
+    return OK
+
+
+def reset_auth_attempts(invocation: Invocation) -> int:
+    """reset_node_auth_attempt_metrics: logins are counted from zero again."""
+    name = invocation.node.node_name
+    invocation.banner(f"Reset auth attempt metrics on node {name} ...")
+    invocation.node.request("DELETE", f"/api/auth/attempts/{segment(name)}")
     return OK
 
 

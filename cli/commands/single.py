@@ -24,7 +24,6 @@ INSTEAD = {
     "log_tail_stream": "the log can be followed where it is: 'log_location' says where",
     "enable_auth_attempt_source_tracking": "sources of logins are in the log, one line each",
     "disable_auth_attempt_source_tracking": "sources of logins are in the log, one line each",
-    "reset_node_auth_attempt_metrics": "the counts of logins begin anew with the node",
     "list_network_interfaces": "ask the operating system: ip address",
     "rename_cluster_node": "a node's name is the key `nodename`; its data does not depend on it",
 }

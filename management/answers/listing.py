@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from itertools import chain
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.management.aio import web
@@ -25,9 +26,10 @@ from burrowmq.management.answers.reply import (
     collect,
     reply,
     reply_long,
+    reply_rows,
     reply_whole,
 )
-from burrowmq.management.answers.turns import KEYS_PER_TURN, first_places, pieces
+from burrowmq.management.answers.turns import KEYS_PER_TURN, first_places, gathered, pieces
 
 T = TypeVar("T")
 
@@ -38,7 +40,17 @@ PATTERN_LIMIT = 200
 TURN_S = 0.005
 FILTER_S = 5.0
 
+# A row's history may be a few thousand samples: some milliseconds.
+ROWS_FINISHED_PER_TURN = 2
+
 Row = dict[str, Any]
+
+
+class Finish(NamedTuple):
+    """What is dear and done last, to rows that are shown: at most to so many of them."""
+
+    act: Callable[[Row], object]
+    rows_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +68,56 @@ async def reply_list(
     call: Call,
     rows: Iterable[Row],
     sort: Sequence[str] = ("vhost", "name"),
+    finish: Finish | None = None,
 ) -> web.Response:
     """Filter, sort, page and project rows as the query asks; for lists of things that are few."""
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
     listed = Listed(visible, _itself, _name_of, _rank_by(sort))
     if "page" in call.request.query:
-        return reply(await _page(call, listed))
-    return await reply_whole(array_texts(await _all(call, listed), partial(_shown, call, listed)))
+        return await _reply_page(call, listed, finish)
+    things = await _all(call, listed)
+    if finish is None:
+        return await reply_whole(array_texts(things, partial(_shown, call, listed)))
+    rows = await _finished(call, listed, things[: finish.rows_max], finish)
+    rest = await gathered(things[finish.rows_max :])
+    return await reply_rows(rows + [_shown(call, listed, thing) for thing in rest])
 
 
-async def reply_listed(call: Call, listed: Listed[T]) -> web.StreamResponse:
+async def reply_listed(
+    call: Call, listed: Listed[T], finish: Finish | None = None
+) -> web.StreamResponse:
     """Page first and make rows after: filter, sort, page and project as the query asks.
 
     `things` are those that the caller may see.
     """
     if "page" in call.request.query:
-        return reply(await _page(call, listed))
-    return await reply_long(call, await _all(call, listed), partial(_shown, call, listed))
+        return await _reply_page(call, listed, finish)
+    things = await _all(call, listed)
+    if finish is None:
+        return await reply_long(call, things, partial(_shown, call, listed))
+    rows = await _finished(call, listed, things[: finish.rows_max], finish)
+    if len(rows) == len(things):
+        return await reply_rows(rows)
+
+    def row(thing: T | _Done) -> Row:
+        return thing.row if isinstance(thing, _Done) else _shown(call, listed, thing)
+
+    every: Iterable[T | _Done] = chain(map(_Done, rows), things[finish.rows_max :])
+    return await reply_long(call, every, row)
+
+
+class _Done(NamedTuple):
+    """A row that was finished."""
+
+    row: Row
+
+
+async def _reply_page(call: Call, listed: Listed[T], finish: Finish | None) -> web.Response:
+    page = await _page(call, listed, finish)
+    if finish is None:
+        return reply(page)
+    return await reply_rows(page.pop("items"), {**page, "items": None})
 
 
 async def _all(call: Call, listed: Listed[T]) -> Sequence[T]:
@@ -81,8 +125,27 @@ async def _all(call: Call, listed: Listed[T]) -> Sequence[T]:
     return await _first(call, listed, things, len(things)) if call.query("sort") else things
 
 
+async def _finished(
+    call: Call, listed: Listed[T], things: Iterable[T], finish: Finish | None
+) -> list[Row]:
+    """The rows of some things; where they are to be finished, a few in each turn."""
+    if finish is None:
+        return [_shown(call, listed, thing) for thing in things]
+    rows: list[Row] = []
+    async for piece in pieces(things, ROWS_FINISHED_PER_TURN):
+        for thing in piece:
+            row = listed.row(thing)
+            finish.act(row)
+            rows.append(_projected(call, row))
+    return rows
+
+
 def _shown(call: Call, listed: Listed[T], thing: T) -> Row:
-    columns, row = call.query("columns"), listed.row(thing)
+    return _projected(call, listed.row(thing))
+
+
+def _projected(call: Call, row: Row) -> Row:
+    columns = call.query("columns")
     return project(row, columns) if columns else row
 
 
@@ -158,7 +221,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return int(text)
 
 
-async def _page(call: Call, listed: Listed[T]) -> Row:
+async def _page(call: Call, listed: Listed[T], finish: Finish | None) -> Row:
     page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
     if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
         raise ApiError(
@@ -173,10 +236,11 @@ async def _page(call: Call, listed: Listed[T]) -> Row:
         reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
         raise ApiError(400, "page_out_of_range", reason)
     items = (await _first(call, listed, filtered, page * size))[(page - 1) * size :]
+    rows = await _finished(call, listed, items, finish)
     return {
         "filtered_count": len(filtered),
         "item_count": len(items),
-        "items": [_shown(call, listed, thing) for thing in items],
+        "items": rows,
         "page": page,
         "page_count": pages,
         "page_size": size,

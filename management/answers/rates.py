@@ -1,43 +1,105 @@
 """Rates from counters: `{"publish": 10}` becomes `{"publish": 10, "publish_details": {"rate": 2.0}}`.
 
-State: the two last samples of each counter set, by a key the caller chooses. The sampler (management.server) adds one
-every `collect_statistics_interval`; a reader gets the slope between the two. Counter sets that stop being sampled are
-forgotten. Invariant: memory is two small tuples a key. Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
+State: the two last samples of each object that has anything to count, by a key (`*_key` below), and the `History` of
+those whose past is kept. `management.sampling` adds a round of samples every `collect_statistics_interval`; a reader
+gets the slope between the two. What is no longer sampled is forgotten. Invariant: memory is two small arrays a key
+(about 300 bytes). Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
+from functools import cache
 from typing import Any
+
+from burrowmq.management.history.history import History
+
+Columns = tuple[str, ...]
+Sample = tuple[Columns, "array[int]"]
+
+NODE_KEY = "node"
+DERIVED_MAX = 50
+
+
+def queue_key(vhost: str, name: str) -> Hashable:
+    """Of a queue."""
+    return (vhost, name)
+
+
+def vhost_key(name: str) -> Hashable:
+    """Of a virtual host; keys of queues are pairs, these and the others are triples."""
+    return ("vhost", name, "")
+
+
+def exchange_key(vhost: str, name: str) -> Hashable:
+    """Of an exchange."""
+    return ("exchange", vhost, name)
+
+
+def connection_key(name: str) -> Hashable:
+    """Of a connection."""
+    return ("connection", name, "")
+
+
+def channel_key(name: str) -> Hashable:
+    """Of a channel, by the name that the API shows."""
+    return ("channel", name, "")
+
+
+@cache
+def _places(columns: Columns) -> dict[str, int]:
+    return {name: place for place, name in enumerate(columns)}
 
 
 class Rates:
-    """Samples of counter sets."""
+    """The last two samples of everything, and the history."""
 
-    def __init__(self) -> None:
-        self._current: dict[Hashable, tuple[float, dict[str, int]]] = {}
-        self._previous: dict[Hashable, tuple[float, dict[str, int]]] = {}
-        self._pending: dict[Hashable, tuple[float, dict[str, int]]] = {}
+    def __init__(self, history: History | None = None) -> None:
+        self.history = history or History()
+        self._current: dict[Hashable, Sample] = {}
+        self._previous: dict[Hashable, Sample] = {}
+        self._pending: dict[Hashable, Sample] = {}
+        self._times_ms = (0, 0, 0)  # of pending, current, previous
+        self.derived: dict[Hashable, Any] = {}
+        """What was made of all figures since the last round, for who asks next; at most DERIVED_MAX."""
 
-    def add(self, key: Hashable, now_s: float, values: dict[str, int]) -> None:
-        """Add one counter set to the sample being taken."""
-        self._pending[key] = (now_s, values)
+    def begin(self, now_ms: int) -> None:
+        """A round of samples begins; `now_ms` is of a clock that never goes back."""
+        self._pending = {}
+        self._times_ms = (now_ms, *self._times_ms[1:])
 
-    def finish(self) -> None:
-        """The sample is complete; a counter set that was not in it is forgotten with the next sample."""
+    def add(self, columns: Columns, key: Hashable, values: tuple[int, ...]) -> None:
+        """Add an object's figures to the round."""
+        self._pending[key] = (columns, array("q", values))
+
+    def end(self) -> None:
+        """The round is complete; an object that was not in it is forgotten with the next one."""
         self._previous, self._current, self._pending = self._current, self._pending, {}
+        self._times_ms = (self._times_ms[0], self._times_ms[0], self._times_ms[1])
+        self.derived.clear()
 
     def clear(self) -> None:
         """Forget everything: the counters begin anew."""
         self._previous, self._current, self._pending = {}, {}, {}
+        self.derived.clear()
+        self.history.clear()
+
+    def derive(self, key: Hashable, value: Any) -> None:
+        """Keep for the rest of the round what was made of all figures, while there is room."""
+        if len(self.derived) < DERIVED_MAX:
+            self.derived[key] = value
 
     def rate(self, key: Hashable, name: str) -> float:
         """Events a second between the two last samples; 0.0 when there are not two."""
         new, old = self._current.get(key), self._previous.get(key)
-        if new is None or old is None or new[0] <= old[0]:
+        elapsed_ms = self._times_ms[1] - self._times_ms[2]
+        if new is None or old is None or new[0] is not old[0] or elapsed_ms <= 0:
             return 0.0
-        gained = new[1].get(name, 0) - old[1].get(name, 0)
-        return round(gained / (new[0] - old[0]), 2)
+        place = _places(new[0]).get(name)
+        if place is None:
+            return 0.0
+        return round((new[1][place] - old[1][place]) * 1000 / elapsed_ms, 2)
 
     def details(self, key: Hashable, values: dict[str, Any]) -> dict[str, Any]:
         """The values with a `_details` object beside each."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from burrowmq.broker import inspect
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import Call, Route, reply
+from burrowmq.management.answers.reply import Call, Route, no_content, reply
 
 
 async def attempts(call: Call) -> web.Response:
@@ -31,6 +31,13 @@ async def attempts_by_source(call: Call) -> web.Response:
     return reply([])
 
 
+async def forget_attempts(call: Call) -> web.Response:
+    """DELETE: count from zero again."""
+    call.check_node()
+    commands.node.forget_logins(call.node)
+    return no_content()
+
+
 async def hash_password(call: Call) -> web.Response:
     """The hash that a definitions file would hold, with a salt of its own."""
     return reply({"ok": commands.users.hash_of(call.node, call.path("password"))})
@@ -44,7 +51,9 @@ async def post_hash_password(call: Call) -> web.Response:
 
 ROUTES = (
     Route("GET", "/api/auth/attempts/{node}", attempts, "monitoring"),
+    Route("DELETE", "/api/auth/attempts/{node}", forget_attempts, "administrator"),
     Route("GET", "/api/auth/attempts/{node}/source", attempts_by_source, "monitoring"),
+    Route("DELETE", "/api/auth/attempts/{node}/source", forget_attempts, "administrator"),
     Route("GET", "/api/auth/hash_password/{password}", hash_password, "administrator"),
     Route("POST", "/api/burrowmq/hash-password", post_hash_password, "administrator"),
 )

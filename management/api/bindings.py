@@ -122,6 +122,7 @@ async def delete(call: Call) -> web.Response:
     if found is None:
         raise unauthorised("Access refused.")
     commands.users.require(call, row["vhost"], "write", row["destination_type"], row["destination"])
+    commands.users.require(call, row["vhost"], "read", "exchange", row["source"])
     commands.topology.unbind(call.node, row["vhost"], found)
     return no_content()
 

@@ -26,6 +26,7 @@ from burrowmq.management.answers.reply import (
     dump,
     no_content,
     not_found,
+    number_of,
     reply,
     reply_long,
 )
@@ -244,7 +245,10 @@ async def start_app(call: Call) -> web.Response:
 async def close_connections(call: Call) -> web.Response:
     """Close connections: by pid, by vhost, by user or all, at most `limit`."""
     body = await call.body()
-    reason, limit = str(body.get("reason", "")), int(body.get("limit", 0))
+    reason = str(body.get("reason", ""))
+    limit = number_of(body, "limit") if "limit" in body else 0
+    if not 0 <= limit < 1 << 62:
+        raise bad_request(["not_positive", "limit"])
     if "pid" in body:
         chosen = commands.sessions.sessions_with_pid(call.node, str(body["pid"]))
     else:

@@ -6,6 +6,7 @@ rabbit_mgmt_wm_channels, rabbit_mgmt_wm_consumers (3.13).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -13,6 +14,8 @@ from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
+from burrowmq.management.answers.rates import channel_key, connection_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -21,6 +24,7 @@ from burrowmq.management.answers.reply import (
     reply,
     unauthorised,
 )
+from burrowmq.management.history.history import CHANNEL, CONNECTION
 
 # Shown by burrowctl only.
 INTERNAL = ("pid", "connection", "channel_pid", "queue_name")
@@ -37,10 +41,27 @@ def _own(call: Call, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [_public(row) for row in rows]
 
 
+def _connection(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
+    return with_past(call, CONNECTION, connection_key(row["name"]), row, ranges)
+
+
+def _channel(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
+    return with_past(call, CHANNEL, channel_key(row["name"]), row, ranges)
+
+
+Shown = Callable[[Call, dict[str, Any], Ranges], dict[str, Any]]
+
+
+async def _reply(call: Call, rows: list[dict[str, Any]], shown: Shown, sort: str) -> web.Response:
+    ranges = ranges_of(call, are_lengths_rounded_up=shown is _connection)
+    finish = finish_of(lambda row: shown(call, row, ranges), ranges)
+    return await reply_list(call, [shown(call, row, NO_RANGES) for row in rows], (sort,), finish)
+
+
 async def connections(call: Call) -> web.Response:
     """The list."""
     rows = _own(call, inspect.connections(call.node, call.vhost_or_all()))
-    return await reply_list(call, rows, sort=("name",))
+    return await _reply(call, rows, _connection, "name")
 
 
 async def connections_of_user(call: Call) -> web.Response:
@@ -50,7 +71,7 @@ async def connections_of_user(call: Call) -> web.Response:
         for row in _own(call, inspect.connections(call.node))
         if row["user"] == call.path("user")
     ]
-    return await reply_list(call, rows, sort=("name",))
+    return await _reply(call, rows, _connection, "name")
 
 
 async def close_connections_of_user(call: Call) -> web.Response:
@@ -75,7 +96,8 @@ def _sessions(call: Call) -> list[Session]:
 
 async def connection(call: Call) -> web.Response:
     """One connection by its name."""
-    return reply(_public(inspect.connection_row(call.node, _sessions(call)[0])))
+    row = _public(inspect.connection_row(call.node, _sessions(call)[0]))
+    return reply(_connection(call, row, ranges_of(call, are_lengths_rounded_up=True)))
 
 
 async def close_connection(call: Call) -> web.Response:
@@ -91,16 +113,13 @@ async def connection_channels(call: Call) -> web.Response:
         for session in _sessions(call)
         for number in sorted(session.channels)
     ]
-    return await reply_list(call, rows, sort=("number",))
+    return await _reply(call, rows, _channel, "number")
 
 
 async def channels(call: Call) -> web.Response:
     """The list."""
     rows = _own(call, inspect.channels(call.node, call.vhost_or_all()))
-    for row in rows:
-        if not row["message_stats"]:
-            del row["message_stats"]
-    return await reply_list(call, rows, sort=("name",))
+    return await _reply(call, rows, _channel, "name")
 
 
 async def channel(call: Call) -> web.Response:
@@ -112,7 +131,8 @@ async def channel(call: Call) -> web.Response:
                 for consumer in inspect.consumers(call.node)
                 if consumer["channel_details"]["name"] == row["name"]
             ]
-            return reply({**row, "consumer_details": [_public(each) for each in details]})
+            shown = _channel(call, row, ranges_of(call))
+            return reply({**shown, "consumer_details": [_public(each) for each in details]})
     raise not_found()
 
 

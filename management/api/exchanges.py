@@ -14,6 +14,8 @@ from burrowmq.broker import inspect
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
+from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -27,13 +29,12 @@ from burrowmq.management.answers.reply import (
     unauthorised,
 )
 from burrowmq.management.api.bindings import reply_bindings
-from burrowmq.protocol.errors import AccessRefused
+from burrowmq.management.history.history import EXCHANGE
+from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
 
 
-def _public(row: dict[str, Any]) -> dict[str, Any]:
-    if row["message_stats"] == {}:
-        del row["message_stats"]
-    return row
+def _public(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
+    return with_past(call, EXCHANGE, exchange_key(row["vhost"], row["name"]), row, ranges)
 
 
 def _name(call: Call) -> str:
@@ -43,8 +44,10 @@ def _name(call: Call) -> str:
 
 async def exchanges(call: Call) -> web.StreamResponse:
     """The list."""
-    rows = [_public(row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
-    return await reply_list(call, rows)
+    ranges = ranges_of(call, error="invalid_range_parameters")
+    rows = [_public(call, row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
+    finish = finish_of(lambda row: _public(call, row, ranges), ranges)
+    return await reply_list(call, rows, finish=finish)
 
 
 def _row(call: Call) -> dict[str, Any]:
@@ -52,12 +55,13 @@ def _row(call: Call) -> dict[str, Any]:
     found = owner.exchanges.get(_name(call))
     if found is None:
         raise not_found()
-    return _public(inspect.exchange_row(owner, found))
+    return inspect.exchange_row(owner, found)
 
 
 async def exchange(call: Call) -> web.Response:
     """One exchange."""
-    return reply({**_row(call), "incoming": [], "outgoing": []})
+    row = _public(call, _row(call), ranges_of(call))
+    return reply({**row, "incoming": [], "outgoing": []})
 
 
 async def declare(call: Call) -> web.Response:
@@ -112,14 +116,16 @@ async def publish(call: Call) -> web.Response:
     properties = body["properties"] or {}
     if not isinstance(properties, dict):
         raise bad_request("properties must be an object")
+    key = str(body["routing_key"])
     try:
         commands.users.require(call, vhost, "write", "exchange", name)
-    except AccessRefused as refusal:
+        if call.node.vhosts[vhost].exchanges[name].type == "topic":
+            commands.users.require_topic(call, vhost, name, key)
+        commands.users.require_user_id(call, properties.get("user_id"))
+        routed = messages.publish(call.node, vhost, name, key, properties, _payload(body))
+    except (AccessRefused, PreconditionFailed) as refusal:
         # RabbitMQ publishes over a channel and tells what closed it.
-        raise bad_request(f"403 ACCESS_REFUSED - {refusal}") from refusal
-    routed = messages.publish(
-        call.node, vhost, name, str(body["routing_key"]), properties, _payload(body)
-    )
+        raise bad_request(f"{int(refusal.reply_code)} {refusal.reply_text}") from refusal
     return reply({"routed": routed})
 
 

@@ -7,6 +7,7 @@ rabbit_mgmt_wm_health_check_* (3.13).
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -35,6 +36,7 @@ def _ok(**details: Any) -> web.Response:
 def _check(path: str, handler: Handler) -> Route:
     """A row of the table whose handler is not asked when the store has failed."""
 
+    @functools.wraps(handler)
     async def check(call: Call) -> web.Response:
         failure = call.host.failure
         if failure is not None:

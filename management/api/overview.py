@@ -14,7 +14,12 @@ from burrowmq.management import commands, process, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
 from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.ranges import NO_RANGES, Past, Ranges, ranges_of
+from burrowmq.management.answers.rates import NODE_KEY
 from burrowmq.management.answers.reply import Call, Route, no_content, reply, require_keys
+from burrowmq.management.history import history as kinds
+from burrowmq.management.history import retention
+from burrowmq.management.sampling import CHURN_COUNTERS, MESSAGE_COUNTERS
 
 EXCHANGE_TYPES = (
     ("direct", "AMQP direct exchange, as per the AMQP specification"),
@@ -30,46 +35,17 @@ AUTH_MECHANISMS = (
         "TLS peer verification-based authentication plugin. Used in combination with the SASL EXTERNAL mechanism.",
     ),
 )
-# Our counters by RabbitMQ's names for the node's message_stats.
-MESSAGE_STATS = {
-    "publish": "messages_received",
-    "confirm": "messages_confirmed",
-    "return_unroutable": "messages_unroutable_returned",
-    "drop_unroutable": "messages_unroutable_dropped",
-    "deliver": "messages_delivered_manual_ack",
-    "deliver_no_ack": "messages_delivered_auto_ack",
-    "get": "messages_get_manual_ack",
-    "get_no_ack": "messages_get_auto_ack",
-    "get_empty": "messages_get_empty",
-    "ack": "messages_acknowledged",
-    "redeliver": "messages_redelivered",
-}
-CHURN = {
-    "connection_created": "connections_opened",
-    "connection_closed": "connections_closed",
-    "channel_created": "channels_opened",
-    "channel_closed": "channels_closed",
-    "queue_declared": "queues_declared",
-    "queue_created": "queues_created",
-    "queue_deleted": "queues_deleted",
-}
 
 
-def _renamed(call: Call, names: dict[str, str], counters: dict[str, int]) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    for name, counter in names.items():
-        row[name] = counters.get(counter, 0)
-        row[f"{name}_details"] = {"rate": call.rates.rate("node", counter)}
-    return row
+def _counters(names: dict[str, str], counters: dict[str, int]) -> dict[str, Any]:
+    return {name: counters.get(counter, 0) for name, counter in names.items()}
 
 
-def _message_stats(call: Call, counters: dict[str, int]) -> dict[str, Any]:
-    row = _renamed(call, MESSAGE_STATS, counters)
+def _message_stats(call: Call, past: Past, counters: dict[str, int]) -> dict[str, Any]:
+    row = _counters(MESSAGE_COUNTERS, counters)
     row["deliver_get"] = sum(row[name] for name in inspect.DELIVERED)
-    rate = sum(row[f"{name}_details"]["rate"] for name in inspect.DELIVERED)
-    row["deliver_get_details"] = {"rate": round(rate, 2)}
     row["disk_writes"] = int(inspect.store_stats(call.node).get("written", 0))
-    return row
+    return past.beside(row, "msg_rates")
 
 
 def _contexts(call: Call) -> list[dict[str, Any]]:
@@ -99,15 +75,17 @@ def _listeners(call: Call) -> list[dict[str, Any]]:
 
 async def overview(call: Call) -> web.Response:
     """The node in one object."""
-    return reply(_projected(call, document(call)))
+    return reply(_projected(call, document(call, ranges_of(call))))
 
 
-def document(call: Call) -> dict[str, Any]:
+def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """The same, for who shows more beside it."""
     node, counters = call.node, inspect.counters(call.node)
+    past, history = Past(call, kinds.NODE, NODE_KEY, ranges), call.rates.history
     return {
         "management_version": status.RABBITMQ_VERSION,
         "rates_mode": "basic",
+        "sample_retention_policies": retention.shown(history.policies),
         "exchange_types": [
             {"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES
         ],
@@ -121,9 +99,10 @@ def document(call: Call) -> dict[str, Any]:
         "release_series_support_status": "supported",
         "disable_stats": False,
         "enable_queue_totals": False,
-        "message_stats": _message_stats(call, counters),
-        "churn_rates": _renamed(call, CHURN, counters),
-        "queue_totals": call.rates.details("totals", inspect.totals(node)),
+        "message_stats": _message_stats(call, past, counters),
+        # As RabbitMQ has it: here with the age of lengths, at the node with its own.
+        "churn_rates": past.beside(_counters(CHURN_COUNTERS, counters), "lengths"),
+        "queue_totals": past.beside(inspect.totals(node), "lengths"),
         "object_totals": inspect.object_totals(node),
         "statistics_db_event_queue": 0,  # there is none; rabbitmqadmin fails without the field
         "node": node.name,
@@ -137,10 +116,19 @@ def _projected(call: Call, row: dict[str, Any]) -> dict[str, Any]:
     return project(row, columns) if columns else row
 
 
-def node_row(call: Call) -> dict[str, Any]:
+def node_row(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """The one node."""
+    past = Past(call, kinds.NODE, NODE_KEY, ranges)
+    row = _node_figures(call)
+    for name in (*kinds.GAUGES, *kinds.MACHINE):
+        row[f"{name}_details"] = past.details(name, "node_stats")
+    counters = inspect.counters(call.node)
+    return row | past.beside(_counters(CHURN_COUNTERS, counters), "node_stats")
+
+
+def _node_figures(call: Call) -> dict[str, Any]:
     node, figures = call.node, process.figures(call.node.config.data_dir)
-    counters, stats = inspect.counters(node), inspect.store_stats(node)
+    stats = inspect.store_stats(node)
     alarms = {row["resource"] for row in inspect.alarms(node)}
     limits = inspect.limits(node)
     return {
@@ -178,7 +166,6 @@ def node_row(call: Call) -> dict[str, Any]:
         "store_files_total": int(stats.get("open_files_limit", 0)),
         "io_sync_count": int(stats.get("file_syncs", 0)),
         "msg_store_write_count": int(stats.get("written", 0)),
-        **_renamed(call, CHURN, counters),
         "exchange_types": [
             {"name": n, "description": d, "enabled": True} for n, d in EXCHANGE_TYPES
         ],
@@ -202,13 +189,13 @@ def node_row(call: Call) -> dict[str, Any]:
 
 async def nodes(call: Call) -> web.Response:
     """A list of one."""
-    return await reply_list(call, [node_row(call)], sort=("name",))
+    return await reply_list(call, [node_row(call, ranges_of(call))], sort=("name",))
 
 
 async def node(call: Call) -> web.Response:
     """The node by its name, with its memory when asked."""
     call.check_node()
-    row = node_row(call)
+    row = node_row(call, ranges_of(call, are_lengths_rounded_up=True))
     if call.flag("memory"):
         row["memory"] = status.memory(call.node)
     return reply(_projected(call, row))

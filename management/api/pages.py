@@ -8,26 +8,43 @@ settings, and what a policy would do.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import reasons
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.settings import compute
-from burrowmq.broker.rules.policy import Policy, merge
+from burrowmq.broker.queue.rules.settings import Settings, compute
+from burrowmq.broker.rules.policy import ApplyTo, Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
-from burrowmq.management.answers.reply import Call, Route, number_of, reply
+from burrowmq.management.answers.ranges import history_of
+from burrowmq.management.answers.rates import NODE_KEY, queue_key
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    collect,
+    flag_of,
+    number_of,
+    reply,
+)
 from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.api import overview
+from burrowmq.management.api.client_pages import of_consumer
+from burrowmq.management.api.exchange_pages import some
 from burrowmq.management.api.queues import with_rates
+from burrowmq.management.history import history as kinds
 
 TOP = 10
-BINDINGS_MAX = 500
 CONSUMERS_MAX = 200
 MATCHES_MAX = 20
+QUEUE_COLUMNS = (
+    "messages_ready", "messages_unacknowledged", "publish", "deliver_get", "ack", "redeliver",
+)  # fmt: skip
+OVERVIEW_COLUMNS = (*QUEUE_COLUMNS, "mem_used", "disk_free")
+HOLDERS_MAX = 20
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]
@@ -41,17 +58,18 @@ async def overview_page(call: Call) -> web.Response:
             "overview": overview.document(call),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
+            "history": history_of(call, kinds.NODE, NODE_KEY, OVERVIEW_COLUMNS),
             "top": {name: [_top_row(call, each) for each in found] for name, found in tops.items()},
         }
     )
 
 
 def _resources(call: Call) -> Row:
-    figures, limits = process.figures(call.node.config.data_dir), inspect.limits(call.node)
+    limits = inspect.limits(call.node)
     return {
-        "mem_used": figures.resident_bytes,
+        "mem_used": process.resident_bytes(),
         "mem_limit": limits["memory_bytes"],
-        "disk_free": figures.disk_free_bytes,
+        "disk_free": process.disk_free_bytes(call.node.config.data_dir),
         "disk_free_limit": limits["disk_free_bytes"],
     }
 
@@ -59,16 +77,30 @@ def _resources(call: Call) -> Row:
 def _alarms(call: Call) -> Iterator[Row]:
     """Each alarm with its cause in figures; what to do about it is the page's business."""
     figures = _resources(call)
-    for row in inspect.alarms(call.node):
-        name = row["resource"]
+    for row in inspect.alarm_causes(call.node):
         used, limit = (
-            ("mem_used", "mem_limit") if name == "memory" else ("disk_free", "disk_free_limit")
+            ("mem_used", "mem_limit")
+            if row["resource"] == "memory"
+            else ("disk_free", "disk_free_limit")
         )
-        yield {"resource": name, "value": figures[used], "limit": figures[limit]}
+        yield {**row, "value": figures[used], "limit": figures[limit]}
 
 
 async def _tops(call: Call) -> dict[str, list[Ranked]]:
-    """The ten of each kind, the first first: the figure, the virtual host, the name."""
+    """The ten of each kind, the first first: the figure, the virtual host, the name.
+
+    Made once for a round of samples: rates do not change sooner, and many look at this page.
+    """
+    seen = None if call.caller.may("monitoring") else call.caller.name
+    key = ("tops", call.query("vhost"), seen)
+    found: dict[str, list[Ranked]] | None = call.rates.derived.get(key)
+    if found is None:
+        found = await _rank_all(call)
+        call.rates.derive(key, found)
+    return found
+
+
+async def _rank_all(call: Call) -> dict[str, list[Ranked]]:
     found: dict[str, list[Ranked]] = {
         "deepest": [],
         "growing": [],
@@ -114,16 +146,33 @@ async def queue_page(call: Call) -> web.Response:
     row = inspect.queue(call.node, vhost_name, name)
     assert row is not None  # queue_of has found it in this turn
     row["consumer_details"] = row["consumer_details"][:CONSUMERS_MAX]
-    bindings = list(inspect.bindings_to(vhost, "queue", name))
+    for each, consumer in zip(row["consumer_details"], queue.consumers, strict=False):
+        each.update(of_consumer(consumer))
+    bindings, binding_count = await some(call, inspect.bindings_to(vhost, "queue", name))
     return reply(
         {
             "queue": with_rates(call, row),
+            "history": history_of(
+                call, kinds.QUEUE, queue_key(vhost_name, name), kinds.QUEUE.columns
+            ),
             "settings": reasons.settings(vhost, queue),
             "warnings": reasons.warnings(vhost, queue),
-            "bindings": bindings[:BINDINGS_MAX],
-            "binding_count": len(bindings),
+            "bindings": bindings,
+            "binding_count": binding_count,
+            "dead_letters": inspect.dead_letter_path(vhost, queue),
+            "holders": await _holders(call, vhost, queue),
         }
     )
+
+
+async def _holders(call: Call, vhost: Vhost, queue: Queue) -> list[Row]:
+    """Whose channels hold unacked messages of the queue, the oldest first; of other users only to monitoring."""
+    if not queue.unacked_count:
+        return []
+    found = await collect(inspect.holders(call.node, vhost.name, queue))
+    sees_all = call.caller.may("monitoring")
+    rows = [row for row in found if row and (sees_all or row["user"] == call.caller.name)]
+    return sorted(rows, key=lambda row: -row["at_least_s"])[:HOLDERS_MAX]
 
 
 async def policy_preview(call: Call) -> web.Response:
@@ -134,43 +183,69 @@ async def policy_preview(call: Call) -> web.Response:
         name=str(body.get("name", "")),
         pattern=str(body.get("pattern", "")),
         definition=definition if isinstance(definition, dict) else {},
-        apply_to=body.get("apply-to", "all"),
+        apply_to=cast(
+            "ApplyTo", str(body.get("apply-to", "all"))
+        ),  # an unknown one matches nothing
         priority=number_of(body, "priority") if "priority" in body else 0,
     )
-    others = [each for each in vhost.policies.policies.values() if each.name != policy.name]
+    is_operator = flag_of(body, "is_operator", default=False)
+    rivals = vhost.policies.of_kind(is_operator=is_operator).values()
+    others = [each for each in rivals if each.name != policy.name]
     matches: list[Row] = []
-    found = {"matched": 0, "in_force": 0, "dropped": 0}
+    found: Row = {"matched": 0, "in_force": 0, "dropped": 0, "is_about": False}
     async for piece in pieces(list(vhost.queues.values()), ROWS_PER_TURN):
         for queue in piece:
             if policy.matches("queue", queue.name):
-                row = _previewed(vhost, queue, policy, others)
+                row = _previewed(vhost, queue, policy, others, is_operator=is_operator)
                 found["matched"] += 1
                 found["in_force"] += row["overruled_by"] is None
                 found["dropped"] += row["dropped"]
+                found["is_about"] |= row["is_about"]
                 matches.append(row)
     matches.sort(key=lambda row: (-row["dropped"], row["name"]))
-    return reply({**found, "matches": matches[:MATCHES_MAX]})
+    exchanges = sum(policy.matches("exchange", name) for name in list(vhost.exchanges))
+    return reply({**found, "exchanges": exchanges, "matches": matches[:MATCHES_MAX]})
 
 
-def _previewed(vhost: Vhost, queue: Queue, policy: Policy, others: list[Policy]) -> Row:
-    """One queue: the policy that would hold in its place, else the ready messages that its limit would drop."""
+def _previewed(
+    vhost: Vhost, queue: Queue, policy: Policy, others: list[Policy], *, is_operator: bool
+) -> Row:
+    """One queue: the policy that would hold in its place, else the ready messages that its limits would drop."""
     stronger = [
         each
         for each in others
         if each.priority > policy.priority and each.matches("queue", queue.name)
     ]
-    row: Row = {"name": queue.name, "overruled_by": None, "dropped": 0}
+    row: Row = {"name": queue.name, "ready": queue.ready_count, "overruled_by": None}
+    row |= {"dropped": 0, "is_about": False, "dead_letters_to": None}
     if stronger:
         row["overruled_by"] = max(stronger, key=lambda each: each.priority).name
         return row
-    operator = vhost.policies.operator_policies.get(
-        vhost.effective_policy(queue.name).operator_policy or ""
-    )
-    merged = merge(policy.definition, operator.definition if operator else {})
-    limit = compute(queue.arguments, merged).max_length
-    if limit is not None:
-        row["dropped"] = max(0, queue.ready_count - limit)
+    now, policies = vhost.effective_policy(queue.name), vhost.policies
+    if is_operator:
+        holds = policies.policies.get(now.policy or "")
+        merged = merge(holds.definition if holds else {}, policy.definition)
+    else:
+        holds = policies.operator_policies.get(now.operator_policy or "")
+        merged = merge(policy.definition, holds.definition if holds else {})
+    dropped, is_about = _beyond(queue, compute(queue.arguments, merged))
+    if dropped:
+        target = compute(queue.arguments, merged).dead_letter_exchange
+        row |= {"dropped": dropped, "is_about": is_about, "dead_letters_to": target}
     return row
+
+
+def _beyond(queue: Queue, settings: Settings) -> tuple[int, bool]:
+    """How many of the oldest ready messages limits would drop; about so many where it is bytes that are limited."""
+    if settings.overflow != "drop-head":
+        return 0, False
+    ready, size = queue.ready_count, queue.ready_bytes
+    most, most_bytes = settings.max_length, settings.max_length_bytes
+    by_count = max(0, ready - most) if most is not None else 0
+    by_size = 0
+    if most_bytes is not None and size > most_bytes:
+        by_size = min(ready, math.ceil(ready * (size - most_bytes) / size))
+    return max(by_count, by_size), by_size > by_count
 
 
 ROUTES = (

@@ -31,6 +31,7 @@ Handler = Callable[[Call], Awaitable[web.Response]]
 
 
 async def _list(call: Call, *, is_operator: bool) -> web.Response:
+    """The policies of a vhost, or of all."""
     rows = inspect.policies(call.node, call.vhost_or_all(), is_operator=is_operator)
     return await reply_list(call, rows)
 
@@ -43,10 +44,12 @@ def _row(call: Call, *, is_operator: bool) -> dict[str, Any]:
 
 
 async def _one(call: Call, *, is_operator: bool) -> web.Response:
+    """One policy."""
     return reply(_row(call, is_operator=is_operator))
 
 
 async def _put(call: Call, *, is_operator: bool) -> web.Response:
+    """PUT pattern and definition, apply-to and priority if need be."""
     vhost, name, body = call.target_vhost(), call.path("name"), await call.body(is_empty_ok=False)
     require_keys(body, "pattern", "definition")
     try:
@@ -65,6 +68,7 @@ def _escaped(text: str) -> str:
 
 
 async def _delete(call: Call, *, is_operator: bool) -> web.Response:
+    """DELETE: what matches goes on without it."""
     vhost = call.vhost()
     commands.parameters.delete_policy(call.node, vhost, call.path("name"), is_operator=is_operator)
     await commands.parameters.in_force(call.node, vhost)

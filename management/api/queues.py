@@ -6,6 +6,7 @@ Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
@@ -16,6 +17,8 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import (
+    PAGE_SIZE_LIMIT,
+    Finish,
     Listed,
     dig,
     project,
@@ -23,6 +26,15 @@ from burrowmq.management.answers.listing import (
     reply_list,
     reply_listed,
 )
+from burrowmq.management.answers.ranges import (
+    NO_RANGES,
+    Ranges,
+    finish_of,
+    history_of,
+    ranges_of,
+    with_past,
+)
+from burrowmq.management.answers.rates import queue_key
 from burrowmq.management.answers.reply import (
     ApiError,
     Call,
@@ -37,6 +49,7 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
 
 Row = dict[str, Any]
@@ -60,17 +73,9 @@ def _columns(call: Call) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in needed if name in inspect.QUEUE_COLUMNS))
 
 
-def with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+def with_rates(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """Add `_details` beside counts and inside message_stats; drop what RabbitMQ leaves out."""
-    key = (row["vhost"], row["name"])
-    stats = row.get("message_stats")
-    if stats == {}:
-        del row["message_stats"]
-    elif stats is not None:
-        row["message_stats"] = call.rates.details(key, stats)
-    for name in inspect.TOTALS:
-        if name in row:
-            row[f"{name}_details"] = {"rate": call.rates.rate(key, name)}
+    with_past(call, QUEUE, queue_key(row["vhost"], row["name"]), row, ranges)
     # rabbitmqadmin prints a row without a field, but fails at null.
     for name in ("owner_pid_details", "consumer_utilisation", "consumer_capacity"):
         if row.get(name, 0) is None:
@@ -93,7 +98,12 @@ async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamRespo
     def row(queue: Queue) -> Row:
         return with_rates(call, inspect.queue_row(node, vhosts[queue.vhost_name], queue, columns))
 
-    return await reply_listed(call, Listed(things, row, _name, lambda by: _key(call, by)))
+    ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
+    finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
+    if call.query("history"):
+        finish = Finish(functools.partial(_with_depths, call), PAGE_SIZE_LIMIT)
+    listed = Listed(things, row, _name, lambda by: _key(call, by))
+    return await reply_listed(call, listed, finish)
 
 
 _name: Callable[[Queue], str] = attrgetter("name")
@@ -111,7 +121,9 @@ def _key(call: Call, by: str) -> Callable[[Queue], Any] | None:
         # A rate: of a counter in message_stats, or of a count beside it.
         counter = (rest[-1] if rest else first).removesuffix("_details")
         return lambda queue: (
-            0.0 if queue.is_dormant else rates.rate((queue.vhost_name, queue.name), counter)
+            0.0
+            if queue.is_dormant
+            else rates.rate(queue_key(queue.vhost_name, queue.name), counter)
         )
     column = inspect.QUEUE_COLUMNS.get(first)
     if column is None:
@@ -124,6 +136,14 @@ def _key(call: Call, by: str) -> Callable[[Queue], Any] | None:
     return lambda queue: rank(
         dig(inspect.queue_row(node, vhosts[queue.vhost_name], queue, (first,)), by)
     )
+
+
+def _with_depths(call: Call, row: dict[str, Any]) -> None:
+    """For the UI's lists: the depths of so many seconds, the oldest first; one figure when it was always the same."""
+    found = history_of(call, QUEUE, queue_key(row["vhost"], row["name"]), ("messages",))
+    if found is not None:
+        depths = found["columns"]["messages"]
+        row["depths"] = depths[:1] if depths.count(depths[0]) == len(depths) else depths
 
 
 async def queues(call: Call) -> web.StreamResponse:
@@ -142,7 +162,7 @@ async def queue(call: Call) -> web.Response:
     if row is None:
         raise not_found()
     columns = call.query("columns")
-    row = with_rates(call, row)
+    row = with_rates(call, row, ranges_of(call, are_lengths_rounded_up=True))
     return reply(project(row, columns) if columns else row)
 
 

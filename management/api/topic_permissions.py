@@ -45,7 +45,7 @@ async def of_user(call: Call) -> web.Response:
 
 
 async def put(call: Call) -> web.Response:
-    """PUT exchange, write and read."""
+    """PUT exchange, write and read; the exchange of the body counts, as in RabbitMQ."""
     vhost, user, body = call.path("vhost"), call.path("user"), await call.body(is_empty_ok=False)
     require_keys(body, "exchange", "write", "read")
     if vhost not in call.node.vhosts or user not in call.node.auth.users:
@@ -75,5 +75,6 @@ ROUTES = (
     Route("PUT", ONE, put, "administrator"),
     Route("DELETE", ONE, delete, "administrator"),
     Route("GET", ONE + "/{exchange}", of_user, "administrator"),
+    Route("PUT", ONE + "/{exchange}", put, "administrator"),
     Route("DELETE", ONE + "/{exchange}", delete, "administrator"),
 )

@@ -86,7 +86,7 @@ async def bulk_delete(call: Call) -> web.Response:
     body = await call.body()
     require_keys(body, "users")
     for name in body["users"] if isinstance(body["users"], list) else []:
-        if name not in call.node.auth.users:
+        if not isinstance(name, str) or name not in call.node.auth.users:
             raise bad_request(["no_such_user", name])
         commands.users.delete_user(call.node, name)
     return no_content()

@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 
 from burrowmq.broker import inspect
 from burrowmq.broker.rules.parameter_rules import default_queue_type
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import project, reply_list
+from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
+from burrowmq.management.answers.rates import vhost_key
 from burrowmq.management.answers.reply import (
+    ApiError,
     Call,
     Route,
     created,
@@ -21,28 +25,31 @@ from burrowmq.management.answers.reply import (
     not_found,
     reply,
 )
-
-
-def _with_rates(call: Call, row: dict[str, Any]) -> dict[str, Any]:
-    for name in inspect.TOTALS:
-        rate = call.rates.rate(("vhost", row["name"], "totals"), name)
-        row[f"{name}_details"] = {"rate": rate}
-    return row
+from burrowmq.management.history.history import VHOST
 
 
 async def vhosts(call: Call) -> web.Response:
     """Those that are open to the caller."""
+    ranges = ranges_of(call, error="invalid_range_parameters")
     rows = [
-        _with_rates(call, row)
-        for row in inspect.vhosts(call.node)
-        if call.caller.may_see(call.node, row["name"])
+        _row(call, owner)
+        for owner in inspect.each_vhost(call.node, None)
+        if call.caller.may_see(call.node, owner.name)
     ]
-    return await reply_list(call, rows, sort=("name",))
+    finish = finish_of(
+        lambda row: with_past(call, VHOST, vhost_key(row["name"]), row, ranges), ranges
+    )
+    return await reply_list(call, rows, ("name",), finish)
+
+
+def _row(call: Call, owner: Vhost, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
+    row = inspect.vhost_row(call.node, owner) | inspect.vhost_counters(call.node, owner)
+    return with_past(call, VHOST, vhost_key(owner.name), row, ranges)
 
 
 async def vhost(call: Call) -> web.Response:
     """One vhost."""
-    row = _with_rates(call, inspect.vhost_row(call.node, call.node.vhosts[call.vhost()]))
+    row = _row(call, call.node.vhosts[call.vhost()], ranges_of(call))
     columns = call.query("columns")
     return reply(project(row, columns) if columns else row)
 
@@ -110,9 +117,20 @@ def _tags(value: Any) -> list[str] | None:
 
 async def delete(call: Call) -> web.Response:
     """DELETE: with everything in it."""
-    if call.path("vhost") not in call.node.vhosts:
+    name = call.path("vhost")
+    if name not in call.node.vhosts:
         raise not_found()
-    commands.vhosts.delete_vhost(call.node, call.path("vhost"))
+    if call.node.vhosts[name].is_protected:
+        text = f"Refusing to delete virtual host '{name}' because it is protected from deletion"
+        raise ApiError(412, "precondition_failed", text)
+    commands.vhosts.delete_vhost(call.node, name)
+    return no_content()
+
+
+async def protect(call: Call) -> web.Response:
+    """POST: it cannot be deleted until DELETE takes that back (as in RabbitMQ 4)."""
+    is_protected = call.request.method == "POST"
+    commands.vhosts.protect_vhost(call.node, call.target_vhost(), is_protected)
     return no_content()
 
 
@@ -135,5 +153,7 @@ ROUTES = (
     Route("DELETE", "/api/vhosts/{vhost}", delete, "administrator"),
     Route("POST", "/api/burrowmq/vhosts/{vhost}", change, "administrator"),
     Route("POST", "/api/vhosts/{vhost}/start/{node}", start, "administrator"),
+    Route("POST", "/api/vhosts/{vhost}/deletion/protection", protect, "administrator"),
+    Route("DELETE", "/api/vhosts/{vhost}/deletion/protection", protect, "administrator"),
     Route("GET", "/api/vhosts/{vhost}/permissions", permissions, "administrator"),
 )

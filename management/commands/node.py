@@ -72,6 +72,11 @@ def watch_disk(node: RunningNode, is_on: bool) -> None:
     node.monitor.watch_disk(is_on=is_on)
 
 
+def forget_logins(node: RunningNode) -> None:
+    """Count logins from zero again."""
+    node.metrics.auth_attempts = node.metrics.auth_failures = 0
+
+
 def backup_refusal(node: RunningNode, directory: str) -> str:
     """Why a backup cannot go to a directory, empty when it can. Reads the directory."""
     try:

@@ -16,6 +16,8 @@ from burrowmq.management.answers.reply import ApiError, Call, bad_request, not_f
 from burrowmq.management.commands.commit import staged
 from burrowmq.protocol.table import from_json
 
+SHORT_TEXT_BYTES = 255
+
 
 def queue_of(node: RunningNode, vhost: str, name: str) -> Queue:
     """The queue object. Raises: ApiError 404."""
@@ -31,6 +33,16 @@ def require_access(call: Call, vhost: str, queue: Queue) -> None:
         call.node.vhosts[vhost].check_access(queue, call)
 
 
+def check_size(what: str, text: str) -> None:
+    """Refuse what no client could name: on the wire its size has one byte. Raises: ApiError."""
+    size = len(text.encode("utf-8", "surrogateescape"))
+    if size > SHORT_TEXT_BYTES:
+        # RabbitMQ's words and line end, for a queue; it takes the others, and what is routed by them is cut.
+        raise bad_request(
+            f"{what} should be less than {SHORT_TEXT_BYTES} bytes, actually was {size}\n"
+        )
+
+
 def declare_queue(
     node: RunningNode,
     vhost: str,
@@ -40,6 +52,7 @@ def declare_queue(
     arguments: dict[str, Any],
 ) -> bool:
     """Whether it is new. Raises: AmqpError."""
+    check_size("queue", name)
     owner = node.vhosts[vhost]
     is_new = name not in owner.queues
     if is_new and name.startswith("amq."):
@@ -78,6 +91,7 @@ def declare_exchange(
     arguments: dict[str, Any],
 ) -> bool:
     """Whether it is new; `flags` are durable, auto_delete and internal. Raises: AmqpError."""
+    check_size("exchange", name)
     owner = node.vhosts[vhost]
     is_new = name not in owner.exchanges
     if is_new and (name.startswith("amq.") or not name):
@@ -116,7 +130,8 @@ def bind(
     key: str,
     arguments: dict[str, Any],
 ) -> None:
-    """Bind; `destination` is (kind, name). Raises: AmqpError."""
+    """Bind; `destination` is (kind, name). Raises: AmqpError, ApiError."""
+    check_size("routing_key", key)
     kind, name = destination
     edge = Edge(
         source,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.channel.methods.publish import check_user_id
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.auth import (
     Access,
@@ -43,6 +44,19 @@ def require(call: Call, vhost: str, access: Access, kind: ResourceKind, name: st
     if call.caller.is_trusted:
         return
     call.node.auth.check(call.node.auth.users[call.caller.name], vhost, access, kind, name)
+
+
+def require_topic(call: Call, vhost: str, exchange: str, key: str) -> None:
+    """The caller's permission to write with this key to a topic exchange. Raises: AccessRefused."""
+    if not call.caller.is_trusted:
+        user = call.node.auth.users[call.caller.name]
+        call.node.auth.check_topic(user, vhost, "write", exchange, key)
+
+
+def require_user_id(call: Call, user_id: object) -> None:
+    """A message says who published it: the caller, or an impersonator may say anybody. Raises: PreconditionFailed."""
+    if user_id is not None and not call.caller.is_trusted:
+        check_user_id(str(user_id), call.node.auth.users[call.caller.name])
 
 
 def hash_of(node: RunningNode, password: str) -> str:

@@ -61,6 +61,14 @@ def describe_vhost(
     staged(node)
 
 
+def protect_vhost(node: RunningNode, name: str, is_protected: bool) -> None:
+    """Have a vhost refuse to be deleted, or no more."""
+    owner = node.vhosts[name]
+    owner.is_protected = is_protected
+    put_vhost(owner, node.engine.definitions)
+    staged(node)
+
+
 def usual_queue_type(node: RunningNode, name: str) -> str:
     """The default queue type of a vhost for which none was named: the configuration's, or ""."""
     return str(node.vhosts[name].options.default_queue_type)

@@ -227,12 +227,23 @@ def _node_families(node: RunningNode) -> Iterator[Family]:
         family.add_metric(["amqp091"], value)
         yield family
     yield from _store_families(node)
+    yield from _spread_families(node)
     stalls = inspect.loop_stalls(node)
     if stalls:
         buckets = [("+Inf" if math.isinf(edge) else str(edge), count) for edge, count in stalls]
         yield HistogramMetricFamily(
             "burrowmq_loop_stall_seconds", "How late the event loop ran its timers", buckets, None
         )
+
+
+def _spread_families(node: RunningNode) -> Iterator[Family]:
+    names = {
+        "sync_s": ("burrowmq_sync_seconds", "How long it took to make a commit durable"),
+        "commit_bytes": ("burrowmq_commit_bytes", "How much was written with one commit"),
+    }
+    for key, spread in inspect.store_spreads(node).items():
+        buckets = [*((str(edge), count) for edge, count in spread.buckets), ("+Inf", spread.values)]
+        yield HistogramMetricFamily(*names[key], buckets, spread.total)
 
 
 def _store_families(node: RunningNode) -> Iterator[Family]:

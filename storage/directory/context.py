@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
-from burrowmq.storage.errors import SyncFailed, error_text
-from burrowmq.storage.files.cache import FileCache, write_error
+from burrowmq.storage.errors import SyncFailed
+from burrowmq.storage.files.cache import FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
@@ -228,7 +228,7 @@ class StoreContext:
         try:
             self.filesystem.fsync_dir(parent)
         except OSError as error:
-            raise SyncFailed(error_text(error, parent)) from error
+            raise new_file_error(parent, error) from error
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,11 @@ commit are written before its messages, so that a reply that waits for this comm
 SQLite does its own file work and cannot run on a simulated disk: tests and the power-cut simulation put a twin behind
 the `DefinitionStore` protocol.
 
+A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, the disk
+is full, whatever SQLite called it, and the commit may be tried again. After any other error the database is opened
+again, once for each commit: everything in the write-ahead log goes to the database and is synced there, so that
+nothing is left to a file whose sync may have failed; then the commit is done anew. Only if that fails is it an error.
+
 Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
 """
 
@@ -14,10 +19,19 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, cast
 
-from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, WriteFailed, error_text
+from burrowmq.storage.errors import (
+    DiskFull,
+    StorageError,
+    StoreClosed,
+    StoreRefused,
+    WriteFailed,
+    error_text,
+)
+from burrowmq.storage.files.cache import NO_ROOM, write_error
 from burrowmq.storage.types import JsonValue
 
 FORMAT = 1
@@ -26,6 +40,8 @@ before the number was written."""
 
 # (kind, key, value); a value of None deletes the row.
 DefinitionChange = tuple[str, str, JsonValue]
+
+_PROBE_BYTES = 256 * 1024
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS definition (
@@ -53,9 +69,13 @@ class DefinitionStore(Protocol):
 class SqliteDefinitionStore:
     """`DefinitionStore` on SQLite."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, connect: Callable[..., sqlite3.Connection] | None = None) -> None:
         """Open or make the database. Raises StoreRefused when it is damaged or of a newer format, StorageError."""
         self._path = path
+        self._connect = connect or sqlite3.connect
+        self._is_suspect = False  # a commit failed, and it was not opened again yet
+        self._is_closed = False
+        self.reopened = 0
         # It holds password hashes, so others may not read it. SQLite gives the files beside it the same mode.
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640))
@@ -63,15 +83,18 @@ class SqliteDefinitionStore:
             error.add_note("open")
             raise WriteFailed(error_text(error, path)) from error
         # Recovery opens it and the disk thread goes on with it: one thread at a time, but not the same one.
-        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._connection = self._connect(path, check_same_thread=False, isolation_level=None)
         try:
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=FULL")
+            self._set_up()
             self._check_format()
             self._connection.execute(_SCHEMA)
         except sqlite3.Error as error:
             self._connection.close()
             raise self._unreadable(error) from error
+
+    def _set_up(self) -> None:
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=FULL")
 
     def _check_format(self) -> None:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -104,7 +127,56 @@ class SqliteDefinitionStore:
             raise self._unreadable(error) from error
 
     def commit(self, changes: list[DefinitionChange]) -> None:
-        """Make the changes durable, in order."""
+        """Make the changes durable, in order. Once closed, the directory may be another process's: StoreClosed."""
+        if self._is_closed:
+            raise StoreClosed(f"{self._path} is closed")
+        try:
+            if not self._is_suspect:
+                self._commit(changes)
+                return
+        except sqlite3.Error as error:
+            # Where it is only full, SQLite has undone what it began.
+            self._is_suspect = getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL
+            self._raise_when_full(error)
+        try:
+            self._open_again()
+            self._commit(changes)
+        except sqlite3.Error as error:
+            self._raise_when_full(error)
+            name = getattr(error, "sqlite_errorname", "no code")
+            raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error
+
+    def _open_again(self) -> None:
+        """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        self._connection = self._connect(self._path, check_same_thread=False, isolation_level=None)
+        self._set_up()
+        is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise sqlite3.OperationalError("somebody else has the database open")
+        self._is_suspect = False
+        self.reopened += 1
+
+    def _raise_when_full(self, error: sqlite3.Error) -> None:
+        """Raise DiskFull if that is what is behind an error: SQLite says so, or a file beside it finds no room."""
+        text = f"{self._path}: commit failed: {error}"
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+            raise DiskFull(text) from error
+        probe = f"{self._path}.probe"
+        try:
+            with open(probe, "wb") as file:
+                file.write(bytes(_PROBE_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as refused:
+            if refused.errno in NO_ROOM:
+                raise write_error(probe, refused) from error
+        finally:
+            with suppress(OSError):
+                os.unlink(probe)
+
+    def _commit(self, changes: list[DefinitionChange]) -> None:
         execute = self._connection.execute
         try:
             execute("BEGIN IMMEDIATE")
@@ -115,13 +187,11 @@ class SqliteDefinitionStore:
                     text = json.dumps(value, separators=(",", ":"))
                     execute("INSERT OR REPLACE INTO definition VALUES (?,?,?)", (kind, key, text))
             execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._connection.in_transaction:
-                execute("ROLLBACK")
-            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
-                raise DiskFull(f"{self._path}: commit failed: {error}") from error
-            name = getattr(error, "sqlite_errorname", "no code")
-            raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):  # the first error says more
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
+            raise
 
     def copy_to(self, path: str) -> None:
         """Write a compact copy of what is committed: one file, no journal beside it."""
@@ -134,4 +204,5 @@ class SqliteDefinitionStore:
 
     def close(self) -> None:
         """Checkpoint and close."""
+        self._is_closed = True
         self._connection.close()

@@ -47,6 +47,10 @@ class Backend(Protocol):
     def has_finished(self) -> bool:
         """Whether a commit is finished that was not reported yet."""
 
+    @property
+    def shortage(self) -> str:
+        """Which write found no room, while the disk is full."""
+
     def report_finished(self) -> None:
         """Report it now instead of when the loop comes to the callback that was posted. On the loop."""
 
@@ -99,6 +103,11 @@ class InlineBackend:
     def has_finished(self) -> bool:
         """Never: what is submitted is reported at once."""
         return False
+
+    @property
+    def shortage(self) -> str:
+        """Which write found no room, while the disk is full."""
+        return self._jobs.space.reason
 
     def report_finished(self) -> None:
         """There is nothing to report."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed
+from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, WriteFailed
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.shared.compaction import CompactionPlan
 from burrowmq.storage.shared.store import MessageStore
@@ -72,6 +72,9 @@ class Compactor:
             try:
                 freed = store.put_in_place()
             except DiskFull:
+                return False
+            except WriteFailed as error:  # nothing has changed: the old files stay in use
+                self._observer.compaction_failed(store.options.directory, str(error))
                 return False
             self._observer.compaction_finished(
                 store.options.directory, plan.victims[0].segment_no, freed, plan.copied_bytes

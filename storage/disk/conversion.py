@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.errors import StorageError, SyncFailed, error_text
-from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.names import NAME_FILE, pack_names
 from burrowmq.storage.queue.convert import Prepared, abandon, prepare, put_in_place
@@ -146,4 +146,4 @@ def _sync(file: File) -> None:
     try:
         file.fdatasync()
     except OSError as error:
-        raise SyncFailed(error_text(error, file.path)) from error
+        raise new_file_error(file.path, error) from error

@@ -6,7 +6,14 @@ by the reader thread, all others by the disk thread. Read by any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from burrowmq.storage.disk.histogram import (
+    COMMIT_EDGES_BYTES,
+    SYNC_EDGES_S,
+    Histogram,
+    Spread,
+)
 
 
 @dataclass(slots=True)
@@ -22,6 +29,12 @@ class Counters:
     rewritten: int = 0  # stores of one queue written anew without their dead messages
     rescues: int = 0  # syncs that failed, and whose messages were written elsewhere
     converted_segments: int = 0
+    sync_s: Histogram = field(default_factory=lambda: Histogram(SYNC_EDGES_S))
+    commit_bytes: Histogram = field(default_factory=lambda: Histogram(COMMIT_EDGES_BYTES))
+
+    def spreads(self) -> dict[str, Spread]:
+        """How long syncs took, and how large commits were."""
+        return {"sync_s": self.sync_s.spread(), "commit_bytes": self.commit_bytes.spread()}
 
     def stats(self) -> dict[str, int]:
         """Give them by the names that metrics use; what is lost is lost, whoever found it."""

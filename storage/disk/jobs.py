@@ -21,6 +21,7 @@ from burrowmq.storage.errors import (
     NoDescriptors,
     ReadFailed,
     SyncFailed,
+    SyncFull,
     with_way_out,
 )
 from burrowmq.storage.files.cache import as_storage_errors
@@ -83,7 +84,7 @@ class DiskJobs:
             writer.is_rescuing
         ):  # a sync failed in an idle moment, and there was no room to write elsewhere
             self._rescue(wait_for_space)
-            self._sync_after_rescue(wait_for_space)
+            self._sync_or_rescue(None, wait_for_space, is_last=True)
         with self._lock:
             writer.begin(commit)
         rescued = False
@@ -101,9 +102,11 @@ class DiskJobs:
             ) as error:  # a shared segment is full, and cannot be synced before it is sealed
                 if rescued:
                     raise
-                rescued = True
+                rescued = not isinstance(error, SyncFull)
                 with self._lock:
                     writer.begin_rescue(commit, {}, str(error))
+                if not rescued:
+                    wait_for_space(DiskFull(str(error)))
                 self._rescue(wait_for_space)
         is_waited_for = commit.sync and self._is_synced_first
         if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
@@ -124,19 +127,33 @@ class DiskJobs:
     def sync(self, commit: StagedCommit | None, wait_for_space: WaitForSpace | None = None) -> None:
         """Make everything durable; after a failure write elsewhere and sync once more. Raises StorageError.
 
+        For want of room it is written elsewhere as often as it takes: a full disk is not a broken one.
         Without `wait_for_space` it raises DiskFull where there is no room (or no descriptor) to write elsewhere; the
         next commit begins with that then.
         """
         writer = self._writer
         if writer.is_rescuing:
             self._rescue(wait_for_space)
-        failed, reason = self._sync_once(wait_for_space)
-        if not reason:
-            return
-        with self._lock:
-            writer.begin_rescue(commit, failed, reason)
-        self._rescue(wait_for_space)
-        self._sync_after_rescue(wait_for_space)
+        self._sync_or_rescue(commit, wait_for_space, is_last=False)
+
+    def _sync_or_rescue(
+        self, commit: StagedCommit | None, wait_for_space: WaitForSpace | None, *, is_last: bool
+    ) -> None:
+        """Sync; after a failure, unless it `is_last`, write elsewhere and sync that. Raises StorageError."""
+        while True:
+            failed, reason, is_full = self._sync_once(wait_for_space)
+            if not reason:
+                return
+            if is_last and not is_full:
+                raise SyncFailed(f"after writing elsewhere again: {reason}")
+            is_last = is_last or not is_full
+            with self._lock:
+                self._writer.begin_rescue(commit, failed, reason)
+            if is_full and wait_for_space is None:
+                raise DiskFull(reason)
+            if is_full and wait_for_space is not None:
+                wait_for_space(DiskFull(reason))
+            self._rescue(wait_for_space)
 
     def _rescue(self, wait_for_space: WaitForSpace | None) -> None:
         """Write elsewhere what a failed sync may have lost; wait for room if need be. Raises StorageError."""
@@ -152,19 +169,17 @@ class DiskJobs:
                     raise
                 wait_for_space(error)
 
-    def _sync_after_rescue(self, wait_for_space: WaitForSpace | None) -> None:
-        _, reason = self._sync_once(wait_for_space)
-        if reason:
-            raise SyncFailed(f"after writing elsewhere again: {reason}")
+    def _sync_once(self, wait_for_space: WaitForSpace | None) -> tuple[dict[str, str], str, bool]:
+        """Sync once: (the queues' files that failed, the reasons, whether all were for want of room).
 
-    def _sync_once(self, wait_for_space: WaitForSpace | None) -> tuple[dict[str, str], str]:
-        """Sync once: (the queues' files that failed, the reasons). There is a reason whenever anything failed."""
+        There is a reason whenever anything failed.
+        """
         attempts = 0
         while True:
             try:
                 with as_storage_errors():
                     failed = self._writer.sync()
-            except NoDescriptors as error:
+            except DiskFull as error:
                 # Only directories are left to sync: all files are synced, and closing them frees descriptors.
                 attempts += 1
                 with self._lock:
@@ -174,9 +189,9 @@ class DiskJobs:
                 if attempts > 1 and wait_for_space is not None:
                     wait_for_space(error)
             except SyncFailed as error:
-                return {}, str(error)
+                return {}, str(error), isinstance(error, SyncFull)
             else:
-                return failed, ", ".join(failed.values())
+                return failed, ", ".join(failed.values()), self._cache.was_full
 
     def idle(self) -> None:
         """Write acks, remove empty segments, make everything durable."""

@@ -107,6 +107,11 @@ class ThreadedBackend:
         """Whether a commit is finished whose callback the loop has not run yet."""
         return bool(self._finished)
 
+    @property
+    def shortage(self) -> str:
+        """Which write found no room, while the disk is full."""
+        return self._jobs.space.reason
+
     def report_finished(self) -> None:
         """Report what is finished; the callback that comes later then finds nothing."""
         while self._finished:

@@ -16,6 +16,7 @@ is never repeated on the same file.
 
 from __future__ import annotations
 
+import time
 from collections import ChainMap, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -88,6 +89,7 @@ class Writer:
             self._steps.append(partial(self._plan, left))
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
+        self.counters.commit_bytes.add(commit.size)
 
     def _redeclared(self, left: LeftToWrite) -> list[ControlCommand]:
         """Give the deletions of queues that the same commit opens again.
@@ -273,7 +275,10 @@ class Writer:
         self.is_sync_due = False
         stores = [vhost.persistent for vhost in self.context.vhosts()]
         shared = ChainMap(*(store.unsynced_files() for store in stores))
+        began, before = time.perf_counter(), self.context.cache.syncs
         failed = self.context.cache.sync(shared)
+        if self.context.cache.syncs != before:
+            self.counters.sync_s.add(time.perf_counter() - began)
         for store in stores:
             store.note_synced(failed)
         filled, self._filled = self._filled, []

@@ -24,6 +24,9 @@ from burrowmq.storage.errors import (
     DirectoryFailed,
     DiskFull,
     NoDescriptors,
+    StorageError,
+    SyncFailed,
+    SyncFull,
     WriteFailed,
     error_text,
 )
@@ -39,6 +42,19 @@ def write_error(path: str, error: OSError) -> WriteFailed:
         return NoDescriptors(error_text(error, path))
     kind = DiskFull if error.errno in NO_ROOM else WriteFailed
     return kind(error_text(error, path))
+
+
+def new_file_error(path: str, error: OSError) -> StorageError:
+    """Translate a failed sync of a file that is not in use yet, or of a directory: without room it is tried again."""
+    if error.errno in NO_ROOM:
+        return write_error(path, error)
+    return SyncFailed(error_text(error, path))
+
+
+def sync_error(path: str, error: OSError) -> SyncFailed:
+    """Translate a failed sync of a file in use, which is not synced again."""
+    is_full = error.errno in NO_ROOM and error.errno not in NO_DESCRIPTORS
+    return (SyncFull if is_full else SyncFailed)(error_text(error, path))
 
 
 @contextmanager
@@ -90,6 +106,8 @@ class FileCache:
         self.buffer_bytes = buffer_bytes
         self.is_checked = is_checked
         self.syncs = 0
+        self.was_full = False
+        """Whether every file that the last sync failed for did so for want of room."""
         self._open: OrderedDict[str, File] = OrderedDict()
         self._dirty_stores: dict[str, File] = {}
         self._dirty_indexes: dict[str, File] = {}
@@ -221,7 +239,7 @@ class FileCache:
 
         `others` are files of somebody else, with their paths, that are synced in the same call: a journalling file
         system takes about as long for all of them as for one. Raises DirectoryFailed when a directory's fails;
-        NoDescriptors when one could not be opened for it, which may be tried again.
+        DiskFull when there is no room or no descriptor for it, which may be tried again.
         """
         dirty = (*self._dirty_stores.items(), *self._dirty_indexes.items())
         paths = {**others, **{file: path for path, file in dirty}}
@@ -231,17 +249,20 @@ class FileCache:
         self._dirty_dirs.clear()
         self.syncs += len(paths)
         failed: dict[str, str] = {}
-        unopened: OSError | None = None
+        is_full = True
+        refused: OSError | None = None
         for item, error in self.filesystem.sync_all(list(paths), directories):
             if not isinstance(item, str):
                 self._open.pop(paths[item], None)
                 failed[paths[item]] = error_text(error, paths[item])
-            elif error.errno in NO_DESCRIPTORS:
+                is_full = is_full and error.errno in NO_ROOM
+            elif error.errno in NO_ROOM:
                 self._dirty_dirs[item] = None
-                unopened = error
+                refused = error
             elif not isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
                 # Nothing can be written elsewhere instead of a name: the store is done.
                 raise DirectoryFailed(error_text(error, item)) from error
-        if unopened is not None and not failed:
-            raise NoDescriptors(error_text(unopened)) from unopened
+        self.was_full = bool(failed) and is_full
+        if refused is not None and not failed:
+            raise write_error("", refused) from refused
         return failed

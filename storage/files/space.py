@@ -51,6 +51,8 @@ class Space:
         self._observer = observer
         self._tell = tell
         self.is_short = False
+        self.reason = ""
+        """Which write found no room last, while space is short."""
         self.has_ballast = False
         if ballast_bytes and self._free() >= _SHARE * ballast_bytes:
             self.has_ballast = self._reserve()
@@ -59,7 +61,7 @@ class Space:
     def ran_out(self, reason: str) -> bool:
         """A write found no room. True when it is worth trying again at once: the ballast was just given up."""
         if not self.is_short:
-            self.is_short = True
+            self.is_short, self.reason = True, reason
             self._observer.space_exhausted(reason, True)
             self._tell(True)
         if not self.has_ballast:
@@ -78,7 +80,7 @@ class Space:
             self.has_ballast = self._reserve()
             if not self.has_ballast:
                 return
-        self.is_short = False
+        self.is_short, self.reason = False, ""
         self._observer.space_exhausted("", False)
         self._tell(False)
 

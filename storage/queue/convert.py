@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from burrowmq.storage.errors import DirectoryFailed, ReadFailed, SyncFailed, error_text
-from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.errors import DirectoryFailed, ReadFailed, error_text
+from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.places import bits_of, slots_of
@@ -91,7 +91,7 @@ def sync(filesystem: FileSystem, prepared: Sequence[Prepared]) -> None:
     files = [file for one in prepared if one.target.directory.is_durable for file in one.files]
     failed = filesystem.sync_all(files, ())
     if failed:
-        raise SyncFailed(error_text(failed[0][1]))
+        raise new_file_error("", failed[0][1])
 
 
 def put_in_place(

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from burrowmq.storage import record
-from burrowmq.storage.errors import DiskFull, SyncFailed, error_text
-from burrowmq.storage.files.cache import write_error
-from burrowmq.storage.files.filesystem import NO_DESCRIPTORS, FileSystem
+from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.files.cache import new_file_error, write_error
+from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.shared.scan import ScanTerms
 from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
@@ -115,9 +115,7 @@ class ActiveSegment:
                 self._filesystem.fsync_dir(terms.directory)
             except OSError as error:
                 self._segments.unlink(path)
-                if error.errno in NO_DESCRIPTORS:
-                    raise write_error(path, error) from error
-                raise SyncFailed(error_text(error, path)) from error
+                raise new_file_error(path, error) from error
         file = SegmentFile(self._filesystem, path, number, 0)
         file.adopt(handle)
         self.top_segment_no = number

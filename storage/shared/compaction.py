@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, Protocol
 
-from burrowmq.storage.errors import ReadFailed, StorageError, StoreClosed, SyncFailed, error_text
-from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.errors import ReadFailed, StorageError, StoreClosed, error_text
+from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.shared.segment import (
     FILE_HEADER_SIZE,
@@ -277,7 +277,7 @@ class CompactionPlan:
         try:
             self._file.fdatasync()
         except OSError as error:
-            raise SyncFailed(error_text(error, self.temporary_path)) from error
+            raise new_file_error(self.temporary_path, error) from error
 
     def output(self, index: TableMaker) -> SegmentFile:
         """Give the output as the segment file that it is after the rename.

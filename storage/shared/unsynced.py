@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from burrowmq.storage.errors import SyncFailed, error_text
+from burrowmq.storage.files.cache import sync_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.shared.segment import SegmentFile, Table
 
@@ -71,7 +71,7 @@ class Unsynced:
             try:
                 found[file.file()] = file.path
             except OSError as error:
-                raise SyncFailed(error_text(error, file.path)) from error
+                raise sync_error(file.path, error) from error
         return found
 
     def note_synced(self, failed: Container[str]) -> None:
@@ -87,7 +87,7 @@ class Unsynced:
         try:
             file.file().fdatasync()
         except OSError as error:
-            raise SyncFailed(error_text(error, file.path)) from error
+            raise sync_error(file.path, error) from error
         del self._files[file]
         file.note_unsynced(is_dirty=False)
 

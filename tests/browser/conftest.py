@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.looker import Looker
 from tests.support.black_box import own_broker
 from tests.support.broker_process import BrokerProcess
 from tests.support.node_client import NodeClient
@@ -65,3 +66,16 @@ def node(process: BrokerProcess) -> Iterator[NodeClient]:
     client = NodeClient(process)
     yield client
     client.close()
+
+
+@pytest.fixture
+def look(browser: Any, process: BrokerProcess) -> Iterator[Callable[..., Looker]]:
+    contexts = []
+
+    def opened(**options: Any) -> Looker:
+        contexts.append(browser.new_context(**options))
+        return Looker(contexts[-1], process)
+
+    yield opened
+    for context in contexts:
+        context.close()

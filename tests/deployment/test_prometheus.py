@@ -14,8 +14,9 @@ from typing import Any, Self
 import pika
 import pytest
 
-from tests.support.broker_process import BrokerProcess, free_port
+from tests.support.broker_process import BrokerProcess
 from tests.support.die_with_parent import dying
+from tests.support.ports import free_port
 
 from .queries import ALERTS, DASHBOARDS, names, of_alerts, of_dashboard
 from .test_files import succeed, tool

@@ -16,7 +16,8 @@ from tests.differential.broker import Place
 from tests.differential.catalogue import all_scenarios, is_apart
 from tests.differential.compare import Accepted, read_accepted
 from tests.differential.runner import RUNNER, Runner
-from tests.support.broker_process import BURROWCTL, BrokerProcess, free_port
+from tests.support.broker_process import BURROWCTL, BrokerProcess
+from tests.support.ports import free_port
 from tests.support.rabbitmq_node import PROGRAMS, RabbitNode, free_node_port, is_installed
 
 TABLE = Path(__file__).parent / "accepted.toml"

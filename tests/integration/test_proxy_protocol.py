@@ -16,8 +16,9 @@ import pika.exceptions
 import pytest
 
 from tests.support.black_box import eventually
-from tests.support.broker_process import BrokerProcess, free_port
+from tests.support.broker_process import BrokerProcess
 from tests.support.certificates import Authority
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.slow]
 CLIENT = b"PROXY TCP4 203.0.113.7 198.51.100.1 40000 5672\r\n"

@@ -16,8 +16,9 @@ import pika
 import pytest
 
 from tests.support.black_box import eventually
-from tests.support.broker_process import ROOT, BrokerProcess, free_port
+from tests.support.broker_process import ROOT, BrokerProcess
 from tests.support.certificates import Authority, Leaf, distinguished
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.slow]
 BOB = "CN=bob,O=client"

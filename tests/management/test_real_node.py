@@ -122,5 +122,7 @@ def test_a_memory_alarm_fails_the_checks(own_broker: Callable[..., BrokerProcess
     assert eventually(lambda: ctl(node, "check_local_alarms").returncode == 69)
     assert api(node, "GET", "/api/health/checks/alarms").status == 503
     status = json.loads(ctl(node, "status", "--formatter", "json").stdout)
-    assert status["alarms"] == [{"node": status["node"], "resource": "memory"}]
+    (alarm,) = status["alarms"]
+    assert (alarm["node"], alarm["resource"]) == (status["node"], "memory")
+    assert "the watermark is" in alarm["cause"]
     assert status["pid"] != os.getpid()

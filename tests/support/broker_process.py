@@ -9,10 +9,8 @@ Source: the command-line contract in README (ready line, exit status, `--set` ke
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.die_with_parent import dying
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 # Tests of other environments (Spark's) name the one that the broker runs in.
@@ -31,42 +30,6 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 INVARIANT_BROKEN = 70
 POLL_S = 0.005
-PORTS_IN_BLOCK = 100
-
-
-def free_port() -> int:
-    """Return a TCP port that was free on loopback a moment ago, outside the ephemeral range.
-
-    Test runs beside each other (`make test` has two) take their ports from different blocks of them.
-    """
-    while True:
-        if not _ports:
-            _ports.extend(_next_block())
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", _ports.pop()))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-
-
-def _next_block() -> list[int]:
-    """Return ports that no other process of these tests has; its name is held until this process ends."""
-    for first in range(25100, 32700, PORTS_IN_BLOCK):
-        mark = socket.socket(socket.AF_UNIX)
-        try:
-            mark.bind(f"\0burrowmq-tests-ports-{first}")  # Linux: a name without a file
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                mark.close()
-                continue
-        _marks.append(mark)
-        return list(range(first, first + PORTS_IN_BLOCK))[::-1]
-    raise RuntimeError("no free port between 25100 and 32700")
-
-
-_ports: list[int] = []
-_marks: list[socket.socket] = []
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,7 @@ from burrowmq.config.schema import NodeConfig
 from burrowmq.config.units import Endpoint
 from tests.support.bench.observer import RecordingObserver
 from tests.support.collector import IdleCollector
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+from tests.support.ports import free_port
 
 
 def config(tmp_path: Path, **options: Any) -> NodeConfig:

@@ -20,8 +20,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.broker_process import free_port
 from tests.support.die_with_parent import dying
+from tests.support.ports import free_port
 
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 START_TIMEOUT_S = 120

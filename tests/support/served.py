@@ -24,7 +24,8 @@ from burrowmq.cli.__main__ import main
 from burrowmq.config.schema import ManagementConfig, PrometheusConfig
 from burrowmq.config.units import Endpoint
 from burrowmq.management import bound_sockets, server
-from tests.support.bench.node import NodeBench, free_ports
+from tests.support.bench.node import NodeBench
+from tests.support.ports import free_ports
 
 START_TIMEOUT_S = 20.0
 

@@ -16,6 +16,7 @@ from burrowmq.broker.channel.transaction import Transaction
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import routing_keys
+from burrowmq.broker.rules.auth import User
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol import table
 from burrowmq.protocol.codec import Message, PublishRun, split_address
@@ -145,7 +146,7 @@ def _publish_one(channel: Channel, route: Route, message: Message) -> None:
     _check_properties(channel, properties)
     keys: tuple[bytes, ...] = (split_address(message.address)[1],)
     if message.flags & MAYBE_CC:
-        keys = _all_keys(message, properties)
+        keys = all_keys(message, properties)
     message = _kept(channel, message, properties)
     queues = route.queues
     if queues is None or len(keys) > 1:
@@ -166,11 +167,14 @@ def _kept(channel: Channel, message: Message, properties: Properties) -> Message
         return message
     if has_reply:
         properties.reply_to = _reply_key(channel)
-    if not has_bcc:
-        return rewrite(message, properties)
-    assert properties.headers is not None
+    return hide_bcc(message, properties) if has_bcc else rewrite(message, properties)
+
+
+def hide_bcc(message: Message, properties: Properties) -> Message:
+    """The message with these properties, but for its BCC header, which no client sees."""
+    assert properties.headers is not None, "the caller has found it there"
     keys = properties.headers.pop("BCC")
-    assert isinstance(keys, list)
+    assert isinstance(keys, list), "checked with all_keys"
     return with_hidden(rewrite(message, properties), Hidden(keys, []))
 
 
@@ -188,17 +192,18 @@ def _publish_later(
 def _check_properties(channel: Channel, properties: Properties) -> None:
     if properties.reply_to == PSEUDO_QUEUE and channel.reply_target is None:
         raise PreconditionFailed("fast reply consumer does not exist")
-    user = channel.session.user
-    if (
-        properties.user_id is not None
-        and properties.user_id != user.name
-        and "impersonator" not in user.tags
-    ):
-        raise PreconditionFailed(
-            f"user_id property set to '{properties.user_id}' but authenticated user was '{user.name}'"
-        )
+    if properties.user_id is not None:
+        check_user_id(properties.user_id, channel.session.user)
     if properties.expiration is not None:
         check_expiration(properties.expiration)
+
+
+def check_user_id(user_id: str, user: User) -> None:
+    """Refuse to publish in another user's name. Raises: PreconditionFailed."""
+    if user_id != user.name and "impersonator" not in user.tags:
+        raise PreconditionFailed(
+            f"user_id property set to '{user_id}' but authenticated user was '{user.name}'"
+        )
 
 
 def check_expiration(text: str) -> None:
@@ -229,7 +234,8 @@ def _told(text: str, what: str) -> str:
     return f"{{{what},\n{' ' * (column + 1)}{int(text)}}}"
 
 
-def _all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
+def all_keys(message: Message, properties: Properties) -> tuple[bytes, ...]:
+    """The routing key and those of CC and BCC. Raises: PreconditionFailed when one of these is no list."""
     for name in ("CC", "BCC"):
         value = (properties.headers or {}).get(name, [])
         if not isinstance(value, list):

@@ -2,6 +2,7 @@
 import {useCallback, useEffect, useRef, useState} from "./vendor/hooks.js";
 
 const BASE = new URL(".", location.origin + location.pathname).href;
+const SELDOM_MS = 60000;
 const listeners = new Set();
 
 export class Refused extends Error {
@@ -12,8 +13,8 @@ export class Refused extends Error {
   }
 }
 
-export async function request(method, path, body, signal) {
-  const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json"};
+export async function request(method, path, body, signal, more) {
+  const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json", ...more};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await fetch(BASE + "api/" + path, {
     method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
@@ -34,13 +35,15 @@ export function onLoggedOut(listener) {
 }
 
 // What a path answers, again every few seconds while somebody looks: not in hidden tabs, not while paused, later and
-// later while the node is away. What was shown stays; `isStale` says that it is old.
-export function usePolled(path, seconds, isPaused) {
+// later while the node is away. What was shown stays; `isStale` says that it is old. `seldom` is a query that the first
+// request has too, and then one a minute.
+export function usePolled(path, seconds, isPaused, seldom = "") {
   const [state, setState] = useState({path, data: null, error: null, at: null});
   const again = useRef(() => {});
   useEffect(() => {
     let timer = 0;
     let failures = 0;
+    let seldomAt = -Infinity;
     const stop = new AbortController();
     const wait = () => {
       if (isPaused || stop.signal.aborted) return;
@@ -50,7 +53,9 @@ export function usePolled(path, seconds, isPaused) {
       clearTimeout(timer);
       if (document.hidden) return;
       try {
-        const data = await request("GET", path, undefined, stop.signal);
+        const isTime = seldom && performance.now() - seldomAt >= SELDOM_MS;
+        const data = await request("GET", isTime ? `${path}&${seldom}` : path, undefined, stop.signal);
+        if (isTime) seldomAt = performance.now();
         failures = 0;
         if (!stop.signal.aborted) setState({path, data, error: null, at: new Date()});
       } catch (error) {

@@ -1,28 +1,16 @@
 // The frame around the pages: login, rail, top bar, theme, search. Which page is shown stands in the address alone.
 import {render} from "./vendor/preact.js";
-import {useCallback, useEffect, useState} from "./vendor/hooks.js";
+import {useCallback, useEffect, useRef, useState} from "./vendor/hooks.js";
 import {onLoggedOut, request, usePolled} from "./api.js";
 import {html} from "./html.js";
 import {Login} from "./pages/login.js";
-import {Admin, Channels, Connections, Exchanges, Node} from "./pages/lists.js";
-import {Policies} from "./pages/policies.js";
-import {Overview} from "./pages/overview.js";
-import {Queue} from "./pages/queue.js";
-import {Queues} from "./pages/queues.js";
 import {link, parse} from "./route.js";
 import {Search} from "./search.js";
-import {visible} from "./format.js";
+import {clock, inUtc, visible} from "./format.js";
+import {PAGES, fetchView, fetched, viewOf} from "./views.js";
 
-export const PAGES = [
-  ["overview", "Overview", "◎"], ["queues", "Queues", "≡"], ["exchanges", "Exchanges", "⇄"],
-  ["connections", "Connections", "⌁"], ["channels", "Channels", "∥"], ["policies", "Policies", "§"],
-  ["admin", "Admin", "☺"], ["node", "Node", "▣"],
-];
-const SHOWN = {
-  overview: Overview, queues: Queues, exchanges: Exchanges, connections: Connections, channels: Channels,
-  policies: Policies, admin: Admin, node: Node,
-};
 const THEMES = ["system", "light", "dark"];
+const ZONES = ["local", "UTC"];
 
 function useRoute() {
   const [route, setRoute] = useState(() => parse(location.hash));
@@ -34,24 +22,28 @@ function useRoute() {
   return route;
 }
 
-function useTheme() {
-  const [theme, setTheme] = useState(() => kept("theme", THEMES));
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme;
-    localStorage.setItem("theme", theme);
-  }, [theme]);
-  return [theme, () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length])];
-}
-
-function kept(name, allowed) {
-  const found = localStorage.getItem(name);
-  return allowed.includes(found) ? found : allowed[0];
+// A choice that this browser keeps, and what takes the next one.
+function useChoice(name, allowed, apply) {
+  const [value, setValue] = useState(() => {
+    const found = localStorage.getItem(name);
+    const kept = allowed.includes(found) ? found : allowed[0];
+    apply(kept);
+    return kept;
+  });
+  const next = () => {
+    const chosen = allowed[(allowed.indexOf(value) + 1) % allowed.length];
+    localStorage.setItem(name, chosen);
+    apply(chosen);
+    setValue(chosen);
+  };
+  return [value, next];
 }
 
 function App() {
+  // undefined: not known yet, null: nobody. `isOut`: the node knows the login no more, the page stays as it is.
   const [user, setUser] = useState(undefined);
+  const [isOut, setOut] = useState(false);
   const [isLost, setLost] = useState(false);
-  const [theme, nextTheme] = useTheme();
   const whoami = useCallback(async () => {
     // Who never logged in here need not be told so by an error.
     if (!localStorage.getItem("wasLoggedIn")) {
@@ -61,13 +53,14 @@ function App() {
     try {
       setUser(await request("GET", "whoami"));
       setLost(false);
+      setOut(false);
     } catch (error) {
       if (error.status === undefined) setLost(true);
-      else forget();
     }
   }, []);
-  const forget = useCallback(() => {
+  const leave = useCallback(() => {
     localStorage.removeItem("wasLoggedIn");
+    setOut(false);
     setUser(null);
   }, []);
   const enter = () => {
@@ -76,38 +69,57 @@ function App() {
   };
   useEffect(() => {
     whoami();
-    return onLoggedOut(forget);
+    return onLoggedOut(() => {
+      localStorage.removeItem("wasLoggedIn");
+      setUser((was) => was ?? null);
+      setOut(true);
+    });
   }, []);
   if (isLost && !user) {
     return html`<main class="login"><h1>BurrowMQ</h1><p role="alert">The node gives no answer.</p>
       <button type="button" onClick=${whoami}>Try again</button></main>`;
   }
   if (user === undefined) return html`<main class="login" aria-busy="true"></main>`;
-  if (user === null) return html`<${Login} onDone=${enter} />`;
-  return html`<${Frame} user=${user} onLogout=${forget} theme=${theme} nextTheme=${nextTheme} />`;
+  if (user === null) return html`<main class="login"><${Login} onDone=${enter} /></main>`;
+  return html`<${Frame} key=${user.name} ...${{user, isOut}} onLogout=${leave} />
+    ${isOut ? html`<${LoginAgain} onDone=${enter} />` : null}`;
 }
 
-function Frame({user, onLogout, theme, nextTheme}) {
+// The node was started anew, or the login was too old: whoever it was goes on where they were.
+function LoginAgain({onDone}) {
+  const dialog = useRef(null);
+  useEffect(() => dialog.current.showModal(), []);
+  return html`<dialog ref=${dialog} class="login" aria-label="Log in again" onCancel=${(event) => event.preventDefault()}>
+    <${Login} onDone=${onDone} isAgain /></dialog>`;
+}
+
+function Frame({user, isOut, onLogout}) {
   const route = useRoute();
+  const [theme, nextTheme] = useChoice("theme", THEMES, (chosen) => { document.documentElement.dataset.theme = chosen; });
+  const [zone, nextZone] = useChoice("zone", ZONES, (chosen) => inUtc(chosen === "UTC"));
   const [isPaused, setPaused] = useState(false);
   const [isSearching, setSearching] = useState(false);
   const [seen, setSeen] = useState({});
-  const page = SHOWN[route.parts[0]] ? route.parts[0] : "overview";
+  const view = viewOf(route.parts);
   const vhost = route.query.vhost ?? "";
   useEffect(() => {
     const pressed = (event) => {
-      if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+      const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         setSearching(true);
+      } else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.altKey) {
+        const filter = document.querySelector("main input[type=search]");
+        if (filter) event.preventDefault();
+        filter?.focus();
       }
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, []);
   useEffect(() => {
-    const title = PAGES.find(([name]) => name === page)[1];
-    document.title = [...route.parts.slice(1).reverse().map((part) => visible(part)), title, "BurrowMQ"].join(" · ");
-  }, [page, route]);
+    document.title = [...route.parts.slice(1).reverse().map((part) => visible(part)), view.title, "BurrowMQ"].join(" · ");
+  }, [route]);
   const setQuery = useCallback((query) => {
     location.hash = link(route.parts.length ? route.parts : ["overview"], query);
   }, [route]);
@@ -115,42 +127,56 @@ function Frame({user, onLogout, theme, nextTheme}) {
     await request("DELETE", "login").catch(() => {});
     onLogout();
   };
-  const View = page === "queues" && route.parts.length === 3 ? Queue : SHOWN[page];
   return html`<div class="frame">
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the page</a>
     <nav class="rail" aria-label="Pages">
       <div class="brand">BurrowMQ</div>
       ${PAGES.map(([name, title, sign]) => html`<a key=${name} href=${link([name], {vhost})}
-        aria-current=${page === name ? "page" : undefined}><span class="sign" aria-hidden="true">${sign}</span>${title}</a>`)}
-      <${Vhosts} chosen=${vhost} setVhost=${(name) => setQuery({...route.query, vhost: name, page: ""})} />
+        aria-current=${view.within === name ? "page" : undefined}><span class="sign" aria-hidden="true">${sign}</span>${title}</a>`)}
+      <${Vhosts} chosen=${vhost} isPaused=${isPaused || isOut} setVhost=${(name) => setQuery({...route.query, vhost: name, page: ""})} />
       <div class="user"><span class="name" title=${(user.tags ?? []).join(", ")}>${visible(user.name)}</span>
         <button type="button" onClick=${logout}>Log out</button></div>
     </nav>
     <header class="top">
-      <${Crumbs} route=${route} page=${page} />
+      <${Crumbs} route=${route} view=${view} />
       <button type="button" onClick=${() => setSearching(true)}>Search <kbd>Ctrl K</kbd></button>
       <button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Go on" : "Pause"}</button>
-      <button type="button" onClick=${nextTheme} >Theme: ${theme}</button>
-      <span class="seen" aria-live="off">${seen.at ? seen.at.toLocaleTimeString() : ""}</span>
+      <button type="button" onClick=${nextTheme} title="Colours: as the system, light, dark">Theme: ${theme}</button>
+      <span class="seen"><button type="button" class="sort" onClick=${nextZone} title=${`Times are ${zone}; change`}>${seen.at ? clock(seen.at) : ""}${zone === "UTC" ? " UTC" : ""}</button>
+        ${seen.isAway || isPaused ? html`<span class="badge" role="status">${seen.isAway ? "stale" : "paused"}</span>` : null}</span>
     </header>
     ${seen.isAway ? html`<div class="away" role="alert">The node gives no answer. The figures are those of
-      ${seen.at ? seen.at.toLocaleTimeString() : "never"}; it is asked again by itself.</div>` : null}
+      ${seen.at ? clock(seen.at) : "never"}; it is asked again by itself.</div>` : null}
     <main id="main" tabindex="-1" class=${seen.isAway ? "stale" : ""}>
-      <${View} key=${route.parts.join("/")} ...${{route, user, vhost, isPaused, setQuery, setSeen}} />
+      <${Shown} key=${route.parts.join("/")} view=${view.key} ...${{route, user, vhost, setQuery, setSeen, zone}} isPaused=${isPaused || isOut} />
     </main>
-    ${isSearching ? html`<${Search} pages=${PAGES} onClose=${() => setSearching(false)} />` : null}
+    ${isSearching ? html`<${Search} vhost=${vhost} onClose=${() => setSearching(false)} />` : null}
   </div>`;
 }
 
-function Crumbs({route, page}) {
-  const title = PAGES.find(([name]) => name === page)[1];
-  const below = route.parts.slice(1).map((part) => visible(part)).join(" › ");
-  return html`<h1 class="crumbs">${below ? html`<a href=${link([page])}>${title}</a> › ${below}` : title}</h1>`;
+// The page, as soon as its module is here.
+function Shown({view, ...rest}) {
+  const [state, setState] = useState({});
+  const get = () => fetchView(view).then(() => setState({}), (error) => setState({error}));
+  const View = fetched(view);
+  // By what was rendered: the module may come between that and now.
+  useEffect(() => {
+    if (!View) get();
+  }, []);
+  if (View) return html`<${View} ...${rest} />`;
+  return state.error ? html`<p role="alert">This page could not be fetched. <button type="button" onClick=${get}>Try again</button></p>`
+    : html`<p aria-busy="true"></p>`;
 }
 
-function Vhosts({chosen, setVhost}) {
-  const {data} = usePolled("vhosts?columns=name", 60, false);
+function Crumbs({route, view}) {
+  const below = route.parts.slice(1).map((part) => visible(part)).join(" › ");
+  return html`<h1 class="crumbs">${below ? html`<a href=${link([view.name])}>${view.title}</a> › ${below}` : view.title}</h1>`;
+}
+
+function Vhosts({chosen, isPaused, setVhost}) {
+  const {data} = usePolled("vhosts?columns=name", 60, isPaused);
   const names = (data ?? []).map((row) => row.name);
+  if (chosen && !names.includes(chosen)) names.push(chosen);
   return html`<label class="vhosts">Virtual host
     <select value=${chosen} onChange=${(event) => setVhost(event.target.value)}>
       <option value="">All</option>
@@ -158,4 +184,6 @@ function Vhosts({chosen, setVhost}) {
     </select></label>`;
 }
 
+// Who is logged in is asked, and the page fetched, at the same time.
+if (localStorage.getItem("wasLoggedIn")) fetchView(viewOf(parse(location.hash).parts).key).catch(() => {});
 render(html`<${App} />`, document.getElementById("app"));

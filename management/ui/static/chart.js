@@ -8,8 +8,18 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function clock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false});
+// Short ranges need the seconds.
+const fine = new Intl.DateTimeFormat("en", {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
+const coarse = new Intl.DateTimeFormat("en", {hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
+
+function clocks(plot, seconds) {
+  const form = seconds.length > 1 && seconds[1] - seconds[0] < 60 ? fine : coarse;
+  return seconds.map((each) => form.format(each * 1000));
+}
+
+// The last figure that is known.
+function last(line) {
+  return line.findLast((value) => value !== null);
 }
 
 export function Chart({title, lines, show, times, series}) {
@@ -28,8 +38,8 @@ export function Chart({title, lines, show, times, series}) {
       const axis = {stroke: colour("--quiet"), grid: {stroke: colour("--line"), width: 1}, ticks: {show: false}, font: "11px system-ui"};
       const options = {
         width: place.current.clientWidth, height: HEIGHT, legend: {show: false}, cursor: {drag: {x: false, y: false}},
-        scales: {x: {range: (plot, first, last) => [Math.min(first ?? 0, (last ?? 0) - 60), last ?? 60]}, y: {range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
-        axes: [{...axis, size: 30, space: 72, values: (plot, seconds) => seconds.map(clock)}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
+        scales: {x: {range: () => [current.current[0][0] ?? 0, current.current[0].at(-1) ?? 60]}, y: {range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
+        axes: [{...axis, size: 30, space: 72, values: clocks}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
         series: [{}, ...lines.map(([label, name]) => ({label, stroke: colour(name), width: 1.5, points: {show: false}}))],
       };
       chart.current = new Plot(options, current.current, place.current);
@@ -51,7 +61,7 @@ export function Chart({title, lines, show, times, series}) {
   useEffect(() => chart.current?.setData(current.current), [times]);
   return html`<figure>
     <figcaption><h2>${title}</h2> ${lines.map(([label, name], at) => html`<span key=${label} class=${`key key${name}`}>${label}
-      ${series[at].length ? html` <b>${show(series[at][series[at].length - 1])}</b>` : null}</span>`)}
+      ${series[at].length ? html` <b>${show(last(series[at]))}</b>` : null}</span>`)}
       <button type="button" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Table</button></figcaption>
     ${isTable ? html`<div class="scroll"><table><caption class="unseen">${title}</caption>
       <thead><tr><th scope="col">Time</th>${lines.map(([label]) => html`<th scope="col" class="figure" key=${label}>${label}</th>`)}</tr></thead>

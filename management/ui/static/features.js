@@ -12,6 +12,22 @@ const SETTINGS = [
   ["single-active-consumer", "SAC", "one consumer at a time"], ["queue-mode", "lazy", "the mode is"],
 ];
 
+export function ExchangeFeatures({row}) {
+  const found = [];
+  if (row.durable) found.push(html`<${Mark} key="D" text="D" title="durable: survives a restart" />`);
+  if (row.auto_delete) found.push(html`<${Mark} key="AD" text="AD" title="deleted with its last binding" />`);
+  if (row.internal) found.push(html`<${Mark} key="I" text="I" title="internal: gets messages from other exchanges only" />`);
+  const alternate = row.arguments?.["alternate-exchange"];
+  if (alternate !== undefined) {
+    found.push(html`<${Mark} key="AE" text="AE" title=${`what it cannot route goes to the exchange: ${visible(alternate)}`} />`);
+  }
+  if (row.policy) {
+    found.push(html`<a key="Pol" class="mark" href=${link(["policies"], {vhost: row.vhost, name: row.policy})}
+      title=${`policy ${visible(row.policy)}`}>Pol</a>`);
+  }
+  return html`<span class="marks">${found}</span>`;
+}
+
 export function Features({row}) {
   const found = [];
   if (row.durable) found.push(html`<${Mark} key="D" text="D" title="durable: survives a restart" />`);

@@ -38,6 +38,21 @@ export function duration(seconds) {
   return `${whole.format(seconds / 86400)} days`;
 }
 
+// One choice for all times on all pages: those of this machine, or UTC.
+let zone;
+
+export function inUtc(isUtc) {
+  zone = isUtc ? "UTC" : undefined;
+}
+
+export function clock(date) {
+  return date.toLocaleTimeString([], {hour12: false, timeZone: zone});
+}
+
+export function moment(date) {
+  return date.toLocaleString([], {hour12: false, timeZone: zone}) + (zone ? " UTC" : "");
+}
+
 // Control characters and the marks that turn text around are shown as such; an empty name has a word.
 export function visible(text, empty = "(empty)") {
   if (text === "" || text === undefined || text === null) return empty;

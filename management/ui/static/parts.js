@@ -1,6 +1,6 @@
 // What several pages are made of.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
-import {short, visible} from "./format.js";
+import {duration, short, visible} from "./format.js";
 import {html} from "./html.js";
 import {link} from "./route.js";
 
@@ -13,8 +13,9 @@ export function Name({value, empty, length}) {
 export function Failure({error, help}) {
   if (!error) return null;
   const path = error.path ? html`<div class="hint">Asked for <code>api/${error.path}</code></div>` : null;
-  const text = error.status ? error.message : "The node gives no answer.";
-  return html`<div class="notice bad" role="alert"><strong>${error.status ?? ""} ${text}</strong>${path}
+  // A status of 0 is an error that was found here, before anybody was asked.
+  const text = error.status === undefined ? "The node gives no answer." : visible(error.message);
+  return html`<div class="notice bad" role="alert"><strong>${error.status || ""} ${text}</strong>${path}
     ${help ?? advice(error)}</div>`;
 }
 
@@ -101,7 +102,7 @@ export function Confirm({title, children, word, action, onDo, onClose}) {
         <input value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" /></label>` : null}
       <${Failure} error=${state.error} />
       <div class="buttons"><button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
-        <button type="submit" class="danger" disabled=${state.isBusy || (word && typed !== word)}>${action}</button></div>
+        <button type="submit" class="danger" disabled=${state.isBusy || (word && typed !== word && typed !== visible(word))}>${action}</button></div>
     </form></dialog>`;
 }
 
@@ -109,14 +110,25 @@ export function QueueLink({vhost, name}) {
   return html`<a href=${link(["queues", vhost, name])}><${Name} value=${name} empty="(empty)" /></a>`;
 }
 
+export function ExchangeLink({vhost, name}) {
+  return html`<a href=${link(["exchanges", vhost, name || "amq.default"])}><${Name} value=${name} empty="(default)" /></a>`;
+}
+
+// A moment, as how long ago it was; the exact one is said on hover and focus.
+export function Ago({ms}) {
+  const at = new Date(ms);
+  return html`<time datetime=${at.toISOString()} title=${at.toLocaleString()} tabindex="0">${duration(Math.max(0, Date.now() - ms) / 1000)} ago</time>`;
+}
+
 export function Mark({text, title, quiet}) {
   return html`<abbr class=${quiet ? "mark quiet" : "mark"} title=${title} tabindex="0">${text}</abbr>`;
 }
 
-// A small line of what was seen while the page was open.
+// A small line of what was, evenly spaced, the newest at its end; what is not known is left out.
 export function Spark({values, label}) {
-  if (values.length < 2) return html`<span class="hint">–</span>`;
-  const high = Math.max(...values, 1);
-  const points = values.map((value, at) => `${(at / (values.length - 1)) * 80},${20 - (value / high) * 18}`).join(" ");
+  const known = values.map((value, at) => [at, value]).filter(([, value]) => value !== null);
+  if (known.length < 2) return html`<span class="hint">–</span>`;
+  const high = Math.max(...known.map(([, value]) => value), 1);
+  const points = known.map(([at, value]) => `${((at / (values.length - 1)) * 80).toFixed(1)},${(20 - (value / high) * 18).toFixed(1)}`).join(" ");
   return html`<svg class="spark" viewBox="0 0 80 22" role="img" aria-label=${label}><polyline points=${points} /></svg>`;
 }

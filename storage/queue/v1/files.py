@@ -21,7 +21,7 @@ from functools import partial
 from typing import ClassVar
 
 from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
-from burrowmq.storage.files.cache import parent_of
+from burrowmq.storage.files.cache import NO_ROOM, parent_of
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import convert
 from burrowmq.storage.queue.bodies import KeptBodies
@@ -373,7 +373,9 @@ class IndexFilesV1:
             try:
                 filesystem.fsync_dir(directory.path)
             except OSError as error:
-                raise DirectoryFailed(error_text(error, directory.path)) from error
+                if error.errno not in NO_ROOM:
+                    raise DirectoryFailed(error_text(error, directory.path)) from error
+                directory.cache.dir_changed(directory.path)  # the next sync tries again
 
     def cut(self, segment: Segment) -> Iterator[FileCut]:
         """Give a segment's file as it is now. It only grows; what it does not say yet is in the journal."""

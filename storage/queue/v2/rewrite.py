@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from burrowmq.storage.errors import DirectoryFailed, StorageError, SyncFailed, error_text
-from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
+from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
 from burrowmq.storage.queue.record_reader import RecordReader
@@ -100,7 +100,7 @@ def _write_index(
         try:
             file.fdatasync()
         except OSError as error:
-            raise SyncFailed(error_text(error, aside)) from error
+            raise new_file_error(aside, error) from error
     file.close()
     assert entries_at(entry_count) == len(head) + len(blocks)
 
@@ -116,7 +116,11 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
         try:
             directory.cache.filesystem.fsync_dir(directory.path)
         except OSError as error:
-            raise DirectoryFailed(error_text(error, directory.path)) from error
+            if error.errno not in NO_ROOM:
+                raise DirectoryFailed(error_text(error, directory.path)) from error
+            # The next sync tries again. The old store is what a power cut before that goes back to: a start removes it.
+            directory.cache.dir_changed(directory.path)
+            return
     if old_end:
         store.delete(segment.number, old_generation)
 
@@ -156,7 +160,7 @@ class _Copy:
             try:
                 file.fdatasync()
             except OSError as error:
-                raise SyncFailed(error_text(error, file.path)) from error
+                raise new_file_error(file.path, error) from error
         return end
 
     def _bodies(

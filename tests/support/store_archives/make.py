@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.broker_process import READY_TEXT, START_TIMEOUT_S, STOP_TIMEOUT_S, free_port
+from tests.support.broker_process import READY_TEXT, START_TIMEOUT_S, STOP_TIMEOUT_S
 from tests.support.die_with_parent import dying
+from tests.support.ports import free_port
 from tests.support.store_archives import contents, reading
 from tests.support.store_archives.archive import STORES, Archive
 from tests.support.store_archives.filling import Filling

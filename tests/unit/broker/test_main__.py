@@ -23,9 +23,9 @@ import burrowmq.broker.__main__ as program_module
 from burrowmq.broker.__main__ import main, process_age_s
 from burrowmq.cli.client import NodeClient
 from burrowmq.config.schema import NodeConfig
-from tests.support.bench.node import free_ports
 from tests.support.broker_process import READY_TEXT
 from tests.support.node_in_process import client, config
+from tests.support.ports import free_ports
 
 START_TIMEOUT_S = 20.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from burrowmq.cli.commands import plugins as commands
 from burrowmq.config import plugins
 from burrowmq.management.answers import status
 
@@ -25,5 +26,6 @@ def test_what_is_no_list_is_refused(text: str) -> None:
 
 def test_built_in_ones_need_no_word() -> None:
     assert plugins.BUILT_IN.issuperset(status.PLUGINS)
+    assert set(commands.BUILT_IN) == plugins.BUILT_IN  # what `rabbitmq-plugins` says of them
     assert plugins.remark("rabbitmq_management") is None
     assert "rabbitmq_shovel" in str(plugins.remark("rabbitmq_shovel"))

@@ -14,9 +14,10 @@ from burrowmq.management.answers.reply import ApiError
 from burrowmq.management.commands import parameters, topology
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address
-from burrowmq.protocol.errors import AccessRefused, NotFound
+from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.node import NodeBench
+from tests.support.served import Served
 from tests.support.wire_client import publish_bytes
 
 
@@ -80,6 +81,17 @@ def test_headers_route_as_over_amqp(bench: NodeBench) -> None:
     assert publish(bench, "amq.headers", "", {"headers": {"colour": "red"}})
     assert not publish(bench, "amq.headers", "", {"headers": {"colour": "blue"}})
     assert not publish(bench, "amq.headers", "", {})
+
+
+def test_copies_go_by_cc_and_bcc(bench: NodeBench) -> None:
+    for name in ("cc", "bcc"):
+        bench.queue(name)
+    assert publish(bench, "", "nope", {"headers": {"CC": ["cc"], "BCC": ["bcc"]}})
+    for name in ("cc", "bcc"):
+        ((message, _, _),) = get(bench, name, 1, "ack_requeue_false")
+        assert basic.decode(message.raw).headers == {"CC": ["cc"]}
+    with pytest.raises(PreconditionFailed, match='unacceptable_type_in_header,"CC",longstr'):
+        publish(bench, "", "lazy", {"headers": {"CC": "cc"}})
 
 
 def test_an_exchange_refuses_as_over_amqp(bench: NodeBench) -> None:
@@ -245,3 +257,17 @@ def test_the_probe_fails_when_its_message_does_not_come_back(bench: NodeBench) -
     bench.perform(lambda: parameters.put_policy(bench.node, "/", "none", policy, is_operator=False))
     with pytest.raises(ApiError, match="503 failed: the test message did not come back"):
         bench.loop.run_until_complete(messages.probe(bench.node, "/"))
+
+
+def test_what_does_not_fit_its_type_is_refused(served: Served) -> None:
+    path = "/api/exchanges/%2F/amq.topic/publish"
+    body = {"properties": {}, "routing_key": "k", "payload": "", "payload_encoding": "string"}
+    for change in (
+        {"routing_key": "k" * 256},
+        {"properties": {"user_id": "u" * 256}},
+        {"properties": {"priority": 256}},
+        {"properties": {"timestamp": 2**70}},
+        {"properties": {"headers": {"k" * 256: 1}}},
+    ):
+        assert served.api("POST", path, body | change).status == 400, change
+    assert served.api("POST", path, body | {"routing_key": "k" * 255}).status == 200

@@ -176,9 +176,9 @@ def test_a_sample_of_another_application_is_forgotten(tmp_path: Path) -> None:
             for now_s in (0.0, 5.0):
                 bench.node.metrics.connections_opened += 10
                 await management.sample(bench.node, now_s)
-            found.append(management.rates.rate("node", "connections_opened"))
+            found.append(management.rates.rate("node", "connection_created"))
             await management.sample_what_runs()
-            found.append(management.rates.rate("node", "connections_opened"))
+            found.append(management.rates.rate("node", "connection_created"))
             return found
 
         assert bench.loop.run_until_complete(samples()) == [2.0, 0.0]
@@ -194,4 +194,4 @@ def test_a_stopped_application_is_not_kept_for_the_next_sample(tmp_path: Path) -
         gc.collect()
         assert sampled() is None
         bench.loop.run_until_complete(management.sample_what_runs())
-        assert management.rates.rate("node", "connections_opened") == 0.0
+        assert management.rates.rate("node", "connection_created") == 0.0

@@ -11,7 +11,7 @@ const WORDS = {
     "The password is right, but this user has none of the tags management, policymaker, monitoring and administrator: rabbitmqctl set_user_tags NAME management.",
 };
 
-export function Login({onDone}) {
+export function Login({onDone, isAgain}) {
   const [state, setState] = useState({});
   const submit = async (event) => {
     event.preventDefault();
@@ -20,16 +20,17 @@ export function Login({onDone}) {
     try {
       await request("POST", "login", {username: form.get("username"), password: form.get("password")});
       onDone();
+      setState({});
     } catch (error) {
       setState({text: error.status ? WORDS[error.message] ?? error.message : "The node gives no answer."});
     }
   };
-  return html`<main class="login"><h1>BurrowMQ</h1>
-    <p class="hint">Message broker at ${location.host}</p>
+  return html`<h1>BurrowMQ</h1>
+    <p class="hint">${isAgain ? "The node knows this login no more: it was started anew, or the time was up. The page stays as it is." : `Message broker at ${location.host}`}</p>
     <form onSubmit=${submit}>
       <label>Name <input name="username" autocomplete="username" required autofocus /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
       ${state.text ? html`<p class="notice bad" role="alert">${state.text}</p>` : null}
       <button type="submit" class="main" disabled=${state.isBusy}>Log in</button>
-    </form></main>`;
+    </form>`;
 }

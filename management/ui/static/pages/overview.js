@@ -1,24 +1,25 @@
 // Is anything wrong, since when, what to do about it; then rates, depth and resources; then the queues that stand out.
-import {useEffect, useRef, useState} from "../vendor/hooks.js";
+import {useEffect, useRef} from "../vendor/hooks.js";
 import {usePolled} from "../api.js";
-import {bytes, number, rate} from "../format.js";
+import {bytes, duration, moment, number, rate, visible} from "../format.js";
 import {html} from "../html.js";
-import {Chart} from "../chart.js";
+import {PastChart, RangeChooser, rangeOf, slopes} from "../history.js";
 import {Failure, QueueLink} from "../parts.js";
+import {link} from "../route.js";
 
 const SECONDS = 5;
-const KEPT = 720;
+const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write"};
 const REMEDY = {
   memory: (row) => html`The process holds ${bytes(row.value)} of at most ${bytes(row.limit)}: publishers are blocked. Let consumers
     catch up, look at the deepest queues below, or raise <code>vm_memory_high_watermark</code>.`,
   disk: (row) => html`${bytes(row.value)} are free, at least ${bytes(row.limit)} have to be: publishers are blocked. Make room on the
     data directory's disk, purge what nobody needs, or lower <code>disk_free_limit</code>.`,
+  store: () => html`The disk took nothing more, or a sync failed: publishers are blocked until it does. Make room, look at the disk, and
+    at the <a href="#/node/log?level=error">log</a> for what it said.`,
 };
-const CHARTS = [
-  ["Rates", rate, [["publish", "--publish"], ["deliver", "--deliver"], ["ack", "--ack"], ["redeliver", "--redeliver"]]],
-  ["Messages", number, [["ready", "--ready"], ["unacked", "--unacked"]]],
-  ["Memory", bytes, [["used", "--memory"], ["limit", "--limit"]]],
-];
+const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
+  ["redeliver", "--redeliver", "redeliver", slopes]];
+const LENGTHS = [["ready", "--ready", "messages_ready"], ["unacked", "--unacked", "messages_unacknowledged"]];
 const TOPS = [
   ["deepest", "Deepest", number, "No queue holds a message."],
   ["growing", "Growing fastest", rate, "No queue grows."],
@@ -26,16 +27,20 @@ const TOPS = [
   ["redelivered", "Most redelivered", rate, "Nothing is redelivered."],
 ];
 
-export function Overview({vhost, isPaused, setSeen}) {
-  const path = "burrowmq/pages/overview" + (vhost ? `?vhost=${encodeURIComponent(vhost)}` : "");
-  const {data, error, at, isStale} = usePolled(path, SECONDS, isPaused);
-  const history = useHistory(data, at);
+export function Overview({vhost, route, isPaused, setQuery, setSeen}) {
+  const asked = new URLSearchParams({history: rangeOf(route.query), ...(vhost ? {vhost} : {})});
+  const path = `burrowmq/pages/overview?${asked}`;
+  const {data: found, error, at, isStale} = usePolled(path, SECONDS, isPaused);
+  const kept = useRef(null);
+  if (found) kept.current = found;
+  const data = found ?? kept.current;
   useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
   if (!data) return html`<${Failure} error=${error} />`;
-  const {overview, alarms, top, resources} = data;
+  const {overview, alarms, top, resources, history} = data;
   return html`
     <section aria-label="State">${alarms.length ? alarms.map((row) => html`<div key=${row.resource} class="notice bad" role="alert">
-      <strong>${row.resource === "memory" ? "Memory alarm" : "Disk alarm"}</strong> ${REMEDY[row.resource](row)}</div>`)
+      <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.cause ? html` (it began with: ${visible(row.cause)})` : ""}.` : ""}
+      ${REMEDY[row.resource](row)} <a href="#/node">The node</a></div>`)
     : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
       and ${bytes(resources.disk_free - resources.disk_free_limit)} of disk to go until an alarm.</p>`}</section>
     <section class="figures" aria-label="Totals">
@@ -44,11 +49,12 @@ export function Overview({vhost, isPaused, setSeen}) {
       <div><b>${number(overview.queue_totals.messages_ready)}</b> ready</div>
       <div><b>${number(overview.queue_totals.messages_unacknowledged)}</b> unacked</div>
     </section>
-    <section class="charts" aria-label="Since this page was opened">
-      ${CHARTS.map(([title, show, lines]) => html`<${Chart} key=${title} ...${{title, show, lines}}
-        times=${history.times} series=${lines.map(([name]) => history[name] ?? [])} />`)}
+    <${RangeChooser} query=${route.query} setQuery=${setQuery} />
+    <section class="charts" aria-label="What was">
+      <${PastChart} title="Rates" show=${rate} history=${history} lines=${RATES} />
+      <${PastChart} title="Messages" show=${number} history=${history} lines=${LENGTHS} />
+      <${PastChart} title="Memory and disk, of what sets off an alarm" show=${percent} history=${history} lines=${nearness(resources)} />
     </section>
-    <p class="hint">The charts begin when this page is opened.</p>
     <section class="standing">${TOPS.map(([name, title, show, none]) => html`<div key=${name}>
       <h2>${title}</h2>
       ${top[name].length ? html`<table><caption class="unseen">${title}</caption><tbody>${top[name].map((row) => html`<tr key=${row.vhost + "/" + row.name}>
@@ -65,32 +71,17 @@ function Churn({overview}) {
       <td class="figure">${rate(churn[`${name}_details`].rate)}</td></tr>`)}</tbody></table></div>
     <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${overview.listeners.map((row) => html`<tr key=${row.protocol + row.ip_address + row.port}>
       <td>${row.protocol}</td><td>${row.ip_address}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table>
-      <p class="hint">${overview.cluster_name}, BurrowMQ ${overview.burrowmq_version}, speaks as RabbitMQ ${overview.rabbitmq_version}.</p></div></section>`;
+      <p class="hint">${overview.cluster_name}, BurrowMQ ${overview.burrowmq_version}, speaks as RabbitMQ ${overview.rabbitmq_version}.</p>
+      <h2>Definitions</h2><p><a href=${link(["overview", "definitions"])}>Export and import</a>: an import shows what it would change before it does.</p></div></section>`;
 }
 
-// What this page has seen since it was opened, an hour at most.
-function useHistory(data, at) {
-  const kept = useRef({times: []});
-  const [, setCount] = useState(0);
-  useEffect(() => {
-    if (!data || !at) return;
-    const stats = data.overview.message_stats;
-    const totals = data.overview.queue_totals;
-    const seen = {
-      times: at.getTime() / 1000,
-      publish: stats.publish_details?.rate ?? 0,
-      deliver: stats.deliver_get_details?.rate ?? 0,
-      ack: stats.ack_details?.rate ?? 0,
-      redeliver: stats.redeliver_details?.rate ?? 0,
-      ready: totals.messages_ready ?? 0,
-      unacked: totals.messages_unacknowledged ?? 0,
-      used: data.resources.mem_used,
-      limit: data.resources.mem_limit,
-    };
-    for (const [name, value] of Object.entries(seen)) {
-      kept.current[name] = [...(kept.current[name] ?? []), value].slice(-KEPT);
-    }
-    setCount((count) => count + 1);
-  }, [at]);
-  return kept.current;
+// How much of what sets an alarm off is used: at 100 % there is one.
+function nearness({mem_limit, disk_free_limit}) {
+  const known = (make) => (values) => values.map((value) => (value === null ? null : make(value)));
+  return [["memory", "--memory", "mem_used", known((used) => used / mem_limit)],
+    ["disk", "--disk", "disk_free", known((free) => disk_free_limit / free)]];
+}
+
+function percent(share) {
+  return typeof share === "number" ? `${(100 * share).toPrecision(share < 1 ? 2 : 3)} %` : "–";
 }

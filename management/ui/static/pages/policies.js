@@ -13,6 +13,9 @@ const KINDS = ["queues", "exchanges", "all"];
 const NUMBER_KEYS = NUMBERS.filter(([key]) => key !== "x-max-priority");
 const KNOWN = [...NUMBER_KEYS, ...TEXTS, ...CHOICES].map(([key]) => key.slice(2));
 
+const PREFIX = {policy: "policies", operator: "operator-policies"};
+const NOUN = {policy: "policy", operator: "operator policy"};
+
 function columns(edit, remove) {
   return [
     {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: text("vhost")},
@@ -27,22 +30,28 @@ function columns(edit, remove) {
 }
 
 export function Policies(props) {
-  const may = props.user.tags.some((tag) => tag === "administrator" || tag === "policymaker");
+  const has = (...tags) => props.user.tags.some((tag) => tags.includes(tag));
+  return html`<${Kind} ...${props} kind="policy" may=${has("administrator", "policymaker")}
+      empty="No policy: one sets limits, expiry or dead-lettering for every queue whose name matches, and can be changed later." />
+    <h2>Operator policies</h2>
+    <${Kind} ...${props} kind="operator" may=${has("administrator")}
+      empty="No operator policy: one sets limits that no policy and no declaration can exceed." />`;
+}
+
+function Kind({kind, may, empty, ...props}) {
   const [edited, setEdited] = useState(null);
   const [leaving, setLeaving] = useState(null);
   const [saved, setSaved] = useState(0);
   const keyOf = (row) => `${row.vhost} ${row.name}`;
-  return html`<${List} key=${saved} kind="policies" perVhost noun="policies" ...${props} columns=${columns(may ? setEdited : null, setLeaving)} keyOf=${keyOf}
-      empty="No policy: one sets limits, expiry or dead-lettering for every queue whose name matches, and can be changed later." />
-    ${may ? html`<${Form} key=${edited ? keyOf(edited) : ""} vhost=${props.vhost || "/"} row=${edited} onSaved=${() => setSaved(saved + 1)} />` : null}
-    <h2>Operator policies</h2>
-    <${List} kind="operator-policies" perVhost noun="operator policies" ...${props} columns=${columns()} keyOf=${keyOf}
-      empty="No operator policy: one sets limits that no policy and no declaration can exceed." />
-    ${leaving ? html`<${Confirm} title="Delete" action="Delete" onDo=${() => request("DELETE", `policies/${path(leaving.vhost, leaving.name)}`)}
+  return html`<${List} key=${saved} kind=${PREFIX[kind]} perVhost noun=${PREFIX[kind].replace("-", " ")} ...${props}
+      columns=${columns(may ? setEdited : null, setLeaving)} keyOf=${keyOf} empty=${empty} />
+    ${may ? html`<${Form} key=${edited ? keyOf(edited) : ""} kind=${kind} vhost=${props.vhost || "/"} row=${edited}
+      onSaved=${() => setSaved(saved + 1)} onCancel=${() => setEdited(null)} />` : null}
+    ${leaving ? html`<${Confirm} title="Delete" action="Delete" onDo=${() => request("DELETE", `${PREFIX[kind]}/${path(leaving.vhost, leaving.name)}`)}
       onClose=${(isDone) => {
         setLeaving(null);
         if (isDone) setSaved(saved + 1);
-      }}><p>The policy <${Name} value=${leaving.name} /> will be gone; the queues it is in force on go on without it.</p></${Confirm}>` : null}`;
+      }}><p>The ${NOUN[kind]} <${Name} value=${leaving.name} /> will be gone; the queues it is in force on go on without it.</p></${Confirm}>` : null}`;
 }
 
 function asked(form) {
@@ -52,8 +61,9 @@ function asked(form) {
   return {name: form.get("name"), pattern: form.get("pattern"), "apply-to": form.get("apply-to"), priority: Number(form.get("priority")), definition};
 }
 
-function Form({vhost, row, onSaved}) {
+function Form({kind, vhost, row, onSaved, onCancel}) {
   const form = useRef(null);
+  const [isOpen, setOpen] = useState(Boolean(row));
   const [preview, setPreview] = useState(null);
   const [state, setState] = useState({});
   const [typed, setTyped] = useState(0);
@@ -65,7 +75,7 @@ function Form({vhost, row, onSaved}) {
       try {
         const given = new FormData(form.current);
         if (!given.get("pattern") && !given.get("name")) return;
-        setPreview(await request("POST", `burrowmq/pages/policy-preview/${path(given.get("vhost"))}`, asked(given), stop.signal));
+        setPreview(await request("POST", `burrowmq/pages/policy-preview/${path(given.get("vhost"))}`, {...asked(given), is_operator: kind === "operator"}, stop.signal));
         setState({});
       } catch (error) {
         if (!stop.signal.aborted) setState({error: error instanceof SyntaxError ? {status: 0, message: error.message} : error});
@@ -81,15 +91,15 @@ function Form({vhost, row, onSaved}) {
     try {
       const given = new FormData(form.current);
       const {name, ...body} = asked(given);
-      await request("PUT", `policies/${path(given.get("vhost"), name)}`, body);
+      await request("PUT", `${PREFIX[kind]}/${path(given.get("vhost"), name)}`, body);
       setState({done: name});
       onSaved();
     } catch (error) {
       setState({error: error instanceof SyntaxError ? {status: 0, message: error.message} : error});
     }
   };
-  return html`<details open=${Boolean(row)}><summary>${row ? html`Change <${Name} value=${row.name} />` : "Add a policy"}</summary>
-    <form ref=${form} onSubmit=${save} onInput=${() => setTyped(typed + 1)}>
+  return html`<details open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}><summary>${row ? html`Change <${Name} value=${row.name} />` : `Add ${kind === "policy" ? "a policy" : "an operator policy"}`}</summary>
+    ${isOpen ? html`<form ref=${form} onSubmit=${save} onInput=${() => setTyped(typed + 1)}>
     <div class="fields">
       <label>Name <input name="name" required defaultValue=${row?.name} readOnly=${Boolean(row)} /></label>
       <label>Virtual host <input name="vhost" required defaultValue=${row?.vhost ?? vhost} readOnly=${Boolean(row)} /></label>
@@ -105,17 +115,20 @@ function Form({vhost, row, onSaved}) {
     <${Preview} vhost=${row?.vhost ?? vhost} found=${preview} />
     <${Failure} error=${state.error} />
     ${state.done ? html`<p class="notice good" role="status">${visible(state.done)} is in force.</p>` : null}
-    <button type="submit" class="main">Save</button></form></details>`;
+    <button type="submit" class="main">Save</button> ${row ? html`<button type="button" onClick=${onCancel}>Cancel</button>` : null}</form>` : null}</details>`;
 }
 
 function Preview({vhost, found}) {
   if (!found) return null;
-  const lost = found.dropped ? html` <strong>${number(found.dropped)} ready messages would be dropped by its maximum length.</strong>` : null;
+  const about = found.is_about ? "about " : "";
+  const lost = found.dropped ? html` <strong>${about}${number(found.dropped)} ready messages, the oldest of each queue, would be dropped by its maximum length.</strong>` : null;
   return html`<div class=${found.dropped ? "notice busy" : "notice"} role="status">
     It matches ${number(found.matched)} queues, and would be in force on ${number(found.in_force)}.${lost}
+    ${found.exchanges ? ` It matches ${number(found.exchanges)} exchanges.` : ""}
     ${found.matches.length ? html`<table><caption class="unseen">Queues that match</caption><tbody>${found.matches.map((row) => html`<tr key=${row.name}>
       <td><${QueueLink} vhost=${vhost} name=${row.name} /></td>
       <td>${row.overruled_by === null ? "" : html`<${Name} value=${row.overruled_by} /> holds instead`}</td>
-      <td class="figure">${row.dropped ? `${number(row.dropped)} dropped` : ""}</td></tr>`)}</tbody></table>` : null}
+      <td class="figure">${row.dropped ? `${row.is_about ? "about " : ""}${number(row.dropped)} of ${number(row.ready)} dropped` : ""}</td>
+      <td>${row.dropped ? (row.dead_letters_to ? html`to <${Name} value=${row.dead_letters_to} />` : "for good") : ""}</td></tr>`)}</tbody></table>` : null}
     ${found.matched > found.matches.length ? html`<p class="hint">The first ${found.matches.length} are shown.</p>` : null}</div>`;
 }

@@ -2,30 +2,35 @@
 import {useEffect, useRef, useState} from "../vendor/hooks.js";
 import {request, usePolled} from "../api.js";
 import {Features} from "../features.js";
-import {number, rate, visible} from "../format.js";
+import {bytes, number, rate, visible} from "../format.js";
+import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name, Pages, QueueLink, Spark, Table} from "../parts.js";
-import {path} from "../route.js";
+import {link, path} from "../route.js";
 import {Declare} from "./declare.js";
+import {Filter} from "./filter.js";
 
 const SECONDS = 5;
 const MUCH = 1000;
-const SHOWN = "name,vhost,durable,auto_delete,exclusive,arguments,policy,effective_policy_definition,state,messages,"
-  + "messages_ready,messages_unacknowledged,consumers,message_stats";
+const NAMED = 8;
+const NEEDED = "name,vhost,messages,messages_ready,messages_unacknowledged";
 
 export function Queues({vhost, route, isPaused, setQuery, setSeen}) {
   const {query} = route;
-  const asked = {page: query.page || 1, page_size: 100, columns: SHOWN, name: query.name, use_regex: query.regex ? "true" : "",
+  const shown = shownIn(query);
+  const asked = {page: query.page || 1, page_size: 100, columns: [NEEDED, ...shown.map((column) => column.needs).filter(Boolean)].join(","), name: query.name, use_regex: query.regex ? "true" : "",
     sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
-  const found = usePolled(`queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS, isPaused);
+  const found = usePolled(`queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS, isPaused,
+    shown.some((column) => column.key === "line") ? DEPTHS : "");
   const last = useRef(null);
   if (found.data) last.current = found.data;
   const data = found.data ?? last.current;
-  const lines = useLines(found.data, found.at);
+  const lines = useLines(found.data, keyOf);
   useEffect(() => setSeen({at: found.at, isAway: found.isStale}), [found.at, found.isStale]);
   const [chosen, setChosen] = useState(new Map());
   const [asking, setAsking] = useState(null);
+  const [done, setDone] = useState(null);
   const select = {
     chosen,
     one: (row) => setChosen((was) => {
@@ -39,26 +44,26 @@ export function Queues({vhost, route, isPaused, setQuery, setSeen}) {
     }),
   };
   return html`
-    <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>Filter <input type="search" value=${query.name ?? ""} onInput=${later((name) => setQuery({...query, name, page: ""}))} /></label>
+    <${Filter} value=${query.name} onFilter=${(name) => setQuery({...query, name, page: ""})}>
       <label class="check"><input type="checkbox" checked=${Boolean(query.regex)}
         onChange=${(event) => setQuery({...query, regex: event.target.checked ? 1 : "", page: ""})} /> Regular expression</label>
+      <${Choose} ...${{query, setQuery}} />
       ${chosen.size ? html`<span class="buttons">${number(chosen.size)} chosen:
         <button type="button" onClick=${() => setAsking("purge")}>Purge</button>
         <button type="button" class="danger" onClick=${() => setAsking("delete")}>Delete</button></span>` : null}
-    </form>
+    </${Filter}>
+    ${done ? html`<p class="notice good" role="status">${done}</p>` : null}
     <${Failure} error=${found.error} />
-    ${data ? html`<${Table} caption="Queues" rows=${data.items} keyOf=${keyOf} columns=${columns(lines)} ...${{query, setQuery, select}}
+    ${data ? html`<${Table} caption="Queues" rows=${data.items} keyOf=${keyOf} columns=${shown.map((column) => ({...column, cell: (row) => column.cell(row, lines)}))} ...${{query, setQuery, select}}
         empty=${query.name ? "No queue has such a name." : html`<${FirstQueue} />`} />
       <${Pages} page=${data.page} pageCount=${data.page_count} filtered=${data.filtered_count} total=${data.total_count}
         noun="queues" ...${{query, setQuery}} />` : null}
     <${Declare} vhost=${vhost || "/"} onDone=${found.refresh} />
-    ${asking ? html`<${Bulk} rows=${[...chosen.values()]} action=${asking} onClose=${(isDone) => {
+    ${asking ? html`<${Bulk} rows=${[...chosen.values()]} action=${asking} onClose=${(words) => {
       setAsking(null);
-      if (isDone) {
-        setChosen(new Map());
-        found.refresh();
-      }
+      setDone(words);
+      if (words) setChosen(new Map());
+      found.refresh();
     }} />` : null}`;
 }
 
@@ -66,41 +71,47 @@ function keyOf(row) {
   return `${row.vhost} ${row.name}`;
 }
 
-function columns(lines) {
-  const stat = (row, name) => row.message_stats?.[`${name}_details`]?.rate ?? 0;
-  return [
-    {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, cell: (row) => visible(row.vhost)},
-    {key: "name", title: "Name", sort: "name", cell: (row) => html`<${QueueLink} ...${row} />`},
-    {key: "features", title: "Features", wide: true, cell: (row) => html`<${Features} row=${row} />`},
-    {key: "state", title: "State", wide: true, cell: (row) => row.state},
-    {key: "ready", title: "Ready", sort: "messages_ready", figure: true, cell: (row) => number(row.messages_ready)},
-    {key: "unacked", title: "Unacked", sort: "messages_unacknowledged", figure: true, cell: (row) => number(row.messages_unacknowledged)},
-    {key: "line", title: "Depth", wide: true, cell: (row) => html`<${Spark} values=${lines.get(keyOf(row)) ?? []}
-      label=${`Depth since this page was opened, now ${number(row.messages)}`} />`},
-    {key: "in", title: "In", sort: "message_stats.publish_details.rate", figure: true, wide: true, cell: (row) => rate(stat(row, "publish"))},
-    {key: "out", title: "Out", figure: true, wide: true,
-      cell: (row) => rate(["deliver", "deliver_no_ack", "get", "get_no_ack"].reduce((sum, name) => sum + stat(row, name), 0))},
-    {key: "consumers", title: "Consumers", sort: "consumers", figure: true, wide: true, cell: (row) => number(row.consumers)},
-  ];
+const stat = (row, name) => row.message_stats?.[`${name}_details`]?.rate ?? 0;
+const out = (row) => ["deliver", "deliver_no_ack", "get", "get_no_ack"].reduce((sum, name) => sum + stat(row, name), 0);
+const amount = (key, title, show = number, isKept = false) => ({key, title, needs: key, sort: key, figure: true, wide: true, isKept, cell: (row) => show(row[key])});
+const flow = (name, title, isKept = false) => ({
+  key: name, title, needs: "message_stats", sort: `message_stats.${name}_details.rate`, figure: true, wide: true, isKept, cell: (row) => rate(stat(row, name)),
+});
+// Those that are kept are shown unless others are chosen; the address says which (`columns`).
+const COLUMNS = [
+  {key: "vhost", title: "Virtual host", sort: "vhost", wide: true, isKept: true, cell: (row) => visible(row.vhost)},
+  {key: "name", title: "Name", sort: "name", isKept: true, isFixed: true, cell: (row) => html`<${QueueLink} ...${row} />`},
+  {key: "features", title: "Features", needs: "durable,auto_delete,exclusive,arguments,policy,effective_policy_definition", wide: true, isKept: true, cell: (row) => html`<${Features} row=${row} />`},
+  {key: "type", title: "Type", needs: "type", sort: "type", wide: true, cell: (row) => visible(row.type)},
+  {key: "policy", title: "Policy", needs: "policy", sort: "policy", wide: true, cell: (row) => (row.policy ? html`<a href=${link(["policies"], {vhost: row.vhost, name: row.policy})}><${Name} value=${row.policy} /></a>` : "")},
+  {key: "state", title: "State", needs: "state", sort: "state", wide: true, isKept: true, cell: (row) => visible(row.state)},
+  {key: "ready", title: "Ready", sort: "messages_ready", figure: true, isKept: true, cell: (row) => number(row.messages_ready)},
+  {key: "unacked", title: "Unacked", sort: "messages_unacknowledged", figure: true, isKept: true, cell: (row) => number(row.messages_unacknowledged)},
+  {key: "total", title: "Total", sort: "messages", figure: true, wide: true, cell: (row) => number(row.messages)},
+  {key: "line", title: "Depth", needs: "depths", wide: true, isKept: true, cell: (row, lines) => html`<${Spark} values=${lines.get(keyOf(row)) ?? []}
+    label=${`Depth in the last hour, now ${number(row.messages)}`} />`},
+  {...flow("publish", "In", true), key: "in"},
+  {key: "out", title: "Out", needs: "message_stats", sort: "message_stats.deliver_get_details.rate", figure: true, wide: true, isKept: true, cell: (row) => rate(out(row))},
+  flow("ack", "Ack"), flow("redeliver", "Redelivered"),
+  amount("consumers", "Consumers", number, true), amount("message_bytes", "Bytes", bytes), amount("messages_persistent", "Persistent"),
+  amount("messages_ram", "In memory"), amount("memory", "Memory", bytes),
+];
+
+function shownIn(query) {
+  const chosen = query.columns?.split(",");
+  return COLUMNS.filter((column) => column.isFixed || (chosen ? chosen.includes(column.key) : column.isKept));
 }
 
-function useLines(data, at) {
-  const lines = useRef(new Map());
-  useEffect(() => {
-    for (const row of data?.items ?? []) {
-      lines.current.set(keyOf(row), [...(lines.current.get(keyOf(row)) ?? []), row.messages].slice(-60));
-    }
-  }, [at]);
-  return lines.current;
-}
-
-let waiting = 0;
-function later(act) {
-  return (event) => {
-    const {value} = event.target;
-    clearTimeout(waiting);
-    waiting = setTimeout(() => act(value), 250);
+function Choose({query, setQuery}) {
+  const shown = shownIn(query).map((column) => column.key);
+  const usual = COLUMNS.filter((column) => column.isKept).map((column) => column.key).join(",");
+  const change = (key) => {
+    const next = COLUMNS.map((column) => column.key).filter((each) => (each === key) !== shown.includes(each)).join(",");
+    setQuery({...query, columns: next === usual ? "" : next});
   };
+  return html`<details class="choose"><summary>Columns</summary><fieldset><legend class="unseen">Columns</legend>
+    ${COLUMNS.filter((column) => !column.isFixed).map((column) => html`<label class="check" key=${column.key}><input type="checkbox" checked=${shown.includes(column.key)}
+      onChange=${() => change(column.key)} /> ${column.title}</label>`)}</fieldset></details>`;
 }
 
 function Bulk({rows, action, onClose}) {
@@ -108,13 +119,22 @@ function Bulk({rows, action, onClose}) {
   const ready = rows.reduce((sum, row) => sum + row.messages_ready, 0);
   const what = rows.length === 1 ? html`<${Name} value=${rows[0].name} />` : `${number(rows.length)} queues`;
   const word = rows.length > 1 ? `${action} ${rows.length}` : messages > MUCH ? rows[0].name : null;
+  const words = useRef(null);
   const act = async () => {
+    const failures = [];
     for (const row of rows) {
-      await request("DELETE", `queues/${path(row.vhost, row.name)}${action === "purge" ? "/contents" : ""}`);
+      const where = `queues/${path(row.vhost, row.name)}${action === "purge" ? "/contents" : ""}`;
+      await request("DELETE", where).catch((error) => failures.push({error, row}));
     }
+    words.current = `${action === "purge" ? "Purged" : "Deleted"}: ${number(rows.length - failures.length)} of ${number(rows.length)}.`;
+    if (!failures.length) return;
+    const [{error, row}] = failures;
+    throw Object.assign(error, {message: `${words.current} ${row.name}: ${error.message}`});
   };
-  return html`<${Confirm} title=${action === "purge" ? "Purge" : "Delete"} word=${word} action=${action === "purge" ? "Purge" : "Delete"} onDo=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${action === "purge" ? "Purge" : "Delete"} word=${word} action=${action === "purge" ? "Purge" : "Delete"} onDo=${act} onClose=${() => onClose(words.current)}>
     <p>${action === "purge" ? html`${number(ready)} ready messages of ${what} will be gone.` : html`${what} and ${number(messages)} messages will be gone.`}</p>
+    ${rows.length > 1 ? html`<ul class="chosen">${rows.slice(0, NAMED).map((row) => html`<li key=${keyOf(row)}><${Name} value=${row.name} /> <span class="hint">${number(row.messages)}</span></li>`)}
+      ${rows.length > NAMED ? html`<li class="hint">and ${number(rows.length - NAMED)} more</li>` : null}</ul>` : null}
   </${Confirm}>`;
 }
 

@@ -16,11 +16,13 @@ def test_states(bench: NodeBench) -> None:
     node = bench.node
     (client,) = bench.clients
     assert inspect.session_state(node, client.session) == "running"
-    bench.perform(lambda: node.alarms.update("store", True))
+    bench.perform(lambda: node.alarms.update("store", True, "q.idx: no room"))
     assert inspect.session_state(node, client.session) == "blocking"
     publish(client, "lazy", 1)
     assert inspect.session_state(node, client.session) == "blocked"
-    assert inspect.alarms(node) == [{"node": "rabbit@test", "resource": "disk"}]
+    assert inspect.alarms(node) == [
+        {"node": "rabbit@test", "resource": "disk", "cause": "q.idx: no room"}
+    ]
 
 
 def test_before_login_and_open(bench: NodeBench) -> None:

@@ -20,7 +20,8 @@ from burrowmq.broker.sockets.listener import CannotListen
 from burrowmq.config.units import Endpoint
 from burrowmq.storage.errors import StorageError
 from tests.support.bench.observer import RecordingObserver
-from tests.support.node_in_process import client, config, free_port, in_thread, with_node
+from tests.support.node_in_process import client, config, in_thread, with_node
+from tests.support.ports import free_port
 
 
 def test_a_second_node_is_refused(tmp_path):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
 
 import pytest
 
 from burrowmq.broker.report import log_sinks
 from burrowmq.broker.report.log import LogObserver
-from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Sink, Sinks
+from burrowmq.broker.report.log_sinks import CannotLog, LogFile, Lossy, Sink, Sinks
 
 
 def test_each_sink_has_its_level_and_form():
@@ -43,9 +42,22 @@ def test_the_level_can_change_while_it_runs():
         assert stream.getvalue().count("\n") == count, level
 
 
-def test_the_usual_sink_is_standard_error():
-    assert log_sinks.console("info", "json") == Sink(stream=sys.stderr, level="info", form="json")
-    assert log_sinks.console("info", "json", "stdout").stream is sys.stdout
+def test_the_usual_sink_is_standard_error(capsys):
+    sink = log_sinks.console("info", "json")
+    assert (sink.level, sink.form) == ("info", "json")
+    Sinks([sink]).info("said")
+    assert json.loads(capsys.readouterr().err)["event"] == "said"
+    Sinks([log_sinks.console("info", "json", "stdout")]).info("said")
+    assert json.loads(capsys.readouterr().out)["event"] == "said"
+
+
+def test_a_line_that_standard_error_does_not_take_is_dropped():
+    full = open("/dev/full", "w")
+    observer = LogObserver(Sinks([Sink(stream=Lossy(full), level="info")]))
+    for _ in range(300):  # more than a buffer holds
+        observer.node_stopped("n" * 100)
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
 
 
 def lines(path):

@@ -167,3 +167,30 @@ def test_marks_are_few_and_ages_lag_by_a_twentieth_at_most(tag: int) -> None:
     age_s = marks.age_s(5_000.0, tag, 5_001)
     true_age_s = 5_000 - tag
     assert true_age_s - 5_000 / 20 <= age_s <= true_age_s
+
+
+def test_a_channel_that_was_held_now_and_then_is_as_old_as_it_is():
+    watched = Watched()
+    client = watched.bench.connect(1)
+    deliver(client)
+    channel = client.session.channels[1]
+    for second in range(12):
+        channel.is_held = second % 2 == 1
+        watched.pass_time(1)
+    assert closes(client) == []  # it is not closed while its reply is on the way
+    channel.is_held = False
+    watched.pass_time(1)
+    assert len(closes(client)) == 1
+
+
+def test_for_how_long_a_delivery_has_been_out():
+    watched = Watched(timeout_ms=None)
+    client = watched.bench.connect(1)
+    deliver(client, 2)
+    channel = client.session.channels[1]
+    assert watched.timeouts.age_s(channel, 1) == 0.0  # nobody has looked yet
+    watched.pass_time(5)
+    client.send(publish_bytes(1, "", "q", b"later"))
+    watched.now_s += 0.5
+    assert watched.timeouts.age_s(channel, 1) == 4.5
+    assert watched.timeouts.age_s(channel, 3) == 0.0

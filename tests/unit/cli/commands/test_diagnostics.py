@@ -12,8 +12,8 @@ import pytest
 from burrowmq.config.schema import LogConfig
 from burrowmq.config.tls import TlsConfig
 from burrowmq.config.units import Endpoint
-from tests.support.bench.node import free_ports
 from tests.support.certificates import Authority
+from tests.support.ports import free_ports
 from tests.support.served import Served, serving
 
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from burrowmq.management.answers import rates as keys
 from burrowmq.management.answers.rates import Rates
+
+COLUMNS = ("publish", "ack")
+
+
+def sample(rates: Rates, now_ms: int, *keys: str, publish: int) -> None:
+    rates.begin(now_ms)
+    for key in keys:
+        rates.add(COLUMNS, key, (publish, 0))
+    rates.end()
 
 
 def test_rate_is_the_slope_between_the_last_two_samples() -> None:
     rates = Rates()
     assert rates.rate("node", "publish") == 0.0
-    for now_s, count in ((0.0, 0), (5.0, 100), (10.0, 150)):
-        rates.add("node", now_s, {"publish": count})
-        rates.finish()
+    for now_ms, count in ((0, 0), (5000, 100), (10_000, 150)):
+        sample(rates, now_ms, "node", publish=count)
     assert rates.rate("node", "publish") == 10.0
+    assert rates.rate("node", "no such column") == 0.0
     assert rates.details("node", {"publish": 150}) == {
         "publish": 150,
         "publish_details": {"rate": 10.0},
@@ -20,21 +30,28 @@ def test_rate_is_the_slope_between_the_last_two_samples() -> None:
 
 def test_what_is_no_longer_sampled_is_forgotten() -> None:
     rates = Rates()
-    for _ in range(2):
-        rates.add("queue", 0.0, {"publish": 1})
-        rates.finish()
-    rates.finish()
-    rates.finish()
+    for now_ms in (0, 5000):
+        sample(rates, now_ms, "queue", publish=1)
+    for now_ms in (10_000, 15_000):
+        sample(rates, now_ms, publish=1)
     assert rates.rate("queue", "publish") == 0.0
     assert rates._current == rates._previous == {}
 
 
 def test_what_was_forgotten_has_no_rate_until_two_samples_later() -> None:
     rates = Rates()
-    for now_s, count in ((0.0, 100), (5.0, 200)):
-        rates.add("node", now_s, {"publish": count})
-        rates.finish()
+    for now_ms, count in ((0, 100), (5000, 200)):
+        sample(rates, now_ms, "node", publish=count)
     rates.clear()
-    rates.add("node", 10.0, {"publish": 0})
-    rates.finish()
+    sample(rates, 10_000, "node", publish=0)
     assert rates.rate("node", "publish") == 0.0
+    assert len(rates.history) == 0
+
+
+def test_keys_of_different_things_differ() -> None:
+    name = "vhost"
+    found = {
+        keys.queue_key(name, name), keys.vhost_key(name), keys.exchange_key(name, name),
+        keys.connection_key(name), keys.channel_key(name), keys.NODE_KEY,
+    }  # fmt: skip
+    assert len(found) == 6

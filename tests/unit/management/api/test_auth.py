@@ -29,3 +29,15 @@ def test_a_hash_fits_its_password(served: Served) -> None:
     ):
         assert len(base64.b64decode(answer["ok"])) == 36
         assert fits(answer["ok"], SHA256, "s\xe9sam")
+
+
+def test_logins_are_counted_anew(served: Served) -> None:
+    path = "/api/auth/attempts/rabbit%40test"
+    assert served.get(path)[0]["auth_attempts"] == 1
+    for each in (path, f"{path}/source"):
+        assert served.api("DELETE", each).status == 204
+    assert served.get(path)[0]["auth_attempts"] == 0
+    assert served.api("DELETE", "/api/auth/attempts/other").status == 404
+    assert served.ctl("reset_node_auth_attempt_metrics").out == (
+        "Reset auth attempt metrics on node rabbit@test ...\n"
+    )

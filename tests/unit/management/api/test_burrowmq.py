@@ -318,3 +318,9 @@ def test_the_process_is_described_whether_the_application_runs_or_not(tmp_path: 
         )
         served.stop_application()
         assert served.ctl("-q", "server_version") == (0, found["version"] + "\n", "")
+
+
+@pytest.mark.parametrize("limit", [-1, 2**70, None, [], "x"])
+def test_a_limit_of_closing_is_a_number(served: Served, limit: object) -> None:
+    path = "/api/burrowmq/close-connections"
+    assert served.api("POST", path, {"limit": limit}).status == 400

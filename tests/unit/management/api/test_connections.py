@@ -63,3 +63,14 @@ def closed(client: Client) -> tuple[int, str]:
 def test_blocked_is_shown(served: Served) -> None:
     served.bench.run_short_of_memory()
     assert served.get("/api/connections")[0]["state"] == "blocking"
+
+
+def test_connections_and_channels_have_details(served: Served) -> None:
+    asked = "data_rates_age=5&data_rates_incr=5&msg_rates_age=5&msg_rates_incr=5"
+    connection = served.get(f"/api/connections?{asked}")[0]
+    assert len(connection["recv_oct_details"]["samples"]) == 2
+    channel = served.get(f"/api/channels?{asked}")[0]
+    assert len(channel["message_stats"]["publish_details"]["samples"]) == 2
+    assert served.get("/api/channels")[0]["message_stats"]["publish_details"] == {"rate": 0.0}
+    one = served.get(f"/api/connections/{quote(connection['name'], safe='')}")
+    assert one["send_oct_details"] == {"rate": 0.0}

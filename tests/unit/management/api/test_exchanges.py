@@ -37,6 +37,32 @@ def test_bindings_of_an_exchange(served: Served) -> None:
     assert served.get("/api/exchanges/%2F/amq.topic/bindings/destination") == []
 
 
+def publish(served: Served, exchange: str, key: str, login: str, **properties: object) -> object:
+    path = f"/api/exchanges/%2F/{exchange}/publish"
+    body = {"routing_key": key, "payload": "x", "payload_encoding": "string"}
+    body["properties"] = properties
+    return served.api("POST", path, body, login=login).body.get("reason", "published")
+
+
+def test_publish_is_refused_as_over_amqp(served: Served) -> None:
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
+    rights = {"configure": "", "write": ".*", "read": ""}
+    served.api("PUT", "/api/permissions/%2F/plain", rights)
+    topics = {"exchange": "amq.topic", "write": "^mine", "read": ""}
+    served.api("PUT", "/api/topic-permissions/%2F/plain", topics)
+    assert publish(served, "amq.topic", "other", "plain:x") == (
+        "403 ACCESS_REFUSED - write access to topic 'other' in exchange 'amq.topic' in vhost '/' refused for user 'plain'"
+    )
+    assert publish(served, "amq.topic", "mine.1", "plain:x") == "published"
+    assert publish(served, "amq.default", "lazy", "plain:x", user_id="guest") == (
+        "406 PRECONDITION_FAILED - user_id property set to 'guest' but authenticated user was 'plain'"
+    )
+    assert publish(served, "amq.default", "lazy", "plain:x", user_id="plain") == "published"
+    assert publish(served, "amq.default", "lazy", "plain:x", expiration="soon") == (
+        "406 PRECONDITION_FAILED - invalid expiration 'soon': no_integer"
+    )
+
+
 def test_publish_checks_its_body(served: Served) -> None:
     path = "/api/exchanges/%2F/amq.topic/publish"
     assert served.api("POST", path, {}).body["reason"] == (
@@ -52,3 +78,11 @@ def test_publish_checks_its_body(served: Served) -> None:
     assert served.api("POST", path, {**body, "payload_encoding": "string"}).body == {
         "routed": False
     }
+
+
+def test_exchanges_have_details(served: Served) -> None:
+    asked = "msg_rates_age=5&msg_rates_incr=5"
+    rows = {row["name"]: row for row in served.get(f"/api/exchanges?{asked}")}
+    assert len(rows[""]["message_stats"]["publish_in_details"]["samples"]) == 2
+    assert "message_stats" not in rows["amq.fanout"]
+    assert served.get("/api/exchanges/%2F/amq.default")["message_stats"]["publish_in"] == 7

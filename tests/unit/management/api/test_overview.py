@@ -117,3 +117,17 @@ def test_figures_are_measured_or_left_out(served: Served, monkeypatch: pytest.Mo
     assert sum(parts) == memory["total"]["rss"]
     gone = {"net_ticktime", "msg_store_read_count", "queue_index_read_count"}
     assert not gone & set(node)
+
+
+def test_the_node_has_a_past(served: Served) -> None:
+    asked = "&".join(
+        f"{family}_age=10&{family}_incr=5" for family in ("lengths", "msg_rates", "node_stats")
+    )
+    overview = served.get(f"/api/overview?{asked}")
+    assert len(overview["queue_totals"]["messages_details"]["samples"]) == 3
+    assert len(overview["message_stats"]["publish_details"]["samples"]) == 3
+    assert len(overview["churn_rates"]["queue_created_details"]["samples"]) == 3
+    assert overview["sample_retention_policies"]["global"] == [600, 3600, 28_800, 86_400]
+    node = served.get(f"/api/nodes/{served.node.name}?{asked}")
+    assert len(node["mem_used_details"]["samples"]) == 3
+    assert "rate" in served.get("/api/nodes")[0]["fd_used_details"]

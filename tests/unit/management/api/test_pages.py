@@ -37,6 +37,8 @@ def test_alarms_come_with_their_figures(served: Served) -> None:
     (alarm,) = served.get(OVERVIEW)["alarms"]
     assert alarm["resource"] == "memory"
     assert alarm["limit"] == served.get("/api/nodes")[0]["mem_limit"]
+    assert alarm["since"] > 1e9
+    assert "the watermark is" in alarm["cause"]
 
 
 def test_nobody_sees_queues_of_other_virtual_hosts(served: Served) -> None:
@@ -61,6 +63,9 @@ def test_a_queue_with_its_reasons(served: Served) -> None:
     page = served.get("/api/burrowmq/pages/queue/%2F/orders")
     assert [row["consumer_tag"] for row in page["queue"]["consumer_details"]] == ["ctag1"]
     assert {row["source"] for row in page["bindings"]} == {"", "amq.topic"}
+    assert page["queue"]["consumer_details"][0]["messages_unacknowledged"] == 1
+    assert [(row["consumer_tag"], row["count"]) for row in page["holders"]] == [("ctag1", 1)]
+    assert page["dead_letters"] == []
     assert served.api("GET", "/api/burrowmq/pages/queue/%2F/nosuch").status == 404
 
 
@@ -74,12 +79,13 @@ def preview(served: Served, **policy: object) -> dict[str, object]:
 def test_what_a_policy_would_do(served: Served) -> None:
     found = preview(served, definition={"max-length": 1})
     assert (found["matched"], found["in_force"], found["dropped"]) == (2, 2, 4)
-    assert found["matches"] == [
-        {"name": "lazy", "overruled_by": None, "dropped": 2},
-        {"name": "orders", "overruled_by": None, "dropped": 2},
+    assert [(row["name"], row["overruled_by"], row["dropped"]) for row in found["matches"]] == [
+        ("lazy", None, 2),
+        ("orders", None, 2),
     ]
     assert preview(served, pattern="^l")["matched"] == 1
-    assert preview(served, **{"apply-to": "exchanges"})["matched"] == 0
+    found = preview(served, **{"apply-to": "exchanges"})
+    assert (found["matched"], found["exchanges"]) == (0, 7)
     assert served.get("/api/policies") == []
     assert served.bench.observer.named("change_made") == []
 
@@ -107,6 +113,36 @@ def test_a_stronger_policy_and_an_operators_limit_count(served: Served) -> None:
     assert preview(served, name="strong", definition={"max-length": 3}, priority=0)["in_force"] == 2
 
 
+def test_a_limit_that_refuses_publishes_drops_nothing(served: Served) -> None:
+    refusing = {"max-length": 1, "overflow": "reject-publish"}
+    assert preview(served, definition=refusing)["dropped"] == 0
+
+
+def test_a_limit_of_bytes_drops_about_so_many(served: Served) -> None:
+    row = served.get("/api/queues/%2F/lazy")
+    found = preview(
+        served, pattern="^lazy", definition={"max-length-bytes": row["message_bytes_ready"] // 2}
+    )
+    assert (found["is_about"], found["matches"][0]["ready"]) == (True, 3)
+    assert 1 <= found["dropped"] <= 2
+    everything = preview(
+        served, pattern="^lazy", definition={"max-length-bytes": 0, "max-length": 2}
+    )
+    assert everything["dropped"] == 3
+    dead = {"max-length": 2, "dead-letter-exchange": "dlx"}
+    assert (
+        preview(served, pattern="^lazy", definition=dead)["matches"][0]["dead_letters_to"] == "dlx"
+    )
+
+
+def test_an_operator_policy_is_shown_with_the_policy_that_stays_beside_it(served: Served) -> None:
+    served.api("PUT", "/api/policies/%2F/p", {"pattern": "^lazy", "definition": {"max-length": 3}})
+    cap = {"name": "p", "is_operator": True, "pattern": "^lazy"}
+    assert preview(served, **cap, definition={"max-length": 9})["dropped"] == 0
+    found = preview(served, **cap, definition={"max-length": 1})
+    assert (found["in_force"], found["dropped"]) == (1, 2)
+
+
 def test_a_preview_of_nonsense_is_a_bad_request(served: Served) -> None:
     path = "/api/burrowmq/pages/policy-preview/%2F"
     assert served.api("POST", path, {"pattern": "("}).status == 400
@@ -114,3 +150,12 @@ def test_a_preview_of_nonsense_is_a_bad_request(served: Served) -> None:
     assert served.api("POST", path, {"pattern": "", "apply-to": "nothing"}).body["matched"] == 0
     served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
     assert served.api("POST", path, {"pattern": ""}, login="plain:x").status == 401
+
+
+def test_pages_have_the_past_in_columns(served: Served) -> None:
+    found = served.get("/api/burrowmq/pages/overview?history=600")["history"]
+    assert {len(column) for column in found["columns"].values()} == {121}
+    found = served.get("/api/burrowmq/pages/queue/%2F/lazy?history=60")["history"]
+    assert {len(column) for column in found["columns"].values()} == {13}
+    assert served.get("/api/burrowmq/pages/queue/%2F/lazy")["history"] is None
+    assert served.api("GET", "/api/burrowmq/pages/overview?history=7").status == 400

@@ -142,3 +142,20 @@ def test_actions_are_for_mirrors(served: Served) -> None:
     assert (refused.status, refused.body["reason"]) == (400, ["unknown", "x"])
     missing = served.api("POST", "/api/queues/%2F/nosuch/actions", {"action": "sync"})
     assert missing.status == 404
+
+
+def test_a_list_has_the_past_of_its_rows(served: Served) -> None:
+    asked = "/api/queues?page=1&columns=name,messages_details,depths&sort=name"
+    row = served.get(f"{asked}&lengths_age=10&lengths_incr=5")["items"][0]
+    assert row["name"] == "lazy"
+    samples = row["messages_details"]["samples"]
+    assert len(samples) == 3
+    assert samples[0]["timestamp"] - samples[2]["timestamp"] == 10_000
+    row = served.get(f"{asked}&history=3600")["items"][0]
+    assert len(row["depths"]) in (1, 61)
+    answer = served.api("GET", f"{asked}&lengths_age=0&lengths_incr=5")
+    assert answer.status == 400
+    assert answer.body == {
+        "error": "invalid_range_parameters",
+        "reason": "Invalid range parameters: age 0, incr 5",
+    }

@@ -120,3 +120,8 @@ def test_a_hash_may_end_in_a_new_line(served: Served) -> None:
         == 201
     )
     assert served.get("/api/users/u")["password_hash"] == stored
+
+
+def test_only_names_are_deleted(served: Served) -> None:
+    refused = served.api("POST", "/api/users/bulk-delete", {"users": [["guest"]]})
+    assert (refused.status, refused.body["reason"]) == (400, ["no_such_user", ["guest"]])

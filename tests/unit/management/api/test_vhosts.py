@@ -86,3 +86,33 @@ def test_a_vhost_of_this_node_is_started_already(served: Served) -> None:
     assert served.api("POST", f"/api/vhosts/%2F/start/{name}").status == 204
     assert served.api("POST", f"/api/vhosts/nope/start/{name}").status == 404
     assert served.api("POST", "/api/vhosts/%2F/start/other").status == 404
+
+
+def test_a_virtual_host_shows_what_is_counted_in_it(served: Served) -> None:
+    row = served.get("/api/vhosts/%2F?msg_rates_age=5&msg_rates_incr=5")
+    assert row["message_stats"]["publish"] == 7
+    assert len(row["message_stats"]["publish_details"]["samples"]) == 2
+    assert len(row["messages_details"]["samples"]) == 2
+    served.api("PUT", "/api/vhosts/quiet", {})
+    assert "message_stats" not in served.get("/api/vhosts/quiet")
+
+
+def test_a_protected_one_cannot_be_deleted(served: Served) -> None:
+    assert served.api("PUT", "/api/vhosts/kept").status == 201
+    path = "/api/vhosts/kept/deletion/protection"
+    assert served.api("POST", path).status == 204
+    refused = served.api("DELETE", "/api/vhosts/kept")
+    assert refused.status == 412
+    assert refused.body["reason"] == (
+        "Refusing to delete virtual host 'kept' because it is protected from deletion"
+    )
+    assert served.get("/api/vhosts/kept")["metadata"]["protected_from_deletion"] is True
+    exported = next(
+        row for row in served.get("/api/definitions")["vhosts"] if row["name"] == "kept"
+    )
+    assert exported["metadata"]["protected_from_deletion"] is True
+    assert served.api("DELETE", path).status == 204
+    assert served.api("POST", "/api/definitions", {"vhosts": [exported]}).status == 204
+    assert served.api("DELETE", "/api/vhosts/kept").status == 412
+    assert served.api("DELETE", path).status == 204
+    assert served.api("DELETE", "/api/vhosts/kept").status == 204

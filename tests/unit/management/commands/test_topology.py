@@ -11,6 +11,7 @@ from burrowmq.management.answers.reply import ApiError
 from burrowmq.management.commands import topology
 from burrowmq.protocol.errors import AmqpError
 from tests.support.bench.node import NodeBench
+from tests.support.served import Served
 
 PLAIN = (True, False, False)
 
@@ -119,3 +120,15 @@ def test_a_binding_comes_and_goes(bench: NodeBench, kind: str, name: str) -> Non
     assert "binding" in [row[0] for row in bench.store.load()]
     bench.perform(lambda: topology.unbind(node, "/", binding))
     assert binding not in node.vhosts["/"].exchanges["amq.direct"].bindings
+
+
+def test_names_are_no_longer_than_a_client_can_send(served: Served) -> None:
+    refused = served.api("PUT", "/api/queues/%2F/" + "q" * 300, {})
+    assert (refused.status, refused.body["reason"]) == (
+        400,
+        "queue should be less than 255 bytes, actually was 300\n",
+    )
+    assert served.api("PUT", "/api/exchanges/%2F/" + "x" * 256, {}).status == 400
+    path = "/api/bindings/%2F/e/amq.topic/q/orders"
+    assert served.api("POST", path, {"routing_key": "k" * 256}).status == 400
+    assert served.api("PUT", "/api/queues/%2F/" + "q" * 255, {}).status == 201

@@ -83,6 +83,13 @@ def test_sums(bench: NodeBench) -> None:
     assert found["rabbitmq_connections"] == found["rabbitmq_channels"] == 1
 
 
+def test_syncs_and_commits_are_spread(bench: NodeBench) -> None:
+    found = samples(bench)
+    assert found["burrowmq_commit_bytes_count"] == found["burrowmq_store_commits"]
+    assert found["burrowmq_commit_bytes_sum"] > 0
+    assert "burrowmq_sync_seconds_count" in found
+
+
 def test_one_identity(bench: NodeBench) -> None:
     families = made(asyncio.run(exposition.per_object(bench.node)))
     assert [len(each.samples) for each in families if each.name == "rabbitmq_identity_info"] == [1]

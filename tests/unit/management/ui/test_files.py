@@ -20,7 +20,8 @@ OWN = [
     for path in sorted(files.STATIC.rglob("*"))
     if path.suffix in {".js", ".html"} and path.parent.name != "vendor"
 ]
-FIRST_VIEW = re.compile(r'(?:href|src)="(ui/[^"]+)"|(?:from|import\() ?"(\.[^"]+)"')
+NEEDED = re.compile(r'(?:href|src)="(ui/[^"]+)"|from "(\.[^"]+)"')
+LATER = re.compile(r'import\("(\.[^"]+)"\)')
 WEIGHT_MAX = 80_000
 
 
@@ -67,19 +68,38 @@ def test_a_file_is_sent_once_and_compressed(served: Served) -> None:
     assert raw(served, "/ui/app.js", If_None_Match='"other"').status == 200
 
 
-def test_the_first_view_is_light() -> None:
-    """What a browser fetches for it: the page, its styles, and every module that one of them imports."""
-    wanted, seen = ["index.html"], set()
+def modules(*names: str) -> set[str]:
+    """These files and every one that one of them needs at once; what is fetched later is left out, but for charts."""
+    wanted, seen = list(names), set()
     while wanted:
         name = wanted.pop()
         if name in seen:
             continue
         seen.add(name)
-        for asked, imported in FIRST_VIEW.findall(files.file(name).plain.decode()):
+        for asked, imported in NEEDED.findall(files.file(name).plain.decode()):
             near = posixpath.join(posixpath.dirname(name), imported)
             wanted.append(asked.removeprefix("ui/") if asked else posixpath.normpath(near))
-    assert {"pages/queue.js", "vendor/hooks.js", "vendor/uplot.js"} <= seen
+        if name == "chart.js":
+            wanted.append("vendor/uplot.js")
+    return seen
+
+
+VIEWS = sorted(set(LATER.findall(files.file("views.js").plain.decode())))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_page_is_light(view: str) -> None:
+    """What a browser fetches whose first page it is: the frame, its styles, and all that the page needs."""
+    seen = modules("index.html", view.removeprefix("./"))
+    assert {"app.js", "app.css", "vendor/hooks.js"} <= seen
     assert sum(len(files.file(name).compressed) for name in seen) <= WEIGHT_MAX
+
+
+def test_every_page_is_fetched_by_somebody() -> None:
+    fetched = set().union(*(modules("index.html", view.removeprefix("./")) for view in VIEWS))
+    pages = {name for name in files.names() if name.startswith("pages/")}
+    assert pages <= fetched
+    assert len(VIEWS) > 8
 
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
@@ -105,3 +125,21 @@ def test_the_libraries_are_those_that_were_taken_with_their_licences() -> None:
     }
     assert there == vendor.HASHES
     assert {f"{package.name}.LICENSE" for package in vendor.PACKAGES} <= set(there)
+
+
+STATICALLY = re.compile(r'^import [^"]*from "(\.[^"]+)"', re.MULTILINE)
+AHEAD = re.compile(r'<link rel="modulepreload" href="ui/([^"]+)">')
+
+
+def test_the_page_names_all_that_the_frame_needs() -> None:
+    """Else a browser finds out file by file, each after the one that asks for it."""
+    wanted, seen = ["app.js"], set()
+    while wanted:
+        name = wanted.pop()
+        if name not in seen:
+            seen.add(name)
+            here = posixpath.dirname(name)
+            found = STATICALLY.findall(files.file(name).plain.decode())
+            wanted += [posixpath.normpath(posixpath.join(here, near)) for near in found]
+    named = AHEAD.findall(files.file("index.html").plain.decode())
+    assert sorted(named) == sorted(seen - {"app.js"})

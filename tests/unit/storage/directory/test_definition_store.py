@@ -6,11 +6,12 @@ import errno
 import os
 import sqlite3
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
-from burrowmq.storage.errors import StorageError, StoreRefused, with_way_out
+from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, with_way_out
 
 
 def test_rows_survive_closing(tmp_path: Path) -> None:
@@ -117,3 +118,61 @@ def test_a_file_of_somebody_else_is_said_to_be_that(
     assert (
         "definitions.db: open failed: Permission denied (EACCES); give the data directory" in text
     )
+
+
+class FailingConnection(sqlite3.Connection):
+    """SQLite whose next commits fail as told, with this error."""
+
+    failures: ClassVar[list[int]] = []
+
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:  # type: ignore[override]
+        if statement == "COMMIT" and self.failures:
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = self.failures.pop()  # type: ignore[attr-defined]
+            raise error
+        return super().execute(statement, *values)
+
+
+def failing_store(path: Path, *failures: int) -> SqliteDefinitionStore:
+    FailingConnection.failures[:] = failures
+    return SqliteDefinitionStore(
+        str(path), lambda *at, **how: sqlite3.connect(*at, factory=FailingConnection, **how)
+    )
+
+
+def test_after_an_error_the_database_is_opened_again_once(tmp_path: Path) -> None:
+    store = failing_store(tmp_path / "definitions.db", sqlite3.SQLITE_IOERR_FSYNC)
+    store.commit([("queue", "q", 1)])
+    assert (store.reopened, store.load()) == (1, [("queue", "q", 1)])
+    assert (tmp_path / "definitions.db-wal").stat().st_size > 0  # of the second attempt alone
+    store.close()
+
+
+def test_a_second_error_is_one(tmp_path: Path) -> None:
+    store = failing_store(tmp_path / "definitions.db", *[sqlite3.SQLITE_IOERR_WRITE] * 2)
+    with pytest.raises(StorageError, match="commit failed: disk I/O error") as raised:
+        store.commit([("queue", "q", 1)])
+    assert not isinstance(raised.value, DiskFull)
+    assert store.load() == []
+    store.close()
+
+
+def test_a_full_disk_is_one_whatever_sqlite_calls_it(tmp_path: Path) -> None:
+    """The probe beside the database finds no room: nothing can be created in a place that leads to a full device."""
+    path = tmp_path / "definitions.db"
+    (tmp_path / "definitions.db.probe").symlink_to("/dev/full")
+    store = failing_store(path, sqlite3.SQLITE_IOERR_WRITE)
+    with pytest.raises(DiskFull, match=r"probe.*ENOSPC"):
+        store.commit([("queue", "q", 1)])
+    store.commit([("queue", "q", 1)])
+    assert (store.reopened, store.load()) == (1, [("queue", "q", 1)])
+    store.close()
+
+
+def test_a_database_that_is_full_is_a_full_disk(tmp_path: Path) -> None:
+    store = failing_store(tmp_path / "definitions.db", sqlite3.SQLITE_FULL)
+    with pytest.raises(DiskFull, match="disk I/O error"):
+        store.commit([("queue", "q", 1)])
+    store.commit([("queue", "q", 1)])
+    assert store.reopened == 0
+    store.close()

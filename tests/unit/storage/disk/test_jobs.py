@@ -140,3 +140,23 @@ def test_an_end_without_room_and_ballast_is_not_clean() -> None:
     again = DiskSide(side.filesystem.process_killed())
     assert not again.report.clean
     assert again.report.messages == 5
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_sync_without_room_waits_for_it_as_often_as_it_takes(size: int) -> None:
+    side = side_with_queue()
+    side.append(0, 2, size)
+    side.filesystem.fail("fdatasync", errno.ENOSPC, times=5)
+    side.append(2, 2, size)
+    assert len(side.waits) >= 2
+    assert all("ENOSPC" in str(wait) for wait in side.waits)
+    assert side.read() == [0, 1, 2, 3]
+    assert not side.filesystem.resynced
+
+
+def test_a_sync_of_a_directory_without_room_waits_for_it() -> None:
+    side = side_with_queue()
+    side.filesystem.fail("fsync_dir", errno.ENOSPC, times=3)
+    side.append(0, 2)
+    assert side.waits
+    assert side.read() == [0, 1]

@@ -1,0 +1,146 @@
+"""One sample of everything in the node, in slices.
+
+Owns no state. `steps` reads counters that the broker keeps anyway, gives them to `Rates` (the last two of everything)
+and to its `History` (the past of what there is room for), and yields every few milliseconds, so that whoever drives it
+can let the loop go on: the server between two timers, tests by hand. Nothing here is called per message, and nothing
+waits. What is counted in a virtual host is counted on its channels and connections; closed ones have left theirs in
+`Vhost.past`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator
+from operator import add, attrgetter
+
+from burrowmq.broker import inspect
+from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.session.session import Session
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.management import process
+from burrowmq.management.answers import rates as keys
+from burrowmq.management.answers.rates import Rates
+from burrowmq.management.history import history as kinds
+from burrowmq.management.history.history import CHURN, DELIVERIES, FINE, OCTETS, Kind
+
+SLICE_S = 0.005
+# So many objects are read between two looks at the clock.
+CHUNK = 50
+
+# The node's counters by RabbitMQ's names.
+MESSAGE_COUNTERS = {
+    "publish": "messages_received",
+    "confirm": "messages_confirmed",
+    "return_unroutable": "messages_unroutable_returned",
+    "drop_unroutable": "messages_unroutable_dropped",
+    "deliver": "messages_delivered_manual_ack",
+    "deliver_no_ack": "messages_delivered_auto_ack",
+    "get": "messages_get_manual_ack",
+    "get_no_ack": "messages_get_auto_ack",
+    "get_empty": "messages_get_empty",
+    "ack": "messages_acknowledged",
+    "redeliver": "messages_redelivered",
+}
+CHURN_COUNTERS = {
+    "connection_created": "connections_opened",
+    "connection_closed": "connections_closed",
+    "channel_created": "channels_opened",
+    "channel_closed": "channels_closed",
+    "queue_declared": "queues_declared",
+    "queue_created": "queues_created",
+    "queue_deleted": "queues_deleted",
+}
+COUNTED = DELIVERIES[:-1]  # the last is the sum of the first four
+DELIVERED = len(inspect.DELIVERED)
+of_queue = attrgetter("publish", *COUNTED)
+of_channel = attrgetter(*FINE, *COUNTED)
+of_churn = attrgetter(*(CHURN_COUNTERS[name] for name in CHURN))
+of_node = attrgetter(*(MESSAGE_COUNTERS[name] for name in (*FINE, *COUNTED)))
+
+Values = tuple[int, ...]
+Sampled = tuple[Kind, Hashable, Values]
+
+
+def steps(node: RunningNode, rates: Rates, now_ms: int) -> Iterator[None]:
+    """Take one sample; it is complete when the iterator ends."""
+    history = rates.history
+    rates.begin(now_ms)
+    history.begin(now_ms)
+    deadline = time.perf_counter() + SLICE_S
+    for count, (kind, key, values) in enumerate(_everything(node)):
+        if any(values):
+            rates.add(kind.columns, key, values)
+        history.add(kind, key, values)
+        if count % CHUNK == CHUNK - 1 and time.perf_counter() > deadline:
+            yield
+            deadline = time.perf_counter() + SLICE_S
+    rates.end()
+    history.end()
+    yield
+
+
+def _everything(node: RunningNode) -> Iterator[Sampled]:
+    sums: dict[Vhost, Values] = {
+        vhost: (*of_channel(vhost.past), *(getattr(vhost.past, name) for name in OCTETS))
+        for vhost in node.vhosts.values()
+    }
+    for session in list(node.sessions):
+        yield from _connection(session, sums)
+    ready = unacked = 0
+    for vhost in list(node.vhosts.values()):
+        vhost_ready = vhost_unacked = 0
+        for each in list(vhost.queues.values()):
+            waiting, handed_out = each.ready_count, each.unacked_count
+            vhost_ready += waiting
+            vhost_unacked += handed_out
+            counters = of_queue(each.metrics)
+            yield (
+                kinds.QUEUE,
+                keys.queue_key(vhost.name, each.name),
+                (waiting + handed_out, waiting, handed_out, *_with_sum(counters, 1)),
+            )
+        for exchange in list(vhost.exchanges.values()):
+            counted = (exchange.publish_in, exchange.publish_out)
+            yield kinds.EXCHANGE, keys.exchange_key(vhost.name, str(exchange.name)), counted
+        ready += vhost_ready
+        unacked += vhost_unacked
+        lengths = (vhost_ready + vhost_unacked, vhost_ready, vhost_unacked)
+        found = sums.get(vhost, (0,) * (len(FINE) + len(COUNTED) + len(OCTETS)))
+        values = (*_with_sum(found[: -len(OCTETS)], len(FINE)), *found[-len(OCTETS) :])
+        yield kinds.VHOST, keys.vhost_key(vhost.name), (*lengths, *values)
+    yield kinds.NODE, keys.NODE_KEY, _node(node, ready, unacked)
+
+
+def _connection(session: Session, sums: dict[Vhost, Values]) -> Iterator[Sampled]:
+    """A connection and its channels; what they count is added to their virtual host's."""
+    wire = session.wire
+    octets = (0, 0) if wire is None else (wire.bytes_received, wire.bytes_sent)
+    vhost = None if session.entered is None else session.entered.vhost
+    found = (0,) * (len(FINE) + len(COUNTED))
+    for channel in list(session.channels.values()):
+        counters = of_channel(channel.metrics)
+        found = tuple(map(add, found, counters))
+        name = f"{session.name} ({channel.number})"
+        yield kinds.CHANNEL, keys.channel_key(name), _with_sum(counters, len(FINE))
+    if vhost is not None:
+        if vhost in sums:
+            sums[vhost] = tuple(map(add, sums[vhost], (*found, *octets)))
+        yield kinds.CONNECTION, keys.connection_key(session.name), octets
+
+
+def _with_sum(counters: Values, at: int) -> Values:
+    """Counters that end in those of deliveries, of which the first four are summed up behind them (`deliver_get`)."""
+    return (*counters, sum(counters[at : at + DELIVERED]))
+
+
+def _node(node: RunningNode, ready: int, unacked: int) -> Values:
+    figures, stats = process.figures(node.config.data_dir), inspect.store_stats(node)
+    metrics = node.metrics
+    written = int(stats.get("written", 0))
+    return (
+        ready + unacked, ready, unacked,
+        figures.resident_bytes, figures.disk_free_bytes, figures.open_fds, figures.open_sockets, figures.threads,
+        figures.gc_runs, figures.context_switches, figures.read_ops, figures.read_bytes, figures.write_ops,
+        figures.write_bytes, int(stats.get("file_syncs", 0)), int(stats.get("file_opens", 0)), written,
+        *of_churn(metrics), *_with_sum(of_node(metrics), len(FINE)), written,
+    )  # fmt: skip

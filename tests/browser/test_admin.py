@@ -1,0 +1,195 @@
+"""An administrator's pages, the node's, and definitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.browser.looker import HOSTILE, Looker
+from tests.support.node_client import NodeClient
+
+ADDRESSES = (
+    "admin/users", "admin/users/app", "admin/vhosts", "admin/vhosts/shop", "admin/permissions", "admin/parameters",
+    "admin/flags", "admin/configuration?all=1", "node", "node/log", "overview/definitions",
+)  # fmt: skip
+
+
+def fill(node: NodeClient) -> None:
+    node.vhost("shop")
+    node.user("app", "shop", tags="monitoring")
+    topic = {"exchange": "amq.topic", "write": "^a", "read": "^b"}
+    node.api("PUT", "/api/topic-permissions/shop/app", topic)
+    node.api("PUT", "/api/vhost-limits/shop/max-queues", {"value": 5})
+    node.api("PUT", "/api/global-parameters/owner", {"value": {"team": "x" * 80}})
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_every_page_is_shown_without_a_complaint(
+    look: Callable[..., Looker], node: NodeClient, theme: str, width: int
+) -> None:
+    fill(node)
+    looker = look(color_scheme=theme, viewport={"width": width, "height": 800}).enter()
+    for address in ADDRESSES:
+        looker.go(address)
+        looker.page.locator("main :is(table, .log, input[type=file])").first.wait_for()
+        scrolls = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not looker.page.evaluate(scrolls), address
+    assert looker.complaints == []
+
+
+def test_names_that_are_hostile_are_text(look: Callable[..., Looker], node: NodeClient) -> None:
+    name = quote(HOSTILE, safe="")
+    node.api("PUT", f"/api/vhosts/{name}", {"description": HOSTILE, "tags": HOSTILE})
+    node.api("PUT", f"/api/users/{name}", {"password": "x", "tags": HOSTILE})
+    rights = {"configure": "<b>.*", "write": "<i>", "read": "<img src=x>"}
+    node.api("PUT", f"/api/permissions/{name}/{name}", rights)
+    node.api("PUT", f"/api/topic-permissions/{name}/{name}", {"exchange": HOSTILE, **rights})
+    node.api("PUT", f"/api/global-parameters/{name}", {"value": HOSTILE})
+    policy = {"pattern": "<b>", "definition": {"max-length": 1}, "apply-to": "queues"}
+    node.api("PUT", f"/api/operator-policies/{name}/{name}", policy)
+    looker = look().enter()
+    for address in (
+        *ADDRESSES, "policies", f"admin/users/{name}", f"admin/vhosts/{name}", f"admin/users/no{name}",
+        f"node/log?name={name}", f"{name}/{name}?vhost={name}",
+    ):  # fmt: skip
+        looker.go(address)
+        looker.page.locator(
+            "main :is(table, .log, input[type=file], [role=alert])"
+        ).first.wait_for()
+        assert (
+            looker.page.locator("main :is(b:not(:empty), i, img)").filter(has_text="<").count() == 0
+        )
+        assert looker.page.locator("img").count() == 0
+    looker.page.keyboard.press("Control+k")
+    looker.page.get_by_role("combobox").and_(looker.page.locator(":focus")).wait_for()
+    looker.page.keyboard.type("img src")
+    looker.page.get_by_role("listbox").get_by_text("virtual host").wait_for()
+    assert looker.page.locator("img").count() == 0
+    assert [text for text in looker.complaints if "404" not in text] == []
+
+
+def test_a_user_is_made_permitted_changed_and_deleted(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    looker = look(viewport={"width": 1280, "height": 1000}).enter()
+    page = looker.page
+    looker.go("admin/users")
+    page.get_by_text("Add a user").click()
+    page.get_by_label("Name", exact=True).fill("app")
+    page.get_by_label("Password", exact=True).fill("first")
+    page.get_by_role("button", name="Add").click()
+    looker.sees("app is there")
+    page.get_by_role("link", name="app", exact=True).click()
+    looker.sees("It may enter no virtual host")
+    page.locator("main").get_by_label("Virtual host", exact=True).first.fill("/")
+    page.get_by_label("configure").fill("^app-")
+    page.get_by_role("button", name="Permit").click()
+    page.get_by_role("row").filter(has_text="^app-").wait_for()
+    page.get_by_text("Change tags or password").click()
+    page.get_by_label("monitoring").check()
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    looker.sees("Tagged monitoring")
+    assert node.connect("guest").is_open
+    assert node.get("/api/permissions/%2F/app")["configure"] == "^app-"
+    assert node.get("/api/users/app")["tags"] == ["monitoring"]
+    login = node.api("POST", "/api/login", {"username": "app", "password": "first"})
+    assert login.status == 200, "the password stayed as it was"
+    page.get_by_label("Connections").fill("7")
+    page.get_by_role("button", name="Set").first.click()
+    looker.sees("Saved.")
+    assert node.get("/api/user-limits/app")[0]["value"] == {"max-connections": 7}
+    page.get_by_role("button", name="Take away…").click()
+    assert node.get("/api/users/app/permissions"), "nothing goes by one click"
+    page.get_by_role("dialog").get_by_role("button", name="Take away").click()
+    looker.sees("It may enter no virtual host")
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.wait_for_function("() => location.hash === '#/admin/users'")
+    assert [row["name"] for row in node.get("/api/users")] == ["guest"]
+    assert looker.complaints == []
+
+
+def test_a_virtual_host_goes_only_by_its_name(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    node.vhost("shop")
+    node.channel(vhost="shop").queue_declare("q")
+    looker = look().enter()
+    looker.go("admin/vhosts/shop")
+    looker.sees("1 queues with 0 messages")
+    looker.page.get_by_role("button", name="Delete…").click()
+    dialog = looker.page.get_by_role("dialog")
+    button = dialog.get_by_role("button", name="Delete")
+    assert button.is_disabled()
+    dialog.get_by_role("textbox").fill("shop")
+    button.click()
+    looker.page.wait_for_function("() => location.hash === '#/admin/vhosts'")
+    assert [row["name"] for row in node.get("/api/vhosts")] == ["/"]
+
+
+def test_definitions_are_looked_at_before_they_are_taken_over(
+    look: Callable[..., Looker], node: NodeClient, tmp_path: Path
+) -> None:
+    looker = look(accept_downloads=True).enter()
+    looker.go("overview/definitions")
+    with looker.page.expect_download() as download:
+        looker.page.get_by_role("button", name="Save as a file").click()
+    exported = json.loads(Path(download.value.path()).read_text())
+    assert exported["users"][0]["name"] == "guest"
+    exported["queues"] = [{"name": "fresh", "vhost": "/", "durable": True, "arguments": {}}]
+    exported["users"][0]["tags"] = ["administrator", "night-shift"]
+    file = tmp_path / "definitions.json"
+    file.write_text(json.dumps(exported))
+    looker.page.get_by_label("File").set_input_files(str(file))
+    looker.page.get_by_role("row").filter(has_text="night-shift").get_by_text("changed").wait_for()
+    assert node.get("/api/queues") == []
+    looker.page.get_by_role("button", name="Take it over").click()
+    looker.sees("was taken over")
+    assert [row["name"] for row in node.get("/api/queues")] == ["fresh"]
+    file.write_text("no JSON")
+    looker.page.get_by_label("File").set_input_files([])
+    looker.page.get_by_label("File").set_input_files(str(file))
+    looker.page.get_by_role("alert").wait_for()
+    assert looker.complaints == []
+
+
+def test_an_operator_policy_says_what_it_would_drop(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    channel = node.channel()
+    channel.queue_declare("orders")
+    for _ in range(5):
+        channel.basic_publish("", "orders", b"x" * 100)
+    looker = look(viewport={"width": 1280, "height": 1000}).enter()
+    looker.go("policies")
+    looker.page.get_by_text("Add an operator policy").click()
+    form = looker.page.locator("details[open]")
+    form.get_by_label("Name", exact=True).fill("cap")
+    form.get_by_label("Pattern").fill("^orders")
+    form.get_by_label("Max length bytes").fill("250")
+    form.get_by_text("about 3 ready messages, the oldest of each queue").wait_for()
+    form.get_by_text("for good").wait_for()
+    form.get_by_role("button", name="Save").click()
+    looker.page.get_by_role("row").filter(has_text="cap").wait_for()
+    assert channel.queue_declare("orders", passive=True).method.message_count == 2
+    assert looker.complaints == []
+
+
+def test_the_log_is_live_and_filtered(look: Callable[..., Looker], node: NodeClient) -> None:
+    looker = look().enter()
+    looker.go("node/log")
+    log = looker.page.get_by_role("log")
+    log.get_by_text("Server startup complete").wait_for()
+    node.vhost("fresh-one")
+    log.get_by_text("/api/vhosts/fresh-one").wait_for()
+    looker.page.get_by_label("Filter").fill("fresh-one")
+    looker.page.keyboard.press("Enter")
+    log.get_by_text("Server startup complete").wait_for(state="detached")
+    looker.page.get_by_label("At least").select_option("error")
+    log.get_by_text("No line is like this.").wait_for()
+    assert "level=error" in looker.page.url
+    assert looker.complaints == []

@@ -1,0 +1,148 @@
+"""The frame around all pages: search, themes, a node that goes away, what each tag may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.browser.looker import Looker
+from tests.support.broker_process import BrokerProcess
+from tests.support.node_client import NodeClient
+
+
+def test_search_finds_pages_and_everything_with_a_name_by_keyboard(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    for name in ("orders.eu", "orders.us"):
+        node.channel().queue_declare(name)
+    node.user("orderly")
+    looker = look().enter()
+    keyboard, options = looker.page.keyboard, looker.page.get_by_role("option")
+
+    def search(text: str) -> None:
+        keyboard.press("Control+k")
+        looker.page.get_by_role("combobox").and_(looker.page.locator(":focus")).wait_for()
+        keyboard.type(text)
+
+    for typed, option, address in (
+        ("rdersu", "orders.us", "#/queues/%2F/orders.us"),
+        ("orderly", "orderly", "#/admin/users/orderly"),
+        ("amq.topic", "amq.topic", "#/exchanges/%2F/amq.topic"),
+        ("configur", "Configuration", "#/admin/configuration"),
+    ):
+        search(typed)
+        options.get_by_text(option, exact=True).first.wait_for()
+        keyboard.press("Enter")
+        looker.page.wait_for_function("address => location.hash === address", arg=address)
+    search("orders")
+    options.get_by_text("orders.us").wait_for()
+    keyboard.press("ArrowDown")
+    assert looker.page.locator("[aria-selected=true]").inner_text().endswith("orders.us in /")
+    keyboard.press("Escape")
+    looker.page.get_by_role("dialog").wait_for(state="detached")
+    assert looker.complaints == []
+
+
+def test_a_keyboard_is_enough(look: Callable[..., Looker], node: NodeClient) -> None:
+    node.channel().queue_declare("orders")
+    looker = look().enter()
+    keyboard = looker.page.keyboard
+    looker.page.get_by_text("All well").wait_for()
+    looker.page.evaluate("document.activeElement.blur()")
+    seen = []
+    for _ in range(11):
+        keyboard.press("Tab")
+        seen.append(looker.page.evaluate("document.activeElement.textContent"))
+        assert (
+            looker.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        )
+    assert seen[0] == "To the page"
+    assert [text[1:] for text in seen[1:9]] == [
+        "Overview", "Queues", "Exchanges", "Connections", "Channels", "Policies", "Admin", "Node",
+    ]  # fmt: skip
+    looker.go("queues")
+    looker.page.get_by_role("link", name="orders").wait_for()
+    looker.page.evaluate("document.activeElement.blur()")
+    keyboard.press("/")
+    keyboard.type("nosuch")
+    looker.sees("No queue has such a name.")
+
+
+def test_theme_pause_and_zone_are_kept(look: Callable[..., Looker], node: NodeClient) -> None:
+    looker = look(color_scheme="light", timezone_id="Asia/Tokyo")
+    page = looker.page
+    page.clock.install()
+    looker.enter()
+    page.get_by_role("button", name="Theme: system").click()
+    page.get_by_role("button", name="Theme: light").click()
+    page.locator(".seen button").click()
+    page.get_by_text("UTC").wait_for()
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(20, 22, 26)"
+    page.reload()
+    page.get_by_role("button", name="Theme: dark").wait_for()
+    page.get_by_text("UTC").wait_for()
+    assert page.evaluate(background) == "rgb(20, 22, 26)"
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("status").get_by_text("paused").wait_for()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.fast_forward(30_000)
+    assert asked == []
+    with page.expect_request("**/api/**"):
+        page.get_by_role("button", name="Go on").click()
+
+
+def test_a_form_outlives_the_node(look: Callable[..., Looker], process: BrokerProcess) -> None:
+    looker = look()
+    looker.page.clock.install()
+    looker.enter()
+    looker.go("admin/users")
+    looker.page.get_by_role("link", name="guest").wait_for()
+    looker.page.get_by_text("Add a user").click()
+    looker.page.get_by_label("Name", exact=True).fill("half-typed")
+    assert process.stop() == 0
+    looker.page.clock.fast_forward(6_000)
+    looker.page.get_by_text("stale", exact=True).wait_for()
+    looker.page.get_by_text("The node gives no answer. The figures are those of").wait_for()
+    assert looker.page.get_by_role("link", name="guest").is_visible(), "what was there stays"
+    process.start()
+    looker.page.clock.fast_forward(60_000)
+    dialog = looker.page.get_by_role("dialog", name="Log in again")
+    dialog.get_by_label("Name").fill("guest", timeout=30_000)
+    dialog.get_by_label("Password").fill("guest")
+    looker.page.keyboard.press("Enter")
+    dialog.wait_for(state="detached")
+    assert looker.page.get_by_label("Name", exact=True).input_value() == "half-typed"
+    looker.page.get_by_text("stale", exact=True).wait_for(state="detached")
+
+
+@pytest.mark.parametrize(
+    ("tag", "sees", "not_"),
+    [
+        ("management", {"queues", "exchanges"}, {"admin", "node", "node/log", "overview/definitions"}),
+        ("policymaker", {"policies"}, {"admin", "node"}),
+        ("monitoring", {"node", "node/log"}, {"admin", "overview/definitions"}),
+        ("administrator", {"admin", "node", "node/log", "overview/definitions", "policies"}, set()),
+    ],
+)  # fmt: skip
+def test_what_each_tag_may_see(
+    look: Callable[..., Looker], node: NodeClient, tag: str, sees: set[str], not_: set[str]
+) -> None:
+    node.user("somebody", "/", tags=tag)
+    looker = look()
+    looker.log_in("somebody", "somebody")
+    looker.page.get_by_role("navigation", name="Pages").first.wait_for()
+    for address in sorted(sees | not_):
+        looker.go(address)
+        looker.page.locator("main :is(table, p, form, .log)").first.wait_for()
+        refused = looker.page.locator("main").get_by_text("with the tag").count()
+        refused += looker.page.locator("main").get_by_text("for the tags").count()
+        assert bool(refused) == (address in not_), address
+    looker.go("policies")
+    looker.page.get_by_role("heading", name="Operator policies").wait_for()
+    forms = looker.page.get_by_text("Add a policy").count()
+    operators = looker.page.get_by_text("Add an operator policy").count()
+    assert (forms, operators) == (tag in ("policymaker", "administrator"), tag == "administrator")
+    assert looker.complaints == [], "nobody asks for what is refused"

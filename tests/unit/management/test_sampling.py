@@ -1,0 +1,95 @@
+"""A sample of a real node: whose figures are in it, and how long a slice of it takes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from pika import spec
+
+from burrowmq.broker import inspect
+from burrowmq.management import sampling
+from burrowmq.management.answers import rates as keys
+from burrowmq.management.answers.rates import Rates
+from burrowmq.management.history import history as kinds
+from tests.support.bench.node import NodeBench
+from tests.support.bench.world import publish, small_world
+from tests.support.wire_client import method_bytes
+
+
+def sample(bench: NodeBench, rates: Rates, *times_s: int) -> None:
+    for now_s in times_s:
+        for _ in sampling.steps(bench.node, rates, now_s * 1000):
+            pass
+
+
+def test_everything_is_sampled_by_its_key(bench: NodeBench) -> None:
+    rates = Rates()
+    sample(bench, rates, 0, 5)
+    at = range(5000, 5001)
+    names = {
+        "messages": 4,
+        "messages_ready": 3,
+        "messages_unacknowledged": 1,
+        "publish": 4,
+        "deliver_get": 1,
+    }
+    row = rates.history.rows(keys.queue_key("/", "orders"), at)[0]
+    assert row is not None
+    assert {name: row[kinds.QUEUE.columns.index(name)] for name in names} == names
+    connection = inspect.connections(bench.node)[0]
+    channel = inspect.channels(bench.node)[0]
+    for kind, key, name, value in (
+        (kinds.NODE, keys.NODE_KEY, "publish", 7),
+        (kinds.NODE, keys.NODE_KEY, "queue_created", 2),
+        (kinds.VHOST, keys.vhost_key("/"), "messages_ready", 6),
+        (kinds.VHOST, keys.vhost_key("/"), "publish", 7),
+        (kinds.VHOST, keys.vhost_key("/"), "recv_oct", connection["recv_oct"]),
+        (kinds.EXCHANGE, keys.exchange_key("/", ""), "publish_in", 7),
+        (kinds.CONNECTION, keys.connection_key(connection["name"]), "recv_oct", connection["recv_oct"]),
+        (kinds.CHANNEL, keys.channel_key(channel["name"]), "publish", 7),
+    ):  # fmt: skip
+        row = rates.history.rows(key, at)[0]
+        assert row is not None, (key, name)
+        assert row[kind.columns.index(name)] == value, (key, name)
+
+
+def test_what_was_closed_is_still_counted_in_its_virtual_host(tmp_path: Path) -> None:
+    with NodeBench(tmp_path) as bench:
+        client = small_world(bench)
+        before = inspect.vhost_counters(bench.node, bench.node.vhosts["/"])
+        client.call(1, spec.Channel.Close(0, "", 0, 0))
+        client.bytes_received, client.bytes_sent = 1000, 2000
+        bench.perform(lambda: client.session.lost("gone"))
+        assert not bench.node.sessions
+        after = inspect.vhost_counters(bench.node, bench.node.vhosts["/"])
+        assert before["message_stats"] == after["message_stats"]
+        assert after["message_stats"]["publish"] == 7
+        assert (after["recv_oct"], after["send_oct"]) == (1000, 2000)
+
+
+def test_a_rate_is_of_the_node_by_the_name_of_the_api(bench: NodeBench) -> None:
+    rates = Rates()
+    sample(bench, rates, 0)
+    publish(bench.connect(1), "lazy", 10)
+    sample(bench, rates, 5)
+    assert rates.rate(keys.NODE_KEY, "publish") == 2.0
+    assert rates.rate(keys.queue_key("/", "lazy"), "publish") == 2.0
+    assert rates.rate(keys.vhost_key("/"), "publish") == 2.0
+
+
+@pytest.mark.slow
+def test_no_slice_of_a_sample_is_long(bench: NodeBench) -> None:
+    """20,000 queues: a slice is 5 ms of reading; 20 ms is what nothing on the loop may take."""
+    client = bench.connect(2)
+    declarations = [spec.Queue.Declare(queue=f"q{number}", nowait=True) for number in range(20_000)]
+    client.send(*(method_bytes(2, each) for each in declarations))
+    assert len(bench.node.vhosts["/"].queues) > 20_000
+    rates, longest = Rates(), 0.0
+    for now_ms in (0, 5000):
+        began = time.thread_time()
+        for _ in sampling.steps(bench.node, rates, now_ms):
+            longest = max(longest, time.thread_time() - began)
+            began = time.thread_time()
+    assert longest < 0.02
