@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from burrowmq.config import seeding, tls, units
+from burrowmq.config import retention, seeding, tls, units
 from burrowmq.config.option import Option
 from burrowmq.config.schema import PARTS, NodeConfig, plain_options
 from burrowmq.config.tls import TlsConfig
@@ -58,6 +58,7 @@ COMPOSED = (
     *_tls_options("prometheus.ssl"),
     Option("management.tcp.port", units.port, "15672", "Port of the HTTP API and UI."),
     Option("management.tcp.ip", units.host, None, "Address that it binds."),
+    *retention.OPTIONS,
     Option("management.cors.allow_origins.$n", units.origin, None,
            "Origin (`https://host[:port]`) whose pages may use the HTTP API and its user's login; `*`: any, no login."),
     Option("management.cors.allow_origins", units.choice("none"), None, "`none`: no other origin's."),
@@ -111,6 +112,8 @@ def node_config(values: Values, environ: Mapping[str, str]) -> NodeConfig:
     parts["management"]["allowed_origins"] = tuple(
         dict.fromkeys(_numbered(values, "management.cors.allow_origins."))
     )
+    for section in ("global", "basic"):
+        parts["management"][f"{section}_retention"] = retention.retention(values, section)
     parts["first_user"] |= _first_user(values)
     parts["log"]["file_path"] = _log_file(values, data_dir, node_name)
     default = NodeConfig(node_name=node_name, data_dir=data_dir)

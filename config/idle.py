@@ -175,7 +175,7 @@ IDLE: tuple[tuple[str, str], ...] = (
         "rates and totals are always there, and cost the same",
         (
             "management.rates_mode management.disable_stats management.enable_queue_totals management_agent.*"
-            " management.sample_retention_policies.* statistics_retention_policies.* collect_statistics"
+            " management.sample_retention_policies.$.$ statistics_retention_policies.* collect_statistics"
             " management.db_cache_multiplier management.stats_event_max_backlog"
             " prometheus.filter_aggregated_queue_metrics_pattern"
         ),

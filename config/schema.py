@@ -160,6 +160,9 @@ class ManagementConfig:
     tls_listeners: tuple[Endpoint, ...] = ()
     tls: TlsConfig = NO_TLS
     allowed_origins: tuple[str, ...] = ()
+    # (how long, how often), in seconds; () for RabbitMQ's defaults.
+    global_retention: tuple[tuple[int, int], ...] = ()
+    basic_retention: tuple[tuple[int, int], ...] = ()
     login_session_timeout_min: int = option(
         "management.login_session_timeout",
         units.integer(1, 525_600),

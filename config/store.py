@@ -22,6 +22,13 @@ class StoreConfig:
         "What a publisher confirm promises: `fsync` on disk, `written` handed to the operating system (RabbitMQ's).",
         ours=True,
     )
+    confirms_cover_acks: bool = option(
+        "confirm.covers_acks",
+        units.flag,
+        "true",
+        "A confirm also promises that what the same connection acknowledged before that publish is as safe as it.",
+        ours=True,
+    )
     default_mode: str = option(
         "classic_queue.default_mode",
         units.choice("bounded", "cached"),

@@ -42,6 +42,9 @@ from burrowmq.management.bound_sockets import BoundSockets
 from burrowmq.management.browser import headers
 from burrowmq.management.browser.origins import Origins
 from burrowmq.management.callers import ASKED_BY_SCRIPT, CALLERS, Callers
+from burrowmq.management.download import files as downloads
+from burrowmq.management.history.history import History
+from burrowmq.management.history.timeline import BASIC, GLOBAL
 from burrowmq.management.prometheus import endpoint as prometheus
 from burrowmq.management.routes import ROUTES
 from burrowmq.management.ui import files
@@ -96,6 +99,7 @@ def create_app(
                 app.router.add_route(route.method, path, endpoint)
     if not trusted:
         files.add_routes(app)
+        downloads.add_routes(app)
     return app
 
 
@@ -196,7 +200,14 @@ class Management:
     def __init__(self, host: Node) -> None:
         self._host = host
         self._config = host.process.config
-        self.rates = Rates()
+        kept = self._config.management
+        self.rates = Rates(
+            History(
+                kept.global_retention or GLOBAL,
+                kept.basic_retention or BASIC,
+                self._config.collect_statistics_interval_ms,
+            )
+        )
         self._callers = Callers(host)
         self._runners: list[web.AppRunner] = []
         self._sampler: asyncio.Task[None] | None = None

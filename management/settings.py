@@ -100,7 +100,10 @@ def _meant(option: Option | None) -> dict[str, Any]:
 def log_files(config: NodeConfig) -> list[str]:
     """Where the log goes."""
     log = config.log
-    return [*([log.file_path] if log.file_path else []), *(["<stderr>"] if log.console else [])]
+    return [
+        *([log.file_path] if log.file_path else []),
+        *([f"<{log.console_stream}>"] if log.console else []),
+    ]
 
 
 def metrics_path(config: NodeConfig) -> str:

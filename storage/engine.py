@@ -14,7 +14,7 @@ disk: synced if somebody asked for that and `confirm = fsync`, else written. Com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
 from burrowmq.storage.directory.context import StoreContext
@@ -174,6 +174,14 @@ class Engine:
     def require_sync(self) -> None:
         """Somebody waits for the current epoch: with `confirm = fsync` it is synced before it is reported."""
         self._collecting.sync = True
+
+    def require_acks(self, queue_ids: Iterable[int]) -> None:
+        """What was acked in these queues so far is written with the current commit: a sync of it covers that too."""
+        self._collecting.acks_of.update(queue_ids)
+
+    def order_acks(self) -> None:
+        """The current commit acks messages of which it has copies: those are made durable before the acks are."""
+        self._collecting.is_moving = True
 
     def wants_commit(self) -> bool:
         """Whether the commit should be handed over now: somebody waits for it, it is large, and the disk is free."""

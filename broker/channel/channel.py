@@ -23,7 +23,7 @@ from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.run import DeliveryRun, Returned, returned
+from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Returned, returned
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
 from burrowmq.broker.turn.clock import Entropy, Scheduler
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from burrowmq.protocol.methods import Method
     from burrowmq.storage.engine import Engine
 
+SETTLED_MAX = 256
+"""Levels that a connection remembers to have acknowledged something of: more of them need not wait for a confirm."""
+
 
 class ChannelSession(Protocol):
     """What a channel needs of its connection's session."""
@@ -60,6 +63,7 @@ class ChannelSession(Protocol):
     vhost_name: str
     is_congested: bool
     consumer_max: int | None
+    settled: set[int] | None
 
     @property
     def auth_generation(self) -> int:
@@ -80,6 +84,14 @@ class ChannelSession(Protocol):
 
     def check_topic(self, permission: str, exchange: str, routing_key: str) -> None:
         """Raise AccessRefused unless the user may use this key with the topic exchange."""
+        ...
+
+    def remember_acks(self) -> None:
+        """A channel confirms its publishes from now on."""
+        ...
+
+    def demand_acks(self) -> None:
+        """What was acked so far is written with the commit that collects."""
         ...
 
     def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
@@ -293,9 +305,12 @@ class Channel:
 
     def settle(self, pieces: list[Piece], *, is_ack: bool = True) -> None:
         """Acked, or otherwise done with: the messages are gone for good."""
+        settled = self.session.settled
         for piece in pieces:
             count = len(piece.messages)
             delivery = piece.delivery
+            if settled is not None and delivery.kind == DURABLE:
+                settled.add(delivery.origin.log_id)
             if is_ack:
                 self.metrics.ack += count
                 self.session.metrics.messages_acknowledged += count
@@ -304,6 +319,8 @@ class Channel:
             size = body_bytes(piece.messages)
             delivery.origin.settle(piece.seqs, piece.messages, delivery.kind, size, is_acked=is_ack)
             self._return_credit(delivery, count)
+        if settled is not None and len(settled) > SETTLED_MAX:
+            self.session.demand_acks()
         self._unblock_siblings()
 
     def discard(self, pieces: list[Piece]) -> None:

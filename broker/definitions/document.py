@@ -241,7 +241,9 @@ def _take_parameter(node: DefinedNode, entry: Entry) -> None:
 
 
 def _take_global_parameter(node: DefinedNode, entry: Entry) -> None:
-    node.parameters.put(_text(entry, "name"), entry.get("value"))
+    name = _text(entry, "name")
+    if not name.startswith(parameters.INTERNAL):
+        node.parameters.put(name, entry.get("value"))
 
 
 def _take_policy(node: DefinedNode, entry: Entry) -> None:

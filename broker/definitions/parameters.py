@@ -14,6 +14,8 @@ Source: rabbit_runtime_parameters, rabbit_policy, rabbit_vhost_limit.
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from burrowmq.broker.rules import parameter_rules as rules
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
 OPERATOR_POLICY = "operator_policy"
 VHOST_LIMITS = "vhost-limits"
 LIMITS_NAME = "limits"
+
+
+INTERNAL = "internal_"
+"""Names that begin so are the node's own, and in no document of definitions."""
+CLUSTER_ID = f"{INTERNAL}cluster_id"
 
 
 class Parameters:
@@ -44,6 +51,17 @@ class Parameters:
             row = {"name": name, "value": value, "is_global": True}
             self._definitions.put("parameter", row_key("global", name), cast("Row", row))
         return is_new
+
+    def identify_cluster(self, token: Callable[[int], bytes]) -> None:
+        """Give the cluster the name that it keeps whatever it is called, if it has none yet."""
+        if CLUSTER_ID not in self.values:
+            text = base64.urlsafe_b64encode(token(16)).decode().rstrip("=")
+            self.put(CLUSTER_ID, f"rabbitmq-cluster-id-{text}")
+
+    @property
+    def cluster_id(self) -> str:
+        """That name."""
+        return str(self.values.get(CLUSTER_ID, ""))
 
     def remove(self, name: str) -> bool:
         """Forget one; whether there was one."""

@@ -174,6 +174,7 @@ class RunningNode:
             on_opened=self._heartbeats.opened,
             consumer_max_per_channel=config.consumer_max_per_channel,
             write_budget_bytes=config.connection_write_budget_bytes,
+            confirms_cover_acks=config.store.confirms_cover_acks,
         )
 
     # -- start --------------------------------------------------------------------------------------------------
@@ -228,6 +229,7 @@ class RunningNode:
             for queue in vhost.queues.values():
                 queue.recover(functools.partial(self.engine.is_stored, vhost.name))
         self.engine.discard_unclaimed()
+        self.parameters.identify_cluster(self.entropy.token)
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)
         if self.config.cluster_name:

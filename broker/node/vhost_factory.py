@@ -61,7 +61,13 @@ class VhostFactory:
             engine=self._engine,
             metrics=self._metrics,
             options=QueueOptions(default_mode=self._config.store.default_mode),
-            republish=Republisher(vhost, self._metrics, self._observer, self._config.frame_max),
+            republish=Republisher(
+                vhost,
+                self._metrics,
+                self._observer,
+                self._config.frame_max,
+                self._engine.order_acks,
+            ),
             on_unused=functools.partial(self._delete_unused, vhost),
         )
         return vhost

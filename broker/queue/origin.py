@@ -69,6 +69,11 @@ class Origin:
         self._is_gone = True
         self.consumer_timeout_ms = None
 
+    @property
+    def log_id(self) -> int:
+        """What the store calls the level; only for a level that has something there."""
+        return self._backlog.log.queue_id
+
     # -- out ----------------------------------------------------------------------------------------------------
 
     def hand_out(self, run: DeliveryRun, *, no_ack: bool) -> None:

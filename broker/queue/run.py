@@ -21,9 +21,9 @@ DURABLE = Kind(3)
 """A persistent message of a durable queue: in the store, and there after a restart."""
 
 Returned: TypeAlias = tuple[int, Message, int, Kind, bool]
-"""(sequence id, message, expiry in wall ms or 0, kind, redelivered)"""
+"""(sequence id, message, expiry in `Clock.deadline_ms` or 0, kind, redelivered)"""
 Loaded: TypeAlias = tuple[int, Message, int]
-"""(sequence id, message, expiry in wall ms or 0)"""
+"""(sequence id, message, expiry in `Clock.deadline_ms` or 0)"""
 
 
 class DeliveryRun:

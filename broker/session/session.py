@@ -83,6 +83,7 @@ class SessionContext:
     """It has entered its virtual host; what is negotiated is negotiated."""
     consumer_max_per_channel: int | None = None
     write_budget_bytes: int = 1 << 20
+    confirms_cover_acks: bool = True
 
 
 class Entered(NamedTuple):
@@ -119,6 +120,8 @@ class Session:
         self._was_told_blocked = False
         self.is_publisher = False
         self.pending_bytes = 0
+        # Levels whose acks the next confirm covers, as the store calls them; None: no confirm covers any.
+        self.settled: set[int] | None = None
         self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = False
         self._has_failed = False
@@ -280,6 +283,17 @@ class Session:
         """Run `callback` when all that was staged so far is durable."""
         self.engine.require_sync()
         self.scheduler.when_committed(self.engine.epoch, callback)
+
+    def remember_acks(self) -> None:
+        """A channel confirms its publishes from now on: each covers what was acked before, where that is wanted."""
+        if self.settled is None and self.context.confirms_cover_acks:
+            self.settled = set()
+
+    def demand_acks(self) -> None:
+        """What was acked so far is written with the commit that collects."""
+        if self.settled:
+            self.engine.require_acks(self.settled)
+            self.settled.clear()
 
     # -- output -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,15 @@ class Clock(Protocol):
     """Time as the broker sees it."""
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch; message expiry is stored in it, so clock jumps matter."""
+        """Milliseconds since the epoch, for people: it jumps when somebody sets the clock."""
+        ...
+
+    def deadline_ms(self) -> int:
+        """Milliseconds in which messages' deadlines are counted, on disk too: they never go back, and never jump.
+
+        They are the wall clock's of the start, and pass as `monotonic` does from then on. The next start takes the
+        deadlines that it finds by its own clock.
+        """
         ...
 
     def monotonic(self) -> float:

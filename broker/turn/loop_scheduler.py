@@ -60,6 +60,7 @@ class LoopScheduler:
         self._is_stopped = False
         self._is_failed = False
         self._timers: WeakSet[Timer] = WeakSet()
+        self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
         self.turns = 0
         self.lag_counts = [0] * (len(LAG_BUCKETS_S) + 1)
@@ -70,6 +71,10 @@ class LoopScheduler:
     def wall_ms(self) -> int:
         """Milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
+
+    def deadline_ms(self) -> int:
+        """Milliseconds since the epoch by the clock of the start, whatever became of that since."""
+        return self._began_ms + time.monotonic_ns() // 1_000_000
 
     def monotonic(self) -> float:
         """Seconds that never go back."""

@@ -9,6 +9,8 @@ on. Two things drop a message, and both are logged: a dead-letter routing key th
 and a bug, met on the way or in a target. A bug must cost neither the messages behind this one, nor other queues, nor
 the connection or timer whose turn it happened to be. A message is counted after it was tried, never before.
 
+`on_stored` is told when a copy has to reach the disk: before the original's acknowledgement does.
+
 State owned: dead letters that wait while others are being published. A target that is full, or whose time to live is 0,
 gives up messages itself. These wait for the ones on their way instead of being published from inside them, so that a
 chain of queues may be as long as an operator likes.
@@ -19,9 +21,10 @@ Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from burrowmq.broker.exchange.base import Exchange
+from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
@@ -42,7 +45,9 @@ class Republisher:
         metrics: NodeMetrics,
         observer: Observer,
         frame_max: int = 0,
+        on_stored: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_stored = on_stored
         # No table is longer, whatever frames may be.
         self._header_max = min(frame_max or TABLE_SIZE_MAX, TABLE_SIZE_MAX)
         self._vhost = vhost
@@ -94,7 +99,9 @@ class Republisher:
                 self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
                 continue
             try:
-                queue.publish([dead], dead.flags, dead.size)
+                outcome = queue.publish([dead], dead.flags, dead.size)
+                if outcome.is_pending if isinstance(outcome, Rejected) else outcome:
+                    self._on_stored()
             except Exception as error:  # noqa: BLE001 - one queue must not cost the others
                 self._bug_found(death, error)
                 failed += 1

@@ -1,8 +1,8 @@
 """install_names: RabbitMQ's program names as links to ours, in a directory that the operator chooses.
 
-Owns no state but the links that it makes. Nothing installs these names by itself: on a machine with a RabbitMQ, which
-program a name means is the operator's decision (docs/adr/0023). A file that is not one of our links is never replaced
-without --force.
+Owns no state but the links that it makes, and a starter for rabbitmqadmin, which is no program of ours. Nothing
+installs these names by itself: on a machine with a RabbitMQ, which program a name means is the operator's decision
+(docs/adr/0023). A file that is not one of our links is never replaced without --force.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ import sysconfig
 from burrowmq.cli.errors import IOERR, OK, SOFTWARE, CliError, failure
 from burrowmq.cli.invocation import Invocation
 from burrowmq.cli.programs import PROGRAMS
+
+ADMIN = "rabbitmqadmin"
+STARTER = """\
+#!/bin/sh
+# Made by burrowctl install-names.
+exec '{python}' -m burrowmq.management.download.rabbitmqadmin "$@"
+"""
 
 SERVER = "rabbitmq-server"
 NAMES = {
@@ -34,10 +41,12 @@ def install_names(invocation: Invocation) -> int:
             _check_free(directory, targets)
         for name, target in targets.items():
             _link(os.path.join(directory, name), target)
+        _write_starter(os.path.join(directory, ADMIN))
     except OSError as error:
         raise failure(f"{error.filename}: {error.strerror}", IOERR) from error
     for name, target in targets.items():
         invocation.say(f"{os.path.join(directory, name)} -> {target}")
+    invocation.say(f"{os.path.join(directory, ADMIN)}")
     _warn_of_others(directory)
     return OK
 
@@ -59,6 +68,9 @@ def _check_free(directory: str, targets: dict[str, str]) -> None:
         ours = os.path.islink(path) and os.path.basename(os.readlink(path)) == NAMES[name]
         if os.path.lexists(path) and not ours and os.path.realpath(path) != target:
             taken.append(path)
+    admin = os.path.join(directory, ADMIN)
+    if os.path.lexists(admin) and not _is_starter(admin):
+        taken.append(admin)
     if taken:
         raise CliError(
             SOFTWARE,
@@ -76,10 +88,26 @@ def _link(path: str, target: str) -> None:
     os.replace(new, path)
 
 
+def _write_starter(path: str) -> None:
+    new = f"{path}.new"
+    with open(new, "w", encoding="utf-8") as file:
+        file.write(STARTER.format(python=sys.executable))
+        os.fchmod(file.fileno(), 0o755)
+    os.replace(new, path)
+
+
+def _is_starter(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().splitlines()[:2] == STARTER.splitlines()[:2]
+    except OSError:
+        return False
+
+
 def _warn_of_others(directory: str) -> None:
     """Say which of the names a shell would find elsewhere first."""
     sys.stdout.flush()
-    for name in NAMES:
+    for name in (*NAMES, ADMIN):
         found = shutil.which(name)
         if found is None:
             sys.stderr.write(f"Warning: {directory} is not in PATH\n")

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.definitions.parameters import INTERNAL
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.vhost.vhost import Vhost
@@ -123,7 +124,9 @@ def _head(node: RunningNode, vhost: str | None) -> Row:
         "permissions": inspect.permissions(node),
         "topic_permissions": inspect.topic_permissions(node),
         "parameters": inspect.parameters(node),
-        "global_parameters": inspect.global_parameters(node),
+        "global_parameters": [
+            row for row in inspect.global_parameters(node) if not row["name"].startswith(INTERNAL)
+        ],
         "policies": inspect.policies(node),
     }
 

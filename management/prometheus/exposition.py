@@ -185,7 +185,7 @@ def _identity(prefix: str, node: RunningNode) -> Iterator[Family]:
         f"{prefix}identity_info", "Which node this is",
         labels=["rabbitmq_node", "rabbitmq_cluster", "rabbitmq_cluster_permanent_id"],
     )  # fmt: skip
-    identity.add_metric([node.name, cluster, f"burrowmq-{node.name}"], 1)
+    identity.add_metric([node.name, cluster, node.parameters.cluster_id], 1)
     yield identity
     alarms = {row["resource"] for row in inspect.alarms(node)}
     for name, is_on in (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from burrowmq.storage.directory import clean_stop
@@ -38,6 +39,9 @@ WaitForSpace = Callable[[DiskFull], None]
 # A journal is gone after two syncs; one that was on its way out before takes as many.
 _JOURNAL_SYNCS = 6
 
+# Idle times between two moments in which a busy store writes acks. A moment comes with a commit, or it is an idle one.
+_ACKS_AFTER = 1.5
+
 QueueEnds = dict[int, tuple[int, int]]
 """For a clean stop: next_seq and next_deliver_seq of each open queue, by its id."""
 
@@ -57,6 +61,8 @@ class DiskJobs:
         self._lock = threading.Lock()
         self._is_synced_first = options.confirm == "fsync"
         self._unsynced_limit = options.unsynced_limit
+        self._upkeep_interval_s = _ACKS_AFTER * options.idle_s
+        self._next_upkeep = 0.0
         self.space = Space(
             context.filesystem,
             context.data_dir,
@@ -87,6 +93,18 @@ class DiskJobs:
             self._sync_or_rescue(None, wait_for_space, is_last=True)
         with self._lock:
             writer.begin(commit)
+        self._write(commit, wait_for_space)
+        is_moving = writer.has_acks_left
+        if is_moving:
+            self.sync(commit, wait_for_space)
+            writer.begin_acks()
+            self._write(commit, wait_for_space)
+        is_waited_for = (commit.sync or is_moving) and self._is_synced_first
+        if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
+            self.sync(commit, wait_for_space)
+
+    def _write(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
+        writer = self._writer
         rescued = False
         while True:
             try:
@@ -108,9 +126,20 @@ class DiskJobs:
                 if not rescued:
                     wait_for_space(DiskFull(str(error)))
                 self._rescue(wait_for_space)
-        is_waited_for = commit.sync and self._is_synced_first
-        if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
-            self.sync(commit, wait_for_space)
+
+    def keep_acks_young(self, now: float) -> None:
+        """Between commits: write the acks of the last `_ACKS_AFTER` idle times, and sync them. Raises StorageError.
+
+        A busy store has no idle moment, and where publishers wait for no sync there may be none for long.
+        """
+        if now < self._next_upkeep:
+            return
+        self._next_upkeep = now + self._upkeep_interval_s
+        has_acks, self._writer.has_new_acks = self._writer.has_new_acks, False
+        self.upkeep()
+        if has_acks and self._is_synced_first and self._context.is_dirty():
+            with suppress(DiskFull):  # the next commit begins with what is left of it
+                self.sync(None)
 
     def _release_files(
         self, commit: StagedCommit, error: NoDescriptors, wait_for_space: WaitForSpace

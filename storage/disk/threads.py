@@ -76,7 +76,6 @@ class ThreadedBackend:
         self._closing = threading.Event()
         self._failure: str | None = None
         self._next_check = 0.0
-        self._next_upkeep = 0.0
         self._next_conversion = 0.0
         self._copier: threading.Thread | None = None
         self._backup: threading.Thread | None = None
@@ -202,9 +201,7 @@ class ThreadedBackend:
             (_CONVERT_SHARE * (now - began) if is_busy else 0.0) if is_done else _CONVERT_RETRY_S
         )
         self._next_conversion = now + pause
-        if now >= self._next_upkeep:
-            self._next_upkeep = now + 2 * self._idle_s
-            self._jobs.upkeep()
+        self._jobs.keep_acks_young(now)
         return is_done
 
     def _tell_space(self, is_exhausted: bool) -> None:
@@ -232,11 +229,7 @@ class ThreadedBackend:
         if commit.backup is not None:
             self._start_backup(commit.backup)
         now = time.monotonic()
-        if (
-            now >= self._next_upkeep
-        ):  # a busy node has no idle moment, and acks have to be written all the same
-            self._next_upkeep = now + 2 * self._idle_s
-            self._jobs.upkeep()
+        self._jobs.keep_acks_young(now)  # a busy node has no idle moment
         if now >= self._next_check:
             self._next_check = now + _COMPACTION_CHECK_S
             self._start_compaction(is_idle=False)

@@ -3,7 +3,8 @@
 A commit is applied in steps: `begin` makes them, `advance` takes them. Each step is done whole or not at all, so that
 a full disk costs a wait and not the commit: `advance` is called again and goes on with the step that failed. The order
 is definitions, queues opened and deleted, shared stores, the queues' own stores and indexes, acks, references dropped.
-Nothing but definitions is durable before `sync`.
+Nothing but definitions is durable before `sync`. Of a commit that moves messages (dead letters) the acks wait until
+`sync` was called, for `begin_acks`: so no power cut finds neither message nor copy.
 
 State: the open queues by id, the steps that are left of a commit, which queues have acks to write or an old journal to
 lose, the rescue under way; the files of the data directory are in the context. Called by `storage.disk.jobs`, under
@@ -19,6 +20,7 @@ from __future__ import annotations
 import time
 from collections import ChainMap, deque
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 
@@ -66,6 +68,10 @@ class Writer:
         self._unflushed: dict[int, None] = {}
         self._filled: list[tuple[QueueDisk, Segment]] = []
         self._retiring: dict[QueueDisk, None] = {}
+        self._ack_steps: deque[Callable[[], None]] = deque()  # that wait for a sync
+        # Segments whose acks were written with a commit, by queue: the next upkeep sees whether they are sparse.
+        self._flushed_early: dict[int, set[int]] = {}
+        self.has_new_acks = False  # since somebody saw to it that they are durable
         # A journal is full, and the one before cannot be removed without a sync.
         self.is_sync_due = False
         self.conversion = Conversion(context, self.counters)
@@ -85,8 +91,9 @@ class Writer:
         self._steps.extend(
             partial(self._control, command) for command in left.control if command not in early
         )
-        if commit.commands:
-            self._steps.append(partial(self._plan, left))
+        if commit.commands or commit.acks_of:
+            is_moving = commit.is_moving and self.context.options.confirm == "fsync"
+            self._steps.append(partial(self._plan, left, commit.acks_of, is_moving))
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
@@ -118,6 +125,15 @@ class Writer:
                 steps[0]()
             steps.popleft()
 
+    @property
+    def has_acks_left(self) -> bool:
+        """Whether the commit's acks wait until its messages are durable: `begin_acks` comes after the sync."""
+        return bool(self._ack_steps)
+
+    def begin_acks(self) -> None:
+        """The commit's messages are durable: `advance` goes on with its acks."""
+        self._steps, self._ack_steps = self._ack_steps, deque()
+
     def _control(self, command: ControlCommand) -> None:
         if isinstance(command, Open):
             queue = self._queues.get(command.queue_id)
@@ -137,6 +153,7 @@ class Writer:
                 self._delete_queue(queue)
                 del self._queues[command.queue_id]
             self._unflushed.pop(command.queue_id, None)
+            self._flushed_early.pop(command.queue_id, None)
         elif isinstance(command, DropUnclaimed):
             # Each is a step of its own, taken next: when one fails it is tried again, and the others still follow.
             for queue in reversed(self.context.take_unclaimed()):
@@ -157,7 +174,7 @@ class Writer:
         if handles:
             self._shared.dropped(queue.vhost).extend(handles)
 
-    def _plan(self, left: LeftToWrite) -> None:
+    def _plan(self, left: LeftToWrite, acks_of: AbstractSet[int], is_moving: bool) -> None:
         """Now that the queues exist, add the steps that write their messages and acks."""
         puts: list[Callable[[], None]] = []
         acks: list[Callable[[], None]] = []
@@ -174,13 +191,19 @@ class Writer:
             if changes.acks or changes.acked_seqs or changes.discard_below:
                 acks.append(partial(self._ack, queue, changes))
                 self._unflushed[queue_id] = None
-                acks.append(partial(self._flush_acks, queue_id, queue))
+                is_due = is_moving or queue_id in acks_of
+                acks.append(partial(self._flush_acks, queue_id, queue, is_due=is_due))
+        for queue_id in acks_of - left.queues.keys():
+            queue = self._queues.get(queue_id)
+            if queue is not None and queue_id in self._unflushed:
+                acks.append(partial(self._flush_acks, queue_id, queue, is_due=True))
         for vhost in self._shared.vhosts():
             self._steps.append(partial(self._shared.append, vhost))
             self._steps.append(partial(self._shared.add_refs, vhost))
         self._steps += puts
-        self._steps += acks
-        self._steps.append(self._shared.drop_refs)
+        later = self._ack_steps if is_moving else self._steps
+        later += acks
+        later.append(self._shared.drop_refs)
 
     def _put_steps(self, queue: QueueDisk, run: RunToWrite) -> list[Callable[[], None]]:
         entry_count = self.context.options.segment_entry_count
@@ -222,6 +245,7 @@ class Writer:
             queue.ack_seqs(changes.acked_seqs, dropped)
         if changes.discard_below:
             queue.discard_below(changes.discard_below, dropped)
+        self.has_new_acks = self.has_new_acks or queue.durable
         if queue.unread:
             self._miscount(queue, queue.take_unread())
 
@@ -229,12 +253,15 @@ class Writer:
         self.context.note_miscounted()
         self.context.observer.index_unreadable(queue.directory, reason)
 
-    def _flush_acks(self, queue_id: int, queue: QueueDisk) -> None:
-        is_left, flushed = queue.keep_up(is_idle=False)
+    def _flush_acks(self, queue_id: int, queue: QueueDisk, *, is_due: bool) -> None:
+        is_left, flushed = queue.keep_up(is_idle=False, is_due=is_due)
         self._note_journal(queue)
         if is_left or flushed:
             self._unflushed[queue_id] = None
-        self._rewrite_sparse(flushed)
+        if is_due and flushed:  # a look with each commit would cost more than what is dead
+            self._flushed_early.setdefault(queue_id, set()).update(one.number for one in flushed)
+        else:
+            self._rewrite_sparse(flushed)
 
     def _rewrite_sparse(self, flushed: list[Segment]) -> None:
         """Write the stores anew that are larger than `rewrite_above`, and of which less than a quarter is live."""
@@ -324,6 +351,10 @@ class Writer:
             if queue is not None:
                 is_left, flushed = queue.keep_up(is_idle=True)
                 self._note_journal(queue)
+                early = self._flushed_early.pop(queue_id, set())
+                early.difference_update(segment.number for segment in flushed)
+                segments = queue.index.segments
+                flushed += [segments[number] for number in sorted(early) if number in segments]
                 self._rewrite_sparse(flushed)
             if not is_left:
                 del self._unflushed[queue_id]

@@ -92,9 +92,11 @@ Command = (
 class StagedCommit:
     """The commands of one epoch, in order, and the definition rows that change.
 
-    `size`: bytes of messages that it keeps in memory. `sync`: somebody waits until it is synced. `touched`: the queues
-    that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes. `backup`: the cut
-    of this backup is taken when the commit is applied.
+        `size`: bytes of messages that it keeps in memory. `sync`: somebody waits until it is synced. `touched`: the
+    queues that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes.
+    `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
+    earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
+    which have to be durable first.
     """
 
     epoch: int
@@ -105,6 +107,8 @@ class StagedCommit:
     size: int = 0
     sync: bool = False
     backup: BackupJob | None = None
+    acks_of: set[int] = field(default_factory=set)
+    is_moving: bool = False
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write and nobody waits for it."""

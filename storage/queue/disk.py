@@ -244,16 +244,16 @@ class QueueDisk:
 
     # -- when there is time ---------------------------------------------------------------------------------------
 
-    def keep_up(self, *, is_idle: bool) -> tuple[bool, list[Segment]]:
+    def keep_up(self, *, is_idle: bool, is_due: bool = False) -> tuple[bool, list[Segment]]:
         """Remove segments without live entries, write acks that are due, flush journals.
 
-        An ack is written no later than at the next idle moment; the segment at the queue's end goes only when that is
-        worth making it again. Gives whether acks are left to write, and the segments whose acks were written into
-        their index files: some bodies there are dead. Raises WriteFailed or ReadFailed.
+        An ack is written no later than at the next idle moment, or when `is_due` says so; the segment at the queue's
+        end goes only when that is worth making it again. Gives whether acks are left to write, and the segments whose
+        acks were written into their index files: some bodies there are dead. Raises WriteFailed or ReadFailed.
         """
         is_left, flushed = False, list[Segment]()
         for files in self._files:
-            is_more, written = files.keep_up(is_idle=is_idle)
+            is_more, written = files.keep_up(is_idle=is_idle, is_due=is_due)
             is_left = is_left or is_more
             flushed += written
         return is_left, flushed

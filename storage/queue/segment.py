@@ -264,8 +264,8 @@ class IndexFiles(Protocol):
 
     # -- when there is time ---------------------------------------------------------------------------------------
 
-    def keep_up(self, *, is_idle: bool) -> tuple[bool, list[Segment]]:
-        """Remove segments without live entries and write acks that are due.
+    def keep_up(self, *, is_idle: bool, is_due: bool = False) -> tuple[bool, list[Segment]]:
+        """Remove segments without live entries and write acks that are due; with `is_due` all are.
 
         Gives whether acks are left to write, and the segments whose acks were written: some bodies there are dead.
         """

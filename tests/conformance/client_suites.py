@@ -17,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+import urllib.request
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,11 @@ HERE = Path(__file__).parent
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
 # The package index's own container launcher is replaced by one that hands back the node's address.
+ADMIN_SCRIPT = HERE.parents[1] / "management" / "download" / "rabbitmqadmin.py"
+NOT_RABBIT_HOLE = (
+    "federation|[Ss]hovel|default queue type is set|when there are runtime parameters|lists deprecated feature flags"
+    r"|parameters/\{component\}/\{vhost\}/\{name\} when the parameter does not exist"
+)
 FIXTURES = HERE / "drivers" / "container_stub.py"
 
 
@@ -44,10 +50,11 @@ class Count:
 class Place:
     """A suite's scratch folder and the broker that it talks to."""
 
-    def __init__(self, folder: Path, host: str, port: int) -> None:
+    def __init__(self, folder: Path, host: str, port: int, management_port: int) -> None:
         self.folder = folder
         self.host = host
         self.port = port
+        self.management_port = management_port
         # The vhost is spelled out: some clients read a bare "/" as the empty name.
         self.url = f"amqp://guest:guest@{host}:{port}/%2F"
 
@@ -302,6 +309,76 @@ def lapin(place: Place) -> Count:
     return Count(sums[0], sums[1], sums[2] + sums[3], failures)
 
 
+def _admin_driver(place: Place, driver: str, program: str) -> Count:
+    path = str(HERE / "drivers" / driver)
+    port = str(place.management_port)
+    return count_lines(place.run("bash", path, program, place.host, port, timeout_s=300))
+
+
+def rabbitmqadmin(place: Place) -> Count:
+    """RabbitMQ's rabbitmqadmin, as its package installs it: every subcommand and format."""
+    return _admin_driver(place, "rabbitmqadmin.sh", str(shutil.which("rabbitmqadmin")))
+
+
+def own_rabbitmqadmin(place: Place) -> Count:
+    """The rabbitmqadmin that the node hands out, by the same driver."""
+    program = place.folder / "rabbitmqadmin"
+    url = f"http://{place.host}:{place.management_port}/cli/rabbitmqadmin"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        program.write_bytes(answer.read())
+    program.chmod(0o755)
+    return _admin_driver(place, "rabbitmqadmin.sh", str(program))
+
+
+def rabbitmqadmin_ng(place: Place) -> Count:
+    """rabbitmqadmin 2, built from its crate: every command that is not about plugins or other queue types."""
+    root = str(place.folder / "ng")
+    command = ("cargo", "install", "--debug", "--locked", "--root", root, "rabbitmqadmin@2.35.0")
+    place.run(*command, timeout_s=2400, CARGO_TARGET_DIR=f"{root}/target")
+    return _admin_driver(place, "rabbitmqadmin_ng.sh", f"{root}/bin/rabbitmqadmin")
+
+
+def rabbit_hole(place: Place) -> Count:
+    """rabbit-hole's suite (Go), its addresses replaced by the node's; left out: plugins, and what 3.10.8 fails."""
+    told = place.run(
+        "go", "mod", "download", "-json", "github.com/michaelklishin/rabbit-hole/v3@v3.2.0",
+        timeout_s=600, GO111MODULE="on",
+    )  # fmt: skip
+    source = re.search(r'"Dir": "([^"]+)"', told)
+    if source is None:
+        return Count(failed=1, failures=("it was not downloaded: " + told[-300:],))
+    root = place.folder / "rabbit-hole"
+    shutil.copytree(source[1], root)
+    place.run("chmod", "-R", "u+w", str(root), timeout_s=60)
+    for name in ("rabbithole_test.go", "health_checks_test.go", "deprecated_features_test.go"):
+        text = (root / name).read_text()
+        text = text.replace("127.0.0.1:15672", f"{place.host}:{place.management_port}")
+        text = text.replace("localhost:5672", f"{place.host}:{place.port}")
+        (root / name).write_text(re.sub(r"\b5672\b", str(place.port), text))
+    driver = str(HERE / "drivers" / "rabbit_hole_setup.sh")
+    program = str(place.folder / "rabbitmqadmin")
+    shutil.copy(ADMIN_SCRIPT, program)
+    place.run("bash", driver, program, place.host, str(place.management_port), timeout_s=60)
+    report = place.folder / "report.xml"
+    place.run(
+        "go", "test", "-count=1", "-timeout", "900s", ".", "-args", "-ginkgo.no-color",
+        f"-ginkgo.skip={NOT_RABBIT_HOLE}",
+        f"-ginkgo.junit-report={report}",
+        cwd=root, timeout_s=1200, GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT="5s",
+    )  # fmt: skip
+    return count_junit(report)
+
+
+def flower(place: Place) -> Count:
+    """Celery Flower's broker page, which asks the HTTP API."""
+    python = place.environment_with("celery==5.7.0", "flower==2.0.1")
+    driver = str(HERE / "drivers" / "flower_paths.py")
+    api = f"http://guest:guest@{place.host}:{place.management_port}/api/"
+    return count_lines(
+        place.run(python, driver, timeout_s=300, BROKER_URL=place.url, BROKER_API=api)
+    )
+
+
 SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "py-amqp": (py_amqp, ()),
     "kombu": (kombu, ()),
@@ -312,6 +389,11 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "amqp-tools": (amqp_tools, ("amqp-publish",)),
     "perf-test": (perf_test, ("mvn", "java")),
     "lapin": (lapin, ("cargo",)),
+    "rabbitmqadmin": (rabbitmqadmin, ("rabbitmqadmin",)),
+    "own-rabbitmqadmin": (own_rabbitmqadmin, ()),
+    "rabbitmqadmin-ng": (rabbitmqadmin_ng, ("cargo",)),
+    "rabbit-hole": (rabbit_hole, ("go",)),
+    "flower": (flower, ()),
 }
 
 
@@ -340,10 +422,11 @@ def run_suite(name: str) -> list[str]:
         try:
             if node is not None:
                 node.start()
-                place = Place(folder, "127.0.0.1", node.amqp_port)
+                place = Place(folder, "127.0.0.1", node.amqp_port, node.management_port)
             else:
                 host, _, port = str(outside).split("@")[-1].removeprefix("amqp://").partition(":")
-                place = Place(folder, host, int(port.split("/")[0] or 5672))
+                management = int(os.environ.get("BURROWMQ_TEST_MANAGEMENT_PORT", "15672"))
+                place = Place(folder, host, int(port.split("/")[0] or 5672), management)
             count = suite(place)
         finally:
             if node is not None:

@@ -21,10 +21,11 @@ class FakeTimer:
 
 
 class FakeScheduler:
-    """Implements broker.turn.clock.Scheduler; wall and monotonic time are one clock."""
+    """Implements broker.turn.clock.Scheduler; all times are one clock, until somebody sets the wall's."""
 
     def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = wall_ms
+        self.wall_shift_ms = 0
         self.queues: list[Pumpable] = []
         self.channels: list[Confirming] = []
         self.outputs: list[Flushable] = []
@@ -33,6 +34,10 @@ class FakeScheduler:
 
     def wall_ms(self) -> int:
         """Milliseconds since the epoch."""
+        return self.now_ms + self.wall_shift_ms
+
+    def deadline_ms(self) -> int:
+        """The same, whatever somebody did to the wall's clock."""
         return self.now_ms
 
     def monotonic(self) -> float:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from burrowmq.protocol.codec import Message, load_message
 from burrowmq.protocol.constants import ON_DISK
@@ -24,6 +24,7 @@ class MemoryLog:
         self._names = names
         self._durable = durable
         self.entries: dict[int, tuple[Message, int]] = {}
+        self.queue_id = 1 + len(engine.logs)
         self.recovered = None
         self.memory_bytes = 0
         self.is_deleted = False
@@ -128,6 +129,8 @@ class MemoryEngine:
         self.deleting: set[tuple[str, str]] = set()  # by virtual host and name, in this batch
         self.epoch = 1
         self.sync_required = 0
+        self.acks_required: list[set[int]] = []
+        self.moves = 0
         self.failure: str | None = None
         self.is_hungry = False
 
@@ -153,6 +156,14 @@ class MemoryEngine:
     def require_sync(self) -> None:
         """Count who waits."""
         self.sync_required += 1
+
+    def require_acks(self, queue_ids: Iterable[int]) -> None:
+        """Remember whose."""
+        self.acks_required.append(set(queue_ids))
+
+    def order_acks(self) -> None:
+        """Count the moves."""
+        self.moves += 1
 
     def answer_reads(self) -> None:
         """Answer what was asked, in order."""

@@ -17,6 +17,7 @@ def select(channel: Channel, method: Any) -> None:
         raise PreconditionFailed("cannot switch from tx to confirm mode")
     if channel.confirms is None:
         channel.confirms = Confirms()
+        channel.session.remember_acks()
     if not method.nowait:
         channel.reply(Confirm.SelectOk())
 

@@ -117,6 +117,8 @@ def enqueue(
     if pending:
         session.engine.require_sync()
         epoch = session.engine.epoch
+        if session.settled:
+            session.demand_acks()
     if refused:
         confirms.add_refused(sorted(refused), count, epoch)
     else:

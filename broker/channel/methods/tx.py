@@ -22,6 +22,7 @@ def select(channel: Channel, method: Any) -> None:
         raise PreconditionFailed("cannot switch from confirm to tx mode")
     if channel.transaction is None:
         channel.transaction = Transaction()
+        channel.session.remember_acks()
     channel.reply(Tx.SelectOk())
 
 
@@ -43,6 +44,7 @@ def commit(channel: Channel, method: Any) -> None:
     if refused:
         raise PreconditionFailed("partial tx completion")
     if transaction.publishes:
+        channel.session.demand_acks()
         channel.reply_durable(Tx.CommitOk())
     else:
         channel.reply(Tx.CommitOk())

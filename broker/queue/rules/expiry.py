@@ -1,6 +1,7 @@
 """Message TTL: deadlines at enqueue, removal at the head, one timer per queue.
 
-A deadline is wall-clock milliseconds, 0 for none; it is stored with the message and survives restart and requeue.
+A deadline is milliseconds of `Clock.deadline_ms`, 0 for none; it is stored with the message and survives restart and
+requeue. Somebody who sets the clock moves no deadline while the node is up.
 Messages expire only at the head of their level, and levels are looked at from the highest down to the first that has
 a live head. The timer is armed for that head when it is in RAM; a head on disk in a queue with deadlines is loaded so
 that there is one to look at.
@@ -79,7 +80,7 @@ class Expiry:
         has_own = flags & PROP_EXPIRATION
         if ttl is None and not has_own:
             return None
-        now = self._scheduler.wall_ms()
+        now = self._scheduler.deadline_ms()
         if not has_own:
             assert ttl is not None
             return [now + ttl] * len(messages)
@@ -87,7 +88,7 @@ class Expiry:
 
     def is_any_due(self, deadlines: list[int]) -> bool:
         """Whether some of these are due already: a TTL of 0."""
-        return min(deadlines) <= self._scheduler.wall_ms()
+        return min(deadlines) <= self._scheduler.deadline_ms()
 
     def discard_on_arrival(self, message: Message, due: int) -> bool:
         """TTL 0: drop a message that is due and that no consumer takes at once; True when it is gone.
@@ -97,7 +98,7 @@ class Expiry:
         """
         keeps_none = self.ttl_ms == 0 and self._dead_letters.is_off
         ready_count = self._levels.ready_count
-        if due > self._scheduler.wall_ms() or (ready_count and not keeps_none):
+        if due > self._scheduler.deadline_ms() or (ready_count and not keeps_none):
             return False
         if not ready_count and self._consumers.ready(1):
             return False
@@ -116,7 +117,7 @@ class Expiry:
 
     def drop_expired(self) -> None:
         """Remove expired heads, dead-lettering them, and arm the timer for the next."""
-        now = self._scheduler.wall_ms()
+        now = self._scheduler.deadline_ms()
         for level in reversed(self._levels):
             while (count := level.expired_count(now)) > 0:
                 run = level.take(count, 1 << 62)
@@ -150,7 +151,7 @@ class Expiry:
             self.timer = None
         self.due_ms = due
         if due:
-            delay_s = (due - self._scheduler.wall_ms()) / 1000
+            delay_s = (due - self._scheduler.deadline_ms()) / 1000
             self.timer = self._scheduler.call_later(
                 min(max(delay_s, 0.001), MAX_TIMER_S), self._on_timer
             )

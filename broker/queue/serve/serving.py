@@ -144,7 +144,7 @@ class Serving:
             count = min(count, RAM_LIMIT)
             if backlog.has_expiries:
                 # What has expired behind a live head is not to go out with it.
-                count = backlog.live_count(self._clock.wall_ms(), count)
+                count = backlog.live_count(self._clock.deadline_ms(), count)
             run = backlog.take(count, budget)
             if run is None:
                 if self._load(backlog, count):

@@ -1,6 +1,6 @@
 // What several pages are made of.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
-import {duration, short, visible} from "./format.js";
+import {duration, moment, short, visible} from "./format.js";
 import {html} from "./html.js";
 import {link} from "./route.js";
 
@@ -117,7 +117,7 @@ export function ExchangeLink({vhost, name}) {
 // A moment, as how long ago it was; the exact one is said on hover and focus.
 export function Ago({ms}) {
   const at = new Date(ms);
-  return html`<time datetime=${at.toISOString()} title=${at.toLocaleString()} tabindex="0">${duration(Math.max(0, Date.now() - ms) / 1000)} ago</time>`;
+  return html`<time datetime=${at.toISOString()} title=${moment(at)} tabindex="0">${duration(Math.max(0, Date.now() - ms) / 1000)} ago</time>`;
 }
 
 export function Mark({text, title, quiet}) {

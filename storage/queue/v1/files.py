@@ -137,7 +137,7 @@ class IndexFilesV1:
         if self._journal.is_full and not self.is_retiring:
             self._flush()
 
-    def keep_up(self, *, is_idle: bool) -> tuple[bool, list[Segment]]:
+    def keep_up(self, *, is_idle: bool, is_due: bool = False) -> tuple[bool, list[Segment]]:
         """Acks go to the journal; once the queue is quiet, all of the journal goes. See `IndexFiles`."""
         if is_idle:
             self._files.trim()
@@ -145,7 +145,7 @@ class IndexFilesV1:
         segments = table.of(self)
         half = self.directory.entry_count // 2
         due = [segment for segment in segments if segment.pending_acks]
-        is_due = is_idle or any(
+        is_due = (is_idle or is_due) or any(
             one.pending_acks >= half or table.is_spent(one, is_idle=is_idle) for one in segments
         )
         is_open = journal.path is not None

@@ -179,16 +179,16 @@ class IndexFilesV2:
 
     # -- when there is time ---------------------------------------------------------------------------------------
 
-    def keep_up(self, *, is_idle: bool) -> tuple[bool, list[Segment]]:
+    def keep_up(self, *, is_idle: bool, is_due: bool = False) -> tuple[bool, list[Segment]]:
         """Remove segments without live entries and write acks that are due; see `IndexFiles`."""
         is_left = False
         flushed: list[Segment] = []
         table = self._table
-        half = self.directory.entry_count // 2
+        enough = 1 if is_idle or is_due else self.directory.entry_count // 2
         for segment in table.of(self):
             if table.is_spent(segment, is_idle=is_idle):
                 self.remove(segment)
-            elif segment.pending_acks and (is_idle or segment.pending_acks >= half):
+            elif segment.pending_acks >= enough:
                 self._index.flush_acks(segment)
                 flushed.append(segment)
             elif segment.pending_acks:

@@ -621,3 +621,13 @@ def test_messages_that_were_only_in_memory_may_follow_younger_ones_long_on_disk(
     again = engine_on(filesystem, segment_entry_count=16)
     found = read_all(again.open_queue("/", "q", durable=True), 100)
     assert [each[0] for each in found][:5] == [3, 4, 20, 21, 48]
+
+
+def test_demands_go_with_their_commit() -> None:
+    engine = held_engine()
+    engine.require_acks([3, 4])
+    engine.require_acks([4, 5])
+    engine.order_acks()
+    commit(engine)
+    assert [(one.acks_of, one.is_moving) for one in engine.held] == [({3, 4, 5}, True)]
+    assert (engine._collecting.acks_of, engine._collecting.is_moving) == (set(), False)

@@ -123,6 +123,8 @@ def test_the_fake_clock_moves_when_it_is_told() -> None:
     timer.cancel()
     scheduler.advance(1500)
     assert (scheduler.wall_ms(), scheduler.monotonic(), scheduler.timer_count) == (6500, 6.5, 1)
+    scheduler.wall_shift_ms = -6000
+    assert (scheduler.wall_ms(), scheduler.monotonic(), scheduler.deadline_ms()) == (500, 6.5, 6500)
 
 
 def test_a_pass_of_the_loop_runs_what_was_ready_before_it() -> None:

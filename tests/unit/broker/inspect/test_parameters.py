@@ -31,7 +31,10 @@ def test_rows(bench: NodeBench) -> None:
         "operator_policy",
     ]
     assert inspect.parameters(node, "/", "operator_policy")[0]["value"]["pattern"] == "^q"
-    assert inspect.global_parameters(node) == [{"name": "gp", "value": [1]}]
+    assert inspect.global_parameters(node) == [
+        {"name": "gp", "value": [1]},
+        {"name": "internal_cluster_id", "value": node.parameters.cluster_id},
+    ]
     assert inspect.vhost_limits(node) == [{"vhost": "/", "value": {"max-queues": 1}}]
     assert inspect.user_limits(node, "guest") == [{"user": "guest", "value": {"max-channels": 1}}]
     assert inspect.topic_permissions(node, exchange="x")[0]["write"] == "a"

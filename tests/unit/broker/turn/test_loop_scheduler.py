@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, cast
+
+import pytest
 
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S, LoopScheduler, SystemEntropy
 from tests.support.bench.loop import ManualLoop
@@ -142,3 +145,16 @@ def test_nothing_happens_any_more_after_the_stop():
     assert timer_runs == ["before"]
     assert world.order == []
     assert sum(world.scheduler.lag_counts) == 2
+
+
+def test_deadlines_begin_with_the_wall_clock_and_never_jump(monkeypatch: pytest.MonkeyPatch):
+    now = {"wall": 1_700_000_000_000_000_000, "monotonic": 5_000_000_000}
+    monkeypatch.setattr(time, "time_ns", lambda: now["wall"])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now["monotonic"])
+    scheduler = World().scheduler
+    assert scheduler.deadline_ms() == scheduler.wall_ms() == 1_700_000_000_000
+    now["monotonic"] += 2_000_000_000
+    now["wall"] -= 7200 * 10**9  # somebody sets the clock
+    assert scheduler.deadline_ms() == 1_700_000_002_000
+    assert scheduler.wall_ms() == 1_700_000_000_000 - 7_200_000
+    assert World().scheduler.deadline_ms() == scheduler.wall_ms()  # the next start goes by it

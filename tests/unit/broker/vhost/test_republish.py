@@ -357,3 +357,18 @@ def test_dead_letters_that_wait_for_others_survive_the_fault_of_one():
     assert bodies(client, "last") == [b"0", b"1", b"3", b"4", b"6"]
     assert bench.vhost.queues["work"].unacked_count == 0
     assert (bench.metrics.dead_lettered_maxlen, bench.metrics.dropped_maxlen) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("is_durable", "mode", "moves"), [(True, 2, 1), (True, 1, 0), (False, 2, 0)]
+)
+def test_a_copy_that_has_to_be_kept_comes_before_the_originals_ack(
+    is_durable: bool, mode: int, moves: int
+):
+    bench = BrokerBench()
+    client = bench.connect(1)
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    bench.queue("dead", durable=is_durable)
+    client.send(publish_bytes(1, "", "work", b"x", properties=BasicProperties(delivery_mode=mode)))
+    reject(client, "work")
+    assert bench.engine.moves == moves

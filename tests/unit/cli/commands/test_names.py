@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from burrowmq.cli.commands.names import NAMES
+from burrowmq.cli.commands.names import ADMIN, NAMES
 from tests.support.served import ctl
 
 
 def test_each_name_is_a_link_and_answers_by_itself(tmp_path: Path) -> None:
     names = tmp_path / "bin"
     assert ctl("install_names", str(names)).code == 0
-    assert sorted(path.name for path in names.iterdir()) == sorted(NAMES)
+    assert sorted(path.name for path in names.iterdir()) == sorted([*NAMES, ADMIN])
     assert ctl("install-names", str(names)).code == 0, "a second time changes nothing"
+    told = subprocess.run(
+        [names / ADMIN, "help", "subcommands"], capture_output=True, text=True, check=True
+    )
+    assert "declare KIND" in told.stdout
     told = subprocess.run(
         [names / "rabbitmq-plugins", "help", "enable"], capture_output=True, text=True, check=True
     )
@@ -47,6 +51,9 @@ def test_a_name_that_a_shell_finds_elsewhere_is_said(
     monkeypatch.setenv("PATH", f"{first}:{mine}")
     output = ctl("install_names", str(mine))
     assert output.err == f"Warning: {first}/rabbitmqctl comes before {mine} in PATH\n"
+    (mine / ADMIN).write_text("another's")
+    assert f"{mine}/{ADMIN}: there already, and not ours" in ctl("install_names", str(mine)).err
+    assert ctl("install_names", "--force", str(mine)).code == 0
     monkeypatch.setenv("PATH", str(tmp_path))
     assert ctl("install_names", str(mine)).err == f"Warning: {mine} is not in PATH\n"
 

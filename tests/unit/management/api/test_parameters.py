@@ -11,7 +11,14 @@ def test_global_parameters(served: Served) -> None:
     assert served.api("PUT", path, {"value": {"a": 1}}).status == 204
     assert served.api("PUT", path, {}).body["reason"] == "[{key_missing,value}]"
     assert served.get(path) == {"name": "gp", "value": {"a": 1}}
-    assert served.get("/api/global-parameters") == [{"name": "gp", "value": {"a": 1}}]
+    first, own = served.get("/api/global-parameters")
+    assert first == {"name": "gp", "value": {"a": 1}}
+    assert own["name"] == "internal_cluster_id"
+    assert own["value"].startswith("rabbitmq-cluster-id-")
+    document = {"global_parameters": [{**own, "value": "another"}]}
+    assert served.api("POST", "/api/definitions", document).status == 204
+    assert served.get("/api/global-parameters/internal_cluster_id") == own
+    assert served.get("/api/definitions")["global_parameters"] == [first]
     assert served.api("DELETE", path).status == 204
     assert served.api("DELETE", path).status == 404
     assert served.api("GET", path).status == 404

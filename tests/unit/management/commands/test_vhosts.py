@@ -21,7 +21,8 @@ def test_deleting_a_vhost_closes_its_connections(bench: NodeBench) -> None:
     assert close.reply_text == "CONNECTION_FORCED - vhost '/' is deleted"
     assert node.vhosts == {}
     assert node.auth.permissions == {}
-    assert [row[:2] for row in bench.store.load()] == [("user", '["guest"]')]
+    left = [row[:2] for row in bench.store.load()]
+    assert left == [("parameter", '["global","internal_cluster_id"]'), ("user", '["guest"]')]
 
 
 @pytest.mark.parametrize("creator", [None, "guest"])

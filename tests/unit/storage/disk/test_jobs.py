@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import random
 
 import pytest
 
 from burrowmq.storage.errors import DiskFull, StorageError, SyncFailed
-from burrowmq.storage.loop.staged_commit import Append
+from burrowmq.storage.loop.staged_commit import Ack, Append, StagedCommit
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
 
@@ -160,3 +161,56 @@ def test_a_sync_of_a_directory_without_room_waits_for_it() -> None:
     side.append(0, 2)
     assert side.waits
     assert side.read() == [0, 1]
+
+
+def test_acks_of_a_busy_store_are_durable_within_a_bound() -> None:
+    side = side_with_queue(idle_s=0.2)
+    side.append(0, 4)
+    side.jobs.keep_acks_young(100.0)
+    side.commit(Ack(1, 0, 1, None), sync=False)
+
+    def left() -> int:
+        after = DiskSide(side.filesystem.cut(random.Random(0)))
+        return after.report.messages
+
+    side.jobs.keep_acks_young(100.29)
+    syncs = side.writer.counters.syncs
+    assert left() == 4
+    side.jobs.keep_acks_young(100.31)
+    assert (left(), side.writer.counters.syncs) == (2, syncs + 1)
+    side.jobs.keep_acks_young(101.0)  # without news there is nothing to sync
+    assert side.writer.counters.syncs == syncs + 1
+
+
+def test_where_a_confirm_means_written_no_ack_is_synced_for_its_age() -> None:
+    side = side_with_queue(confirm="written")
+    side.append(0, 4)
+    side.commit(Ack(1, 0, 1, None), sync=False)
+    syncs = side.writer.counters.syncs
+    side.jobs.keep_acks_young(100.0)
+    assert side.writer.counters.syncs == syncs
+
+
+@pytest.mark.parametrize(("confirm", "syncs"), [("fsync", 2), ("written", 0)])
+def test_the_acks_of_a_commit_that_moves_come_after_a_sync(confirm: str, syncs: int) -> None:
+    side = side_with_queue(confirm=confirm)
+    side.append(0, 2)
+    before = side.writer.counters.syncs
+    commit = StagedCommit(9, [Append(1, 2, list(messages(2, 2)), None), Ack(1, 0, 1, None)])
+    commit.is_moving = True
+    side.jobs.apply(commit, side.waits.append)
+    assert side.writer.counters.syncs == before + syncs
+    assert not side.writer.has_acks_left
+    assert side.read() == [2, 3]
+
+
+def test_a_full_disk_only_makes_the_acks_of_a_move_wait() -> None:
+    side = side_with_queue()
+    side.append(0, 2)
+    commit = StagedCommit(9, [Append(1, 2, list(messages(2, 2)), None), Ack(1, 0, 1, None)])
+    commit.is_moving = True
+    # the bodies, their entries, then the acks
+    side.filesystem.fail("pwrite", errno.ENOSPC, nth=3)
+    side.jobs.apply(commit, side.waits.append)
+    assert len(side.waits) == 1
+    assert side.read() == [2, 3]

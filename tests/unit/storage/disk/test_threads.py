@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.storage.disk.jobs import DiskJobs
 from burrowmq.storage.engine import EARLY_BYTES, Engine
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import OsFileSystem
@@ -310,4 +311,22 @@ def test_a_loop_that_is_gone_does_not_hurt_closing(tmp_path: Path) -> None:
     node.loop.is_closed = True
     log = node.engine.open_queue("/", "q", durable=True)
     log.append(0, [make_message(1, 10, persistent=True)], None, 10)
+    node.engine.close()
+
+
+def test_a_store_that_is_never_idle_syncs_acks_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DiskJobs, "idle", lambda _: None)
+    node = Node(tmp_path / "data")
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(at, 20, persistent=True) for at in range(8)], None, 160)
+    node.sync()
+    syncs = node.engine.stats()["syncs"]
+    log.ack(0, 3)
+    while node.engine.stats()["syncs"] == syncs:  # nobody waits for any of these
+        epoch = node.engine.epoch
+        log.append(log.next_seq, [make_message(log.next_seq, 20, persistent=True)], None, 20)
+        node.engine.hand_over()
+        node.loop.run_until(lambda: node.committed[-1] >= epoch)  # noqa: B023 - of this turn
     node.engine.close()

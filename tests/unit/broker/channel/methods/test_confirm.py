@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pika import spec
+import pytest
+from pika import BasicProperties, spec
 
+from burrowmq.broker.channel.channel import SETTLED_MAX
 from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
 from tests.support.wire_client import publish_bytes
 
 
@@ -24,3 +27,77 @@ def test_not_on_a_transactional_channel():
     client.call(1, spec.Tx.Select())
     ((_, close),) = client.call(1, spec.Confirm.Select())
     assert close.reply_text == "PRECONDITION_FAILED - cannot switch from tx to confirm mode"
+
+
+PERSISTENT = BasicProperties(delivery_mode=2)
+
+
+def publish(client: Client, queue: str) -> None:
+    client.send(publish_bytes(1, "", queue, b"x", properties=PERSISTENT))
+
+
+def with_two_got(bench: BrokerBench) -> tuple[Client, list[int]]:
+    """A connection that has got a durable message of each of two queues, and what the store calls these."""
+    client = bench.connect(1)
+    queues = [bench.queue(name, durable=True) for name in "ab"]
+    for queue in queues:
+        publish(client, queue.name)
+        client.call(1, spec.Basic.Get(queue=queue.name))
+    return client, [queue.levels[0].log.queue_id for queue in queues]
+
+
+def test_a_confirm_demands_what_its_connection_acked_before_once():
+    bench = BrokerBench()
+    client, ids = with_two_got(bench)
+    client.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(1))
+    publish(client, "a")
+    publish(client, "a")
+    assert bench.engine.acks_required == [{ids[0]}]
+    other = bench.connect(1)
+    other.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(2))
+    publish(other, "a")
+    client.send(publish_bytes(1, "", "a", b"x"))  # its confirm waits for nothing
+    assert len(bench.engine.acks_required) == 1
+    publish(client, "b")
+    assert bench.engine.acks_required[1:] == [{ids[1]}]
+
+
+def test_what_a_rejection_took_away_is_demanded_too():
+    bench = BrokerBench()
+    client, ids = with_two_got(bench)
+    client.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Nack(2, multiple=True, requeue=False))
+    publish(client, "a")
+    assert bench.engine.acks_required == [set(ids)]
+
+
+@pytest.mark.parametrize(("covers", "mode"), [(False, 2), (True, 1)])
+def test_nothing_is_demanded_where_nothing_is_to_be_kept(covers: bool, mode: int):
+    bench = BrokerBench(confirms_cover_acks=covers)
+    client = bench.connect(1)
+    bench.queue("a", durable=True)
+    client.send(
+        publish_bytes(1, "", "a", b"x", properties=BasicProperties(delivery_mode=mode)),
+    )
+    client.call(1, spec.Basic.Get(queue="a"))
+    client.call(1, spec.Confirm.Select())
+    client.call(1, spec.Basic.Ack(1))
+    publish(client, "a")
+    assert bench.engine.acks_required == []
+
+
+def test_a_connection_remembers_so_many_levels_and_no_more():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    client.call(1, spec.Confirm.Select())
+    client.session.settled = set(range(1000, 1000 + SETTLED_MAX))
+    bench.queue("a", durable=True)
+    publish(client, "a")
+    client.call(1, spec.Basic.Get(queue="a"))
+    bench.engine.acks_required.clear()
+    client.session.settled = set(range(1000, 1000 + SETTLED_MAX))
+    client.call(1, spec.Basic.Ack(1))
+    assert [len(ids) for ids in bench.engine.acks_required] == [SETTLED_MAX + 1]
+    assert client.session.settled == set()

@@ -149,3 +149,17 @@ def test_a_transaction_that_grows_without_end_ends_its_connection(monkeypatch):
     assert (channel, close.reply_code) == (0, 506)
     assert close.reply_text == "RESOURCE_ERROR - transaction exceeds 10000 bytes"
     assert bench.vhost.queues["q"].ready_count == 0
+
+
+def test_a_commit_that_waits_for_the_disk_demands_its_acks():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    queue = bench.queue("d", durable=True)
+    persistent = publish_bytes(1, "", "d", b"x", properties=BasicProperties(delivery_mode=2))
+    client.send(persistent)
+    client.call(1, spec.Basic.Get(queue="d"))
+    client.call(1, spec.Tx.Select())
+    client.call(1, spec.Basic.Ack(1))
+    client.send(persistent)
+    client.call(1, spec.Tx.Commit())
+    assert bench.engine.acks_required == [{queue.levels[0].log.queue_id}]

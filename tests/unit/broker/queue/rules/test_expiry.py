@@ -163,3 +163,23 @@ def test_deleting_the_queue_stops_the_timer():
     bench.queue.delete()
     bench.scheduler.advance(1000)
     assert bench.dead == []
+
+
+TWO_HOURS_MS = 2 * 3600 * 1000
+
+
+@pytest.mark.parametrize("shift_ms", [-TWO_HOURS_MS, TWO_HOURS_MS])
+@pytest.mark.parametrize("expiration", [None, "100"])
+def test_a_clock_that_is_set_moves_no_deadline(shift_ms, expiration):
+    bench = QueueBench(message_ttl_ms=None if expiration else 100, dead_letter_exchange="")
+    bench.publish(message(b"before", expiration=expiration))
+    bench.scheduler.wall_shift_ms = shift_ms
+    bench.publish(message(b"after", expiration=expiration))
+    bench.scheduler.advance(99)
+    bench.run()
+    assert bench.dead == []
+    bench.scheduler.advance(2)
+    bench.run()
+    assert bench.dead == [("expired", b"before"), ("expired", b"after")]
+    bench.publish(message(b"taken", expiration=expiration))
+    assert bench.get() == b"taken"

@@ -36,3 +36,10 @@ def test_the_lease_ends_an_unused_queue():
     bench.queue.remove_consumer(next(iter(bench.queue.consumers)))
     bench.scheduler.advance(101)
     assert bench.unused == [bench.queue.name]
+
+
+def test_a_clock_that_is_set_back_keeps_no_queue():
+    bench = QueueBench(expires_ms=100)
+    bench.scheduler.wall_shift_ms = -7_200_000
+    bench.scheduler.advance(101)
+    assert bench.unused == [bench.queue.name]

@@ -1,0 +1,1 @@
+"""What the node hands out to be run elsewhere."""

@@ -1,0 +1,127 @@
+"""The script against the HTTP API: subcommands, formats, settings, and what it says when it is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from burrowmq.management.download.rabbitmqadmin import main
+from tests.support.served import Served
+
+Admin = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def admin(served: Served, capsys: pytest.CaptureFixture[str]) -> Admin:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["-P", str(served.port), "-H", "127.0.0.1", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_things_are_declared_and_deleted(admin: Admin) -> None:
+    for words in (
+        ("vhost", "name=v"),
+        ("user", "name=u", "password=u", "tags="),
+        ("permission", "vhost=v", "user=u", "configure=.*", "write=.*", "read=.*"),
+        ("exchange", "name=x", "type=topic"),
+        ("queue", "name=q", "queue_type=classic", 'arguments={"x-max-length":5}'),
+        ("binding", "source=x", "destination=q", "routing_key=k"),
+        ("policy", "name=p", "pattern=^q", 'definition={"max-length":9}', "apply-to=queues"),
+        ("operator_policy", "name=o", "pattern=^q", 'definition={"max-length":9}'),
+        ("parameter", "component=vhost-limits", "name=limits", 'value={"max-queues":50}'),
+        ("vhost_limit", "vhost=v", "name=max-queues", "value=7"),
+    ):
+        assert admin("declare", *words) == (0, f"{words[0]} declared\n", "")
+    for words in (
+        ("binding", "source=x", "destination=q", "destination_type=queue", "properties_key=k"),
+        ("vhost_limit", "vhost=v", "name=max-queues"),
+        ("parameter", "component=vhost-limits", "name=limits"),
+        ("operator_policy", "name=o"),
+        ("policy", "name=p"),
+        ("queue", "name=q"),
+        ("exchange", "name=x"),
+        ("permission", "vhost=v", "user=u"),
+        ("user", "name=u"),
+        ("vhost", "name=v"),
+    ):
+        assert admin("delete", *words) == (0, f"{words[0]} deleted\n", "")
+
+
+def test_formats(admin: Admin) -> None:
+    assert admin("list", "queues", "name", "messages") == (
+        0,
+        "+--------+----------+\n|  name  | messages |\n".replace("  name  ", " name   ")
+        + "+--------+----------+\n| lazy   | 3        |\n| orders | 4        |\n+--------+----------+\n",
+        "",
+    )
+    assert admin("-f", "tsv", "list", "queues", "name")[1] == "name\nlazy\norders\n"
+    assert (
+        admin("-q", "-f", "tsv", "-S", "name", "-R", "list", "queues", "name")[1]
+        == "orders\nlazy\n"
+    )
+    assert admin("-f", "bash", "list", "queues")[1] == "lazy orders\n"
+    assert admin("-f", "kvp", "list", "queues", "name")[1] == 'name="lazy"\nname="orders"\n'
+    assert json.loads(admin("-f", "raw_json", "list", "queues", "name")[1]) == [
+        {"name": "lazy"}, {"name": "orders"},
+    ]  # fmt: skip
+    assert "\nname: lazy\n" in admin("-f", "long", "list", "queues", "name", "type")[1]
+    assert admin("list", "parameters")[1] == "No items\n"
+    assert "rabbitmq_version" in admin("show", "overview")[1]
+    assert admin("-f", "xml", "list", "queues") == (1, "", "*** Format xml not recognised\n")
+
+
+def test_messages(admin: Admin, tmp_path: Path) -> None:
+    said = admin("publish", "routing_key=lazy", "payload=hello")
+    assert said == (0, "Message published\n", "")
+    said = admin("publish", "exchange=amq.direct", "routing_key=lazy", "payload=")
+    assert said == (0, "Message published but NOT routed\n", "")
+    assert "hello" in admin("get", "queue=lazy", "count=5")[1]
+    file = tmp_path / "payload"
+    assert (
+        admin("get", "queue=lazy", f"payload_file={file}")[1] == f"Written 1000 bytes to {file}\n"
+    )
+    assert file.stat().st_size == 1000
+    assert admin("purge", "queue", "name=lazy")[1] == "queue purged\n"
+
+
+def test_definitions_go_to_a_file_and_back(admin: Admin, tmp_path: Path) -> None:
+    file = str(tmp_path / "definitions")
+    assert admin("export", file)[0] == 0
+    assert [each["name"] for each in json.loads(Path(file).read_text())["users"]] == ["guest"]
+    code, out, _ = admin("-V", "/", "import", file)
+    assert (code, out.partition(" to ")[0]) == (0, f'Uploaded definitions from "{file}"')
+    assert admin("import", str(tmp_path / "none"))[2].startswith("*** ")
+
+
+def test_refusals(admin: Admin, served: Served) -> None:
+    assert admin("delete", "queue", "name=no") == (1, "", "*** Not found: /api/queues/%2F/no\n")
+    said = admin("-p", "wrong", "list", "users")
+    assert said == (1, "", "*** Access refused: /api/users\n")
+    assert "inequivalent arg" in admin("declare", "queue", "name=lazy", "durable=false")[2]
+    assert admin("declare", "queue") == (1, "", '*** mandatory argument "name" required\n')
+    assert admin("declare", "queue", "name=q", "colour=red")[2].startswith('*** Argument "colour"')
+    assert admin("declare", "queue", "q")[2] == '*** Argument "q" not in format name=value\n'
+    assert "Could not parse JSON" in admin("declare", "queue", "name=q", "arguments={")[2]
+    assert "no such subcommand" in admin("list", "colours")[2]
+    assert "Could not connect" in admin("-P", "1", "list", "users")[2]
+    assert admin("export")[2] == "*** export: one file is needed\n"
+
+
+def test_help_and_settings(admin: Admin, served: Served, tmp_path: Path) -> None:
+    assert admin()[0] == 1
+    assert admin("--help")[0] == admin("help", "subcommands")[0] == 0
+    settings = tmp_path / "settings"
+    settings.write_text("[default]\npassword = wrong\n[good]\nusername = guest\nquiet = true\n")
+    assert "Access refused" in admin("-c", str(settings), "list", "users")[2]
+    assert admin("-c", str(settings), "-N", "good", "declare", "vhost", "name=v") == (0, "", "")
+    assert "section 'bad' not found" in admin("-c", str(settings), "-N", "bad", "list", "users")[2]
+    address = f"http://127.0.0.1:{served.port}"
+    assert (
+        admin("-P", "1", "-U", address, "-q", "-f", "tsv", "list", "users", "name")[1] == "guest\n"
+    )
