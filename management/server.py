@@ -24,6 +24,7 @@ from burrowmq.broker.sockets.listener import address_of
 from burrowmq.management import commands, sampling, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import access
+from burrowmq.management.answers.encoding import encoded
 from burrowmq.management.answers.rates import Rates
 from burrowmq.management.answers.refusals import refusal_of
 from burrowmq.management.answers.reply import (
@@ -123,7 +124,7 @@ def _endpoint(route: Route) -> Handler:
                 await commands.commit.durable(call.node)
             if _is_logged(route):
                 host.process.observer.change_made(caller.name, route.method, request.raw_path)
-        return response
+        return await encoded(request, response)
 
     return endpoint
 

@@ -132,6 +132,7 @@ class Channel:
         self.transaction: Transaction | None = None
         self.is_confirm_dirty = False
         self.is_held = False
+        self.unanswered_count = 0  # changes of the topology since others last had their turn
         self.is_closed = False
         self.last_queue_name: str | None = None
         self.prefetch_count = 0

@@ -39,7 +39,9 @@ def object_totals(node: RunningNode) -> Row:
         "channels": sum(len(session.channels) for session in node.sessions),
         "connections": len(node.sessions),
         "consumers": sum(
-            len(each.consumers) for owner in node.vhosts.values() for each in owner.queues.values()
+            len(channel.consumers)
+            for session in node.sessions
+            for channel in session.channels.values()
         ),
         "exchanges": sum(len(owner.exchanges) for owner in node.vhosts.values()),
         "queues": sum(len(owner.queues) for owner in node.vhosts.values()),

@@ -68,6 +68,8 @@ def _owner(queue: Queue) -> Row | None:
 
 def _head_timestamp(queue: Queue) -> int | None:
     """The timestamp property of the message that is delivered next; None when its body is on disk only."""
+    if queue.is_dormant:
+        return None
     for level in reversed(queue.levels):
         if level.count:
             head = level.head()
@@ -78,7 +80,7 @@ def _head_timestamp(queue: Queue) -> int | None:
 def _backing_queue(queue: Queue) -> Row:
     in_ram = queue.ram_ready_count
     on_disk = queue.ready_count - in_ram
-    first = sum(level.next_seq for level in queue.levels)
+    first = 0 if queue.is_dormant else sum(level.next_seq for level in queue.levels)
     begin, end = (first - on_disk, first) if on_disk else ("undefined", "undefined")
     return {
         "mode": queue.settings.mode,
@@ -126,8 +128,8 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "message_bytes_persistent": lambda n, v, q: q.persistent_bytes,
     "message_bytes_paged_out": lambda n, v, q: _paged_out(q, size=True),
     "head_message_timestamp": lambda n, v, q: _head_timestamp(q),
-    "disk_reads": lambda n, v, q: q.levels.loaded_count,
-    "disk_writes": lambda n, v, q: q.levels.written_count,
+    "disk_reads": lambda n, v, q: 0 if q.is_dormant else q.levels.loaded_count,
+    "disk_writes": lambda n, v, q: 0 if q.is_dormant else q.levels.written_count,
     "consumers": lambda n, v, q: len(q.consumers),
     "consumer_utilisation": lambda n, v, q: _capacity(q),
     "consumer_capacity": lambda n, v, q: _capacity(q),
@@ -146,6 +148,12 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "storage_version": lambda n, v, q: q.settings.version,
     "backing_queue_status": lambda n, v, q: _backing_queue(q),
 }
+
+# Whose value is a number, for an empty queue 0 (but for `memory`); what is None, or absent, is less than all.
+NUMBERS_OF_QUEUES = frozenset(
+    name for name in QUEUE_COLUMNS
+    if name.startswith("message") and name != "message_stats"
+) | {"memory", "consumers", "disk_reads", "disk_writes"}  # fmt: skip
 
 # What rabbitmqctl takes; the other columns above are the HTTP API's own.
 CTL_QUEUE_COLUMNS = frozenset(QUEUE_COLUMNS) - {
@@ -174,10 +182,9 @@ DETAILED_QUEUE_COLUMNS = (
 def each_queue(node: RunningNode, vhost: str | None = None) -> Iterator[tuple[Vhost, Queue]]:
     """(vhost, queue) pairs in RabbitMQ's order: by vhost, then by name."""
     for owner in each_vhost(node, vhost):
-        for name in sorted(owner.queues):
-            found = owner.queues.get(name)
-            if found is not None:
-                yield owner, found
+        for queue in owner.queues_in_order():
+            if not queue.is_deleted:
+                yield owner, queue
 
 
 def iter_queues(
@@ -191,12 +198,24 @@ def iter_queues(
     `table` renders arguments. The iterator may be left half-way and resumed after the broker has done other work:
     a queue that was deleted meanwhile is left out.
     """
-    getters = [(name, QUEUE_COLUMNS[name]) for name in columns or REDUCED_QUEUE_COLUMNS]
     for owner, each in each_queue(node, vhost):
-        row = {name: get(node, owner, each) for name, get in getters}
-        if "arguments" in row and table is not plain:
-            row["arguments"] = table(each.arguments)
-        yield row
+        yield queue_row(node, owner, each, columns, table)
+
+
+def queue_row(
+    node: RunningNode,
+    owner: Vhost,
+    queue: Queue,
+    columns: Sequence[str] | None = None,
+    table: Table = plain,
+) -> Row:
+    """The row of one queue, with the columns asked for (or the HTTP API's reduced set)."""
+    row = {
+        name: QUEUE_COLUMNS[name](node, owner, queue) for name in columns or REDUCED_QUEUE_COLUMNS
+    }
+    if "arguments" in row and table is not plain:
+        row["arguments"] = table(queue.arguments)
+    return row
 
 
 def queues(

@@ -6,7 +6,9 @@ Owns no state. Source: rabbit_exchange's and rabbit_binding's info keys (3.13).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import overload
 from urllib.parse import quote_plus
 
 from burrowmq.broker.exchange.base import Exchange
@@ -87,17 +89,68 @@ def implicit_binding_row(vhost: Vhost, queue_name: str, table: Table = plain) ->
     }
 
 
-def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
+Bound = tuple[Vhost, Binding | str]
+"""A binding and its virtual host; the default exchange's implicit one to a queue is the queue's name."""
+
+
+class Bounds(Sequence[Bound]):
+    """Bindings of several exchanges, one after the other and as they are now; none is looked at before it is asked for.
+
+    The default exchange's lead to every queue. What is in a page of a hundred thousand is found without the others.
+    """
+
+    def __init__(self, sources: Iterable[tuple[Vhost, str]]) -> None:
+        self._parts: list[tuple[Vhost, Sequence[Binding | str]]] = []
+        for vhost, name in sources:
+            exchange = vhost.exchanges.get(name)
+            if not name:
+                self._parts.append((vhost, vhost.queue_names.listed()))
+            elif exchange is not None and exchange.bindings:
+                self._parts.append((vhost, list(exchange.bindings)))
+
+    def __len__(self) -> int:
+        return sum(len(part) for _, part in self._parts)
+
+    def __iter__(self) -> Iterator[Bound]:
+        return chain.from_iterable(zip(repeat(vhost), part) for vhost, part in self._parts)
+
+    @overload
+    def __getitem__(self, place: int) -> Bound: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Bound]: ...
+    def __getitem__(self, place: int | slice) -> Bound | list[Bound]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        left = place if place >= 0 else place + len(self)
+        for vhost, part in self._parts:
+            if left < len(part):
+                return vhost, part[left]
+            left -= len(part)
+        raise IndexError(place)
+
+
+def each_bound(node: RunningNode, vhost: str | None = None) -> Bounds:
     """Every binding; the default exchange's implicit ones come first, as RabbitMQ lists them."""
-    rows: list[Row] = []
-    for owner in each_vhost(node, vhost):
-        rows.extend(implicit_binding_row(owner, name, table) for name in sorted(owner.queues))
-        for name in sorted(owner.exchanges):
-            if name:
-                rows.extend(
-                    binding_row(owner, name, each, table) for each in owner.exchanges[name].bindings
-                )
-    return rows
+    owners = each_vhost(node, vhost)
+    return Bounds((owner, name) for owner in owners for name in sorted(owner.exchanges))
+
+
+def bound_from(vhost: Vhost, source: str) -> Bounds:
+    """The bindings of which an exchange is the source."""
+    return Bounds([(vhost, source)])
+
+
+def bound_row(bound: Bound, table: Table = plain) -> Row:
+    """One binding of either kind."""
+    vhost, each = bound
+    if isinstance(each, str):
+        return implicit_binding_row(vhost, each, table)
+    return binding_row(vhost, each.source.name, each, table)
+
+
+def bindings(node: RunningNode, vhost: str | None = None, table: Table = plain) -> Iterator[Row]:
+    """The rows of `each_bound`."""
+    return (bound_row(each, table) for each in each_bound(node, vhost))
 
 
 def bindings_from(vhost: Vhost, source: str) -> Iterator[Row]:
@@ -117,12 +170,10 @@ def bindings_to(vhost: Vhost, kind: DestinationKind, name: str) -> Iterator[Row]
 def find_binding(node: RunningNode, row: Row) -> Binding | None:
     """The binding object that a row of `bindings` was made from; None for an implicit one."""
     owner = node.vhosts.get(row["vhost"])
-    exchange = None if owner is None else owner.exchanges.get(row["source"])
-    if owner is None or exchange is None or row["source"] == "":
+    if owner is None or row["source"] == "":
         return None
-    wanted = ("destination", "destination_type", "properties_key")
-    for binding in exchange.bindings:
-        found = binding_row(owner, row["source"], binding, plain)
-        if all(found[name] == row[name] for name in wanted):
+    for binding in owner.bindings_to(row["destination_type"], row["destination"]):
+        found = binding_row(owner, binding.source.name, binding)
+        if all(found[name] == row[name] for name in ("source", "properties_key")):
             return binding
     return None

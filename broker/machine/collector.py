@@ -1,8 +1,9 @@
 """Python's cycle collector, as the node uses it: what a start has made is settled, what a stop leaves is let go of.
 
 A node at rest makes next to no circles, and a full collection looks at every object that there is: 0.1 s for a node
-with 10,000 queues. So what a start has made is taken out of the collector's sight. A stopped application is garbage
-full of circles, most of it out of sight: it is brought back and collected at once.
+with 10,000 queues. So what a start has made is taken out of the collector's sight, and so is what a long definitions
+document makes while it is read and taken over: a circle that is out of sight then stays until the next stop. A stopped
+application is garbage full of circles, most of it out of sight: it is brought back and collected at once.
 
 State owned: none; the collector is the process's. Called by `broker.node` and management, at starts, stops and an
 operator's wish. Cost of each: one full collection, in the thread that calls.
@@ -25,6 +26,9 @@ class Collector(Protocol):
     def settle(self) -> None:
         """Collect; what is left lasts, and is not looked at again."""
 
+    def keep(self) -> None:
+        """What there is now is not looked at again, and not looked at now either: costs nothing."""
+
     def let_go(self) -> None:
         """Bring everything back in sight, and collect."""
 
@@ -39,6 +43,10 @@ class PythonCollector:
     def settle(self) -> None:
         """Collect, then freeze."""
         gc.collect()
+        gc.freeze()
+
+    def keep(self) -> None:
+        """Freeze."""
         gc.freeze()
 
     def let_go(self) -> None:

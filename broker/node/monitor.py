@@ -174,5 +174,5 @@ class Monitor:
         self.is_paging = is_paging
         for vhost in self._vhosts.values():
             for queue in vhost.queues.values():
-                queue.paging.memory_is_short(is_short=is_paging)
+                queue.memory_is_short(is_short=is_paging)
         self._scheduler.touch()

@@ -7,10 +7,12 @@ definitions are restored, and by management when an operator makes a virtual hos
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
 from burrowmq.broker.queue.context import QueueContext, QueueOptions
+from burrowmq.broker.queue.dormant import DormantQueue
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
@@ -50,7 +52,9 @@ class VhostFactory:
             return _queue_of(context, declaration, settings)
 
         replies = self._replies.setdefault(name, ReplyTargets(self._entropy))
-        vhost = Vhost(name, self._engine, make_queue, replies.find, self._options)
+        vhost = Vhost(
+            name, self._engine, make_queue, replies.find, self._options, self._in_a_turn_of_its_own
+        )
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self._scheduler,
@@ -72,6 +76,13 @@ class VhostFactory:
         """Who waits for direct replies in a virtual host that was made here."""
         return self._replies[vhost.name]
 
+    def _in_a_turn_of_its_own(self, callback: Callable[[], None]) -> None:
+        def run() -> None:
+            callback()
+            self._scheduler.touch()
+
+        self._scheduler.call_later(0.0, run)
+
     def _delete_unused(self, vhost: Vhost, name: str) -> None:
         queue = vhost.queues.get(name)
         if queue is not None:
@@ -80,7 +91,9 @@ class VhostFactory:
 
 
 def _queue_of(context: QueueContext, declaration: QueueDeclaration, settings: Settings) -> Queue:
-    return Queue(
+    # A lease runs from the declaration on: its timer is one of the parts.
+    kind = DormantQueue if settings.expires_ms is None else Queue
+    return kind(
         declaration.name,
         settings,
         context,

@@ -51,14 +51,28 @@ from burrowmq.protocol.table import FieldTable
 from burrowmq.storage.loop.queue_log import QueueLog
 
 # What objects weigh, as tracemalloc measures it; a message's is that of its header and frames beside the body.
-QUEUE_BYTES = 4_200
-LEVEL_BYTES = 4_200
+QUEUE_BYTES = 3_250
+LEVEL_BYTES = 1_200
 CONSUMER_BYTES = 600
 MESSAGE_BYTES = 200
 
 
+# What most queues were declared with; nobody changes a queue's arguments.
+NO_ARGUMENTS: FieldTable = {}
+
+
 class Queue:
-    """One classic queue. Built by `broker.node.vhost_factory`."""
+    """One classic queue. Built by `broker.node.vhost_factory`, mostly as one that is dormant (`dormant`)."""
+
+    is_dormant = False
+    """Whether it has no parts yet, because nothing has happened to it."""
+
+    __slots__ = (
+        "_after_pump", "_changed", "_context", "_enqueue", "_is_plain", "_scheduler", "arguments",
+        "arrivals", "auto_delete", "consumers", "counts", "dead_letters", "durable",
+        "exclusive_owner", "expiry", "getters", "idle", "is_deleted", "is_dirty", "lease", "levels",
+        "limits", "name", "origins", "paging", "rate", "serving", "settings", "transition",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -75,17 +89,27 @@ class Queue:
         self.durable = durable and exclusive_owner is None
         self.auto_delete = auto_delete
         self.exclusive_owner = exclusive_owner
-        self.arguments: FieldTable = arguments or {}
+        self.arguments: FieldTable = arguments or NO_ARGUMENTS
         self.settings = settings
         self.is_dirty = False
         self.is_deleted = False
         self._context = context
+        self._begin()
+
+    def _begin(self) -> None:
+        """Build the parts, and put the settings in force."""
+        context, settings = self._context, self.settings
         self._scheduler = context.scheduler
         self._changed = functools.partial(context.scheduler.queue_dirty, self)
         self._after_pump: list[Callable[[], None]] = []
         self._make_parts(settings, context)
         self._connect_parts(context)
         self._apply(settings)
+
+    @property
+    def vhost_name(self) -> str:
+        """The virtual host in which it is."""
+        return self._context.vhost_name
 
     def _make_parts(self, settings: Settings, context: QueueContext) -> None:
         """Build the parts that have a state; each is given those before it that it looks at."""
@@ -350,6 +374,10 @@ class Queue:
     def touch(self) -> None:
         """Restart the x-expires lease (declare, basic.get, the last consumer left)."""
         self.lease.renew(None if len(self.consumers) else self.settings.expires_ms)
+
+    def memory_is_short(self, *, is_short: bool) -> None:
+        """Said by the node about once a second while it is, and once when it is no longer."""
+        self.paging.memory_is_short(is_short=is_short)
 
     # -- start and end ------------------------------------------------------------------------------------------
 

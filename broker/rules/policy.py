@@ -99,6 +99,7 @@ class PolicySet:
         self.policies: dict[str, Policy] = {}
         self.operator_policies: dict[str, Policy] = {}
         self._remembered: dict[tuple[ResourceKind, str], EffectivePolicy] = {}
+        self._merged: dict[tuple[str | None, str | None], EffectivePolicy] = {}
 
     def of_kind(self, *, is_operator: bool) -> dict[str, Policy]:
         """The policies, or operator policies, by name; who changes the dictionary calls `changed`."""
@@ -107,6 +108,7 @@ class PolicySet:
     def changed(self) -> None:
         """Policies came, went or changed."""
         self._remembered.clear()
+        self._merged.clear()
 
     def effective(self, kind: ResourceKind, name: str) -> EffectivePolicy:
         """What applies to an entity of that name."""
@@ -124,13 +126,17 @@ class PolicySet:
         operator = _strongest(self.operator_policies.values(), kind, name)
         if policy is None and operator is None:
             return NO_POLICY
-        return EffectivePolicy(
-            policy=policy.name if policy else None,
-            operator_policy=operator.name if operator else None,
-            definition=merge(
-                policy.definition if policy else {}, operator.definition if operator else {}
-            ),
-        )
+        names = policy.name if policy else None, operator.name if operator else None
+        merged = self._merged.get(names)
+        if merged is None:
+            merged = self._merged[names] = EffectivePolicy(
+                policy=names[0],
+                operator_policy=names[1],
+                definition=merge(
+                    policy.definition if policy else {}, operator.definition if operator else {}
+                ),
+            )
+        return merged
 
 
 def merge(

@@ -29,10 +29,12 @@ from burrowmq.broker.exchange import TYPES
 from burrowmq.broker.exchange.binding import Edge
 from burrowmq.broker.exchange.direct import DefaultExchange
 from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration, ExchangeGraph
+from burrowmq.broker.queue.dormant import let_go
 from burrowmq.broker.queue.rules import settings as queue_settings
 from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
+from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.broker.words.resource import (
@@ -44,6 +46,7 @@ from burrowmq.broker.words.resource import (
     pack_arguments,
     row_key,
 )
+from burrowmq.broker.words.sorted_names import SortedNames
 from burrowmq.protocol.codec import split_address
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
 
@@ -54,12 +57,14 @@ if TYPE_CHECKING:
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.protocol.table import FieldTable
 
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
 ROUTE_CACHE_MAX = 4096
+KNOWN_SETTINGS_MAX = 1024
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
 
@@ -81,6 +86,7 @@ class Vhost:
         make_queue: Callable[[QueueDeclaration, Settings], Queue],
         direct_reply: Callable[[bytes], Destination | None],
         options: VhostOptions,
+        later: Later,
     ) -> None:
         self.name = name
         self.engine = engine
@@ -90,6 +96,8 @@ class Vhost:
         self.default_queue_type = self.options.default_queue_type  # "" when nobody has said
         self.is_protected = False  # from being deleted
         self.queues: dict[str, Queue] = {}
+        self.queue_names = SortedNames()
+        self._in_order: list[Queue] | None = None
         self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
@@ -100,10 +108,14 @@ class Vhost:
         self.exchanges = self.graph.exchanges
         self.direct_reply = direct_reply  # the reply consumer that such a key names, or None
         self.tracer: Tracer | None = None  # the firehose, when an operator has turned it on
+        self.policy_pass = PolicyPass(self._apply_policies, later)
+        self._later = later
+        self._deleted: list[Queue] = []  # whose parts are to be freed
         self._make_queue = make_queue
         self._owned: dict[object, dict[Queue, None]] = {}
         # Settings of queues that were declared under another default: a changed default is for new queues only.
         self._default_versions: dict[str, int] = {}
+        self._known_settings: dict[Settings, Settings] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
             self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
@@ -219,6 +231,12 @@ class Vhost:
             raise not_found("queue", name, self.name)
         return queue
 
+    def queues_in_order(self) -> list[Queue]:
+        """All queues by name, as they are now; not to be changed."""
+        if self._in_order is None:
+            self._in_order = [self.queues[name] for name in self.queue_names.listed()]
+        return self._in_order
+
     def check_access(self, queue: Queue, session: object) -> None:
         """Refuse a queue that is exclusive to another connection.
 
@@ -286,6 +304,8 @@ class Vhost:
         settings = self.effective_settings(declaration.name, declaration.arguments)
         queue = self._make_queue(declaration, settings)
         self.queues[declaration.name] = queue
+        self.queue_names.add(declaration.name)
+        self._in_order = None
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None
         self._changed()
@@ -311,6 +331,8 @@ class Vhost:
             return 0
         ready_count = queue.ready_count
         del self.queues[queue.name]
+        self.queue_names.remove(queue.name)
+        self._in_order = None
         self._default_versions.pop(queue.name, None)
         self._disown(queue)
         if queue.durable:
@@ -320,7 +342,18 @@ class Vhost:
         for exchange in unused:
             self.graph.delete(exchange)
         queue.delete()
+        if not self._deleted:
+            self._later(self._let_go)
+        self._deleted.append(queue)
         return ready_count
+
+    def _let_go(self) -> None:
+        """Free deleted queues, some in each turn."""
+        some, self._deleted = self._deleted[:QUEUES_PER_TURN], self._deleted[QUEUES_PER_TURN:]
+        for queue in some:
+            let_go(queue)
+        if self._deleted:
+            self._later(self._let_go)
 
     def exclusive_queues(self, session: object) -> list[Queue]:
         """The queues that belong to a connection: to be deleted when it ends."""
@@ -339,25 +372,35 @@ class Vhost:
 
     def effective_settings(self, queue_name: str, arguments: FieldTable) -> Settings:
         """What is in force for a queue: its arguments met with its policy."""
-        return queue_settings.compute(
+        found = queue_settings.compute(
             arguments,
             self.effective_policy(queue_name).definition,
             self._default_versions.get(queue_name, self.options.default_queue_version),
         )
+        return self._shared_settings(found)
+
+    def _shared_settings(self, found: Settings) -> Settings:
+        """The same object for equal settings: a hundred thousand queues mostly have one of a few."""
+        known = self._known_settings
+        if len(known) >= KNOWN_SETTINGS_MAX:
+            known.clear()
+        return known.setdefault(found, found)
 
     def policies_changed(self) -> None:
-        """Put changed policies in force, on those entities for which something changed."""
+        """Put changed policies in force, on those entities for which something changed; see `policy_pass`."""
         self.policies.changed()
         for exchange in self.exchanges.values():
             if exchange.name:
                 self._apply_exchange_policy(exchange)
-        for queue in list(self.queues.values()):
-            settings = self.effective_settings(queue.name, queue.arguments)
-            if not self._says_mode(queue):
-                # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
-                settings = replace(settings, mode=queue.settings.mode)
-            queue.change_settings(settings)
+        self.policy_pass.begin(self.queues.values())
         self._changed()
+
+    def _apply_policies(self, queue: Queue) -> None:
+        settings = self.effective_settings(queue.name, queue.arguments)
+        if settings.mode != queue.settings.mode and not self._says_mode(queue):
+            # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
+            settings = self._shared_settings(replace(settings, mode=queue.settings.mode))
+        queue.change_settings(settings)
 
     def _says_mode(self, queue: Queue) -> bool:
         return (

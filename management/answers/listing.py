@@ -1,6 +1,8 @@
 """The query parameters of list endpoints: vhost filter, name filter, sort, page, columns.
 
-Owns no state; called by every list handler with rows of `broker.inspect`. Errors are RabbitMQ's. A reply without
+Owns no state; called by every list handler with things of `broker.inspect` and how each becomes a row (`Listed`), or
+with rows. Rows are made last, of what is shown: a page of a hundred costs the same work in a hundred thousand but for
+looking at their names, or at the column that they are sorted by. Errors are RabbitMQ's. A reply without
 `page` is a bare array; with it, an object with one page and the counts that the UI and scripts need. Source:
 rabbit_mgmt_util:reply_list.
 """
@@ -10,18 +12,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import (
-    ROWS_INLINE,
     ApiError,
     Call,
+    array_texts,
     collect,
     reply,
+    reply_long,
     reply_rows,
+    reply_whole,
 )
+from burrowmq.management.answers.turns import KEYS_PER_TURN, first_places, gathered, pieces
+
+T = TypeVar("T")
 
 PAGE_SIZE = 100
 PAGE_SIZE_LIMIT = 500
@@ -43,46 +53,123 @@ class Finish(NamedTuple):
     rows_max: int
 
 
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """What a list shows, in its own order and not yet as rows: a page of it needs only a few."""
+
+    things: Sequence[T]
+    row: Callable[[T], Row]
+    name: Callable[[T], str]
+    key: Callable[[str], Callable[[T], Any] | None]
+    """By a column: what to sort by it with. None: that is the list's own order."""
+
+
 async def reply_list(
     call: Call,
     rows: Iterable[Row],
     sort: Sequence[str] = ("vhost", "name"),
     finish: Finish | None = None,
 ) -> web.Response:
-    """Filter, sort, page and project rows as the query asks.
-
-    Rows that were finished may be long: they are turned into text in a thread.
-    """
+    """Filter, sort, page and project rows as the query asks; for lists of things that are few."""
     found = await collect(rows)
     visible = [row for row in found if "vhost" not in row or _may_see(call, row["vhost"])]
+    listed = Listed(visible, _itself, _name_of, _rank_by(sort))
     if "page" in call.request.query:
-        page = await _page(call, visible, sort, finish)
-        if finish is None:
-            return reply(page)
-        return await reply_rows(page.pop("items"), {**page, "items": None}, inline_max=0)
-    if call.query("sort"):
-        visible = _sorted(call, visible, sort)
-    await _finish(visible, finish)
-    columns = call.query("columns")
-    result = [project(row, columns) for row in visible] if columns else visible
-    return await reply_rows(result, inline_max=ROWS_INLINE if finish is None else 0)
-
-
-async def _finish(rows: list[Row], finish: Finish | None) -> None:
-    """Finish the first rows, a few at a time."""
+        return await _reply_page(call, listed, finish)
+    things = await _all(call, listed)
     if finish is None:
-        return
-    for count, row in enumerate(rows[: finish.rows_max]):
-        finish.act(row)
-        if count % ROWS_FINISHED_PER_TURN == ROWS_FINISHED_PER_TURN - 1:
-            await asyncio.sleep(0)
+        return await reply_whole(array_texts(things, partial(_shown, call, listed)))
+    rows = await _finished(call, listed, things[: finish.rows_max], finish)
+    rest = await gathered(things[finish.rows_max :])
+    return await reply_rows(rows + [_shown(call, listed, thing) for thing in rest])
+
+
+async def reply_listed(
+    call: Call, listed: Listed[T], finish: Finish | None = None
+) -> web.StreamResponse:
+    """Page first and make rows after: filter, sort, page and project as the query asks.
+
+    `things` are those that the caller may see.
+    """
+    if "page" in call.request.query:
+        return await _reply_page(call, listed, finish)
+    things = await _all(call, listed)
+    if finish is None:
+        return await reply_long(call, things, partial(_shown, call, listed))
+    rows = await _finished(call, listed, things[: finish.rows_max], finish)
+    if len(rows) == len(things):
+        return await reply_rows(rows)
+
+    def row(thing: T | _Done) -> Row:
+        return thing.row if isinstance(thing, _Done) else _shown(call, listed, thing)
+
+    every: Iterable[T | _Done] = chain(map(_Done, rows), things[finish.rows_max :])
+    return await reply_long(call, every, row)
+
+
+class _Done(NamedTuple):
+    """A row that was finished."""
+
+    row: Row
+
+
+async def _reply_page(call: Call, listed: Listed[T], finish: Finish | None) -> web.Response:
+    page = await _page(call, listed, finish)
+    if finish is None:
+        return reply(page)
+    return await reply_rows(page.pop("items"), {**page, "items": None})
+
+
+async def _all(call: Call, listed: Listed[T]) -> Sequence[T]:
+    things = listed.things
+    return await _first(call, listed, things, len(things)) if call.query("sort") else things
+
+
+async def _finished(
+    call: Call, listed: Listed[T], things: Iterable[T], finish: Finish | None
+) -> list[Row]:
+    """The rows of some things; where they are to be finished, a few in each turn."""
+    if finish is None:
+        return [_shown(call, listed, thing) for thing in things]
+    rows: list[Row] = []
+    async for piece in pieces(things, ROWS_FINISHED_PER_TURN):
+        for thing in piece:
+            row = listed.row(thing)
+            finish.act(row)
+            rows.append(_projected(call, row))
+    return rows
+
+
+def _shown(call: Call, listed: Listed[T], thing: T) -> Row:
+    return _projected(call, listed.row(thing))
+
+
+def _projected(call: Call, row: Row) -> Row:
+    columns = call.query("columns")
+    return project(row, columns) if columns else row
+
+
+def _itself(row: Row) -> Row:
+    return row
+
+
+def _name_of(row: Row) -> str:
+    return str(row.get("name", ""))
+
+
+def _rank_by(default: Sequence[str]) -> Callable[[str], Callable[[Row], Any]]:
+    def key(column: str) -> Callable[[Row], Any]:
+        keys = [column] if column else list(default)
+        return lambda row: [rank(dig(row, each)) for each in keys]
+
+    return key
 
 
 def project(row: Row, columns: str) -> Row:
     """Only the columns asked for; `a.b` reaches into an object. A column that is not there is left out."""
     found: Row = {}
     for column in columns.split(","):
-        value, path = _dig(row, column), column.split(".")
+        value, path = dig(row, column), column.split(".")
         if value is _ABSENT:
             continue
         target = found
@@ -95,7 +182,8 @@ def project(row: Row, columns: str) -> Row:
 _ABSENT = object()
 
 
-def _dig(row: Any, column: str) -> Any:
+def dig(row: Any, column: str) -> Any:
+    """What `a.b` says in a row, or that it is not there."""
     value = row
     for step in column.split("."):
         if not isinstance(value, dict) or step not in value:
@@ -108,17 +196,16 @@ def _may_see(call: Call, vhost: str) -> bool:
     return vhost == "" or call.caller.may_see(call.node, vhost)
 
 
-def _sorted(call: Call, rows: list[Row], default: Sequence[str]) -> list[Row]:
-    column = call.query("sort")
-    keys = [column] if column else list(default)
+async def _first(call: Call, listed: Listed[T], things: Sequence[T], count: int) -> Sequence[T]:
+    """The first `count` of these things, as the query sorts them."""
+    key, is_reversed = listed.key(call.query("sort")), call.flag("sort_reverse")
+    if key is None:
+        return things[: -count - 1 : -1] if is_reversed else things[:count]
+    places = await first_places(things, key, count, is_reversed=is_reversed)
+    return [things[place] for place in places]
 
-    def rank(row: Row) -> list[tuple[int, Any]]:
-        return [_rank(_dig(row, key)) for key in keys]
 
-    return sorted(rows, key=rank, reverse=call.flag("sort_reverse"))
-
-
-def _rank(value: Any) -> tuple[int, Any]:
+def rank(value: Any) -> tuple[int, Any]:
     """A key that sorts columns of mixed values: absent ones first, then numbers, then text."""
     if value is _ABSENT or value is None:
         return (0, 0)
@@ -134,7 +221,7 @@ def _number(call: Call, name: str, default: int) -> int:
     return int(text)
 
 
-async def _page(call: Call, rows: list[Row], sort: Sequence[str], finish: Finish | None) -> Row:
+async def _page(call: Call, listed: Listed[T], finish: Finish | None) -> Row:
     page, size = _number(call, "page", 1), _number(call, "page_size", PAGE_SIZE)
     if page < 1 or not 1 <= size <= PAGE_SIZE_LIMIT:
         raise ApiError(
@@ -143,40 +230,43 @@ async def _page(call: Call, rows: list[Row], sort: Sequence[str], finish: Finish
             f"Invalid pagination parameters: page number {page},"
             f" page size {call.query('page_size', 'undefined')}",
         )
-    filtered = _sorted(call, await _named(call, rows), sort)
+    filtered = await _named(call, listed)
     pages = max(1, -(-len(filtered) // size))
     if page > pages:
         reason = f"Page out of range, page: {page} page size: {size}, len: {len(filtered)}"
         raise ApiError(400, "page_out_of_range", reason)
-    items, columns = filtered[(page - 1) * size : page * size], call.query("columns")
-    await _finish(items, finish)
+    items = (await _first(call, listed, filtered, page * size))[(page - 1) * size :]
+    rows = await _finished(call, listed, items, finish)
     return {
         "filtered_count": len(filtered),
         "item_count": len(items),
-        "items": [project(row, columns) for row in items] if columns else items,
+        "items": rows,
         "page": page,
         "page_count": pages,
         "page_size": size,
-        "total_count": len(rows),
+        "total_count": len(listed.things),
     }
 
 
-async def _named(call: Call, rows: list[Row]) -> list[Row]:
-    """Rows whose name the query asks for, giving way to other work while a slow expression is compared."""
-    name = call.query("name")
+async def _named(call: Call, listed: Listed[T]) -> Sequence[T]:
+    """Those whose name the query asks for, giving way to other work while a slow expression is compared."""
+    name, name_of = call.query("name"), listed.name
     if not name:
-        return rows
+        return listed.things
+    found: list[T] = []
     if not call.flag("use_regex"):
-        return [row for row in rows if name.lower() in str(row.get("name", "")).lower()]
+        wanted = name.lower()
+        async for piece in pieces(listed.things, KEYS_PER_TURN):
+            found += [thing for thing in piece if wanted in name_of(thing).lower()]
+        return found
     try:
         pattern = compile_pattern(name[:PATTERN_LIMIT])
     except BadPattern as error:
         raise ApiError(400, "bad_request", f"invalid regular expression: {error}") from error
-    found: list[Row] = []
     began = turn = time.monotonic()
-    for row in rows:
-        if pattern.is_in(str(row.get("name", ""))):
-            found.append(row)
+    for thing in listed.things:
+        if pattern.is_in(name_of(thing)):
+            found.append(thing)
         if time.monotonic() - turn > TURN_S:
             await asyncio.sleep(0)
             turn = time.monotonic()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from burrowmq.broker.node.node import Node
@@ -18,13 +20,14 @@ from burrowmq.broker.words import json_document
 from burrowmq.management.aio import web
 from burrowmq.management.answers.access import Caller
 from burrowmq.management.answers.rates import Rates
+from burrowmq.management.answers.turns import ROWS_PER_TURN, gathered, pieces
 
 T = TypeVar("T")
 
-# After so many rows other work gets its turn; a row costs a few microseconds.
-ROWS_PER_TURN = 200
-# Replies with fewer rows than this are turned into text at once, longer ones in a thread.
-ROWS_INLINE = 500
+# Replies of fewer rows than this are sent whole, longer ones while they are made.
+TEXTS_INLINE = 200
+TEXTS_PER_TURN = 100
+LOGGER = logging.getLogger("management")
 ERLANG_COLUMNS = 78
 NOT_RUNNING = "not_running"
 
@@ -156,12 +159,7 @@ class Route(NamedTuple):
 
 async def collect(rows: Iterable[T]) -> list[T]:
     """The rows as a list; gives way to other work now and then."""
-    found: list[T] = []
-    for row in rows:
-        found.append(row)
-        if len(found) % ROWS_PER_TURN == 0:
-            await asyncio.sleep(0)
-    return found
+    return await gathered(rows, ROWS_PER_TURN)
 
 
 def reply(value: Any, status: int = 200) -> web.Response:
@@ -169,17 +167,74 @@ def reply(value: Any, status: int = 200) -> web.Response:
     return _json_response(dump(value), status)
 
 
-async def reply_rows(
-    rows: list[Any], around: dict[str, Any] | None = None, inline_max: int = ROWS_INLINE
-) -> web.Response:
-    """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced).
+async def reply_long(
+    call: Call,
+    things: Iterable[T],
+    row: Callable[[T], Any],
+    around: dict[str, Any] | None = None,
+) -> web.StreamResponse:
+    """A JSON array that may be long, or an object that ends in one (`around`, whose last value is replaced)."""
+    head, tail = b"", b""
+    if around is not None:
+        head, _, tail = dump(around).rpartition(b"null")
+    return await reply_texts(call, chain([head], array_texts(things, row), [tail]))
 
-    A long one is turned into text in a thread and row by row: the encoder does not let go of the interpreter
-    within one call.
+
+async def reply_rows(rows: list[Any], around: dict[str, Any] | None = None) -> web.Response:
+    """The same for rows that are few and long: they are turned into text in a thread, row by row.
+
+    The encoder does not let go of the interpreter within one call.
     """
-    if len(rows) < inline_max:
-        return _json_response(_dump_rows(rows, around), 200)
     return _json_response(await asyncio.to_thread(_dump_rows, rows, around), 200)
+
+
+def array_texts(things: Iterable[T], row: Callable[[T], Any]) -> Iterator[bytes]:
+    """A JSON array, a text for each row; a thing whose row is None is left out."""
+    before = b"["
+    for thing in things:
+        found = row(thing)
+        if found is None:
+            yield b""  # to look at it took its time too
+        else:
+            yield before + dump(found)
+            before = b","
+    yield b"[]" if before == b"[" else b"]"
+
+
+async def reply_whole(texts: Iterable[bytes]) -> web.Response:
+    """JSON in pieces, which are put together some in each turn."""
+    return _json_response(b"".join(await gathered(texts, TEXTS_PER_TURN)), 200)
+
+
+async def reply_texts(call: Call, texts: Iterable[bytes]) -> web.StreamResponse:
+    """JSON in pieces, of which there may be very many.
+
+    If there are, the answer is sent while they are made, some in each turn, so that neither the rows nor their text are
+    ever in memory as a whole, and a reader that is slow is waited for.
+    """
+    rest = iter(texts)
+    # Before anything is said: an iterator may begin with a refusal.
+    begin = list(islice(rest, TEXTS_INLINE))
+    if len(begin) < TEXTS_INLINE:
+        return _json_response(b"".join(begin), 200)
+    if call.request.method == "HEAD":
+        return web.Response(content_type="application/json")
+    response = web.StreamResponse()
+    response.content_type = "application/json"
+    response.enable_compression()
+    await response.prepare(call.request)
+    try:
+        async for piece in pieces(chain(begin, rest), TEXTS_PER_TURN):
+            await response.write(b"".join(piece))
+        await response.write_eof()
+    except ConnectionError:
+        pass  # the reader has gone
+    except Exception:
+        # The status has been said: that the answer is cut off is all that can be.
+        LOGGER.exception("request_failed %s %s", call.request.method, call.request.path)
+        if call.request.transport is not None:
+            call.request.transport.abort()
+    return response
 
 
 def _dump_rows(rows: list[Any], around: dict[str, Any] | None) -> bytes:

@@ -5,6 +5,7 @@ Owns no state. Source: rabbit_mgmt_wm_bindings, rabbit_mgmt_wm_binding (3.13).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
@@ -12,7 +13,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.words.resource import ResourceKind
 from burrowmq.management import commands
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import reply_list
+from burrowmq.management.answers.listing import Listed, rank, reply_list, reply_listed
 from burrowmq.management.answers.reply import (
     ApiError,
     Call,
@@ -27,9 +28,31 @@ from burrowmq.management.answers.reply import (
 KINDS: dict[str, ResourceKind] = {"q": "queue", "e": "exchange"}
 
 
-async def bindings(call: Call) -> web.Response:
+async def bindings(call: Call) -> web.StreamResponse:
     """The list."""
-    return await reply_list(call, inspect.bindings(call.node, call.vhost_or_all()), sort=("vhost",))
+    node = call.node
+    owners = [
+        owner
+        for owner in inspect.each_vhost(node, call.vhost_or_all())
+        if call.caller.may_see(node, owner.name)
+    ]
+    sources = ((owner, name) for owner in owners for name in sorted(owner.exchanges))
+    return await reply_bindings(call, inspect.Bounds(sources))
+
+
+async def reply_bindings(call: Call, found: Sequence[inspect.Bound]) -> web.StreamResponse:
+    """A list of bindings, in their order or sorted by a column."""
+    return await reply_listed(call, Listed(found, inspect.bound_row, _no_name, _key))
+
+
+def _no_name(bound: inspect.Bound) -> str:
+    return ""
+
+
+def _key(column: str) -> Callable[[inspect.Bound], Any] | None:
+    if column in ("", "vhost"):
+        return None
+    return lambda bound: rank(inspect.bound_row(bound).get(column))
 
 
 def _source(call: Call) -> str:
@@ -39,17 +62,15 @@ def _source(call: Call) -> str:
 
 def _between(call: Call) -> list[dict[str, Any]]:
     """An empty list where source or destination do not exist, as in RabbitMQ."""
-    vhost, kind = call.vhost(), KINDS[call.path("kind")]
-    source, destination = _source(call), call.path("destination")
-    return [
-        row
-        for row in inspect.bindings(call.node, vhost)
-        if (row["source"], row["destination_type"], row["destination"])
-        == (source, kind, destination)
-    ]
+    owner, source = call.node.vhosts[call.vhost()], _source(call)
+    kind, destination = KINDS[call.path("kind")], call.path("destination")
+    if destination not in (owner.queues if kind == "queue" else owner.exchanges):
+        return []
+    rows = inspect.bindings_to(owner, kind, destination)
+    return [row for row in rows if row["source"] == source]
 
 
-async def between(call: Call) -> web.Response:
+async def between(call: Call) -> web.StreamResponse:
     """All bindings from an exchange to a queue or exchange."""
     return await reply_list(call, _between(call), sort=("properties_key",))
 

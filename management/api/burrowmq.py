@@ -23,13 +23,12 @@ from burrowmq.management.answers.reply import (
     Call,
     Route,
     bad_request,
-    collect,
     dump,
     no_content,
     not_found,
     number_of,
     reply,
-    reply_rows,
+    reply_long,
 )
 
 Row = dict[str, Any]
@@ -166,25 +165,30 @@ LISTS: dict[str, Callable[[Call, str | None], Iterable[Row]]] = {
 }
 
 
-async def listing(call: Call) -> web.Response:
+async def listing(call: Call) -> web.StreamResponse:
     """Rows as lists of values. A vhost that does not exist has no rows, as in RabbitMQ."""
     kind, vhost = call.path("kind"), call.query("vhost") or None
     columns = [name for name in call.query("columns").split(",") if name]
     if not columns:
         raise bad_request("columns are missing")
+    found: Iterable[Row]
     if kind == "queues":
         unknown = [name for name in columns if name not in inspect.CTL_QUEUE_COLUMNS]
         if unknown:
             raise bad_request(f"Info key(s) {','.join(unknown)} are not supported")
-        found = await collect(inspect.iter_queues(call.node, vhost, columns, _tables(call)))
+        found = inspect.iter_queues(call.node, vhost, columns, _tables(call))
     elif kind in LISTS:
-        found = await collect(LISTS[kind](call, vhost))
+        found = LISTS[kind](call, vhost)
     else:
         raise not_found()
     names = RENAMED.get(kind, {})
     keys = [names.get(name, name) for name in columns]
-    rows = [[row.get(key) for key in keys] for row in found]
-    return await reply_rows(rows, {"columns": columns, "rows": None})
+    return await reply_long(
+        call,
+        found,
+        lambda row: [row.get(key) for key in keys],
+        {"columns": columns, "rows": None},
+    )
 
 
 async def node_status(call: Call) -> web.Response:

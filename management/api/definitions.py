@@ -7,19 +7,34 @@ Source: rabbit_mgmt_wm_definitions and rabbit_definitions (3.13).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.broker.definitions.parameters import INTERNAL
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words import json_document
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
-from burrowmq.management.answers.reply import Call, Route, bad_request, no_content, reply
+from burrowmq.management.answers.reply import (
+    Call,
+    Route,
+    array_texts,
+    bad_request,
+    dump,
+    no_content,
+    reply_texts,
+)
+from burrowmq.management.answers.turns import pieces
 
 Row = dict[str, Any]
-QUEUE_KEYS = ("name", "vhost", "durable", "auto_delete", "arguments")
+# Read from the text of a document before other work gets its turn.
+ENTRIES_PER_TURN = 500
 EXCHANGE_KEYS = ("name", "vhost", "type", "durable", "auto_delete", "internal", "arguments")
 BINDING_KEYS = ("source", "vhost", "destination", "destination_type", "routing_key", "arguments")
 
@@ -28,41 +43,69 @@ def _pick(row: Row, names: tuple[str, ...]) -> Row:
     return {name: row[name] for name in names}
 
 
-def document(node: RunningNode, vhost: str | None = None) -> Row:
-    """Everything, or what belongs to one vhost (then without the vhost's name)."""
-    exclusive = {
-        (row["vhost"], row["name"])
-        for row in inspect.queues(node, vhost, ("vhost", "name", "exclusive"))
-        if row["exclusive"]
+def _queue(queue: Queue) -> Row | None:
+    """One queue; an exclusive one ends with its connection."""
+    if queue.exclusive_owner is not None:
+        return None
+    return {
+        "name": queue.name,
+        "vhost": queue.vhost_name,
+        "durable": queue.durable,
+        "auto_delete": queue.auto_delete,
+        "arguments": inspect.plain(queue.arguments),
     }
-    queues = [
-        _pick(row, QUEUE_KEYS)
-        for row in inspect.queues(node, vhost, QUEUE_KEYS)
-        if (row["vhost"], row["name"]) not in exclusive
-    ]
-    exchanges = [
-        _pick(row, EXCHANGE_KEYS)
-        for row in inspect.exchanges(node, vhost)
-        if row["name"] and not row["name"].startswith("amq.")
-    ]
-    bindings = [
-        _pick(row, BINDING_KEYS)
-        for row in inspect.bindings(node, vhost)
-        if row["source"]
-        and not (
-            row["destination_type"] == "queue" and (row["vhost"], row["destination"]) in exclusive
-        )
-    ]
+
+
+def _exchange(found: tuple[Vhost, str]) -> Row | None:
+    vhost, name = found
+    exchange = vhost.exchanges.get(name)
+    if exchange is None or not name or name.startswith("amq."):
+        return None
+    return _pick(inspect.exchange_row(vhost, exchange), EXCHANGE_KEYS)
+
+
+def _binding(bound: inspect.Bound) -> Row | None:
+    vhost, binding = bound
+    if isinstance(binding, str):
+        return None
+    if binding.destination_kind == "queue":
+        queue = vhost.queues.get(binding.destination.name)
+        if queue is None or queue.exclusive_owner is not None:
+            return None
+    return _pick(inspect.bound_row(bound), BINDING_KEYS)
+
+
+def texts(node: RunningNode, vhost: str | None = None) -> Iterator[bytes]:
+    """Everything, or what belongs to one vhost (then without the vhost's name); what may be much comes last."""
+    yield dump(_head(node, vhost)).removesuffix(b"}")  # what follows belongs into the same object
+    owners = list(inspect.each_vhost(node, vhost))
+    queues = chain.from_iterable(owner.queues_in_order() for owner in owners)
+    exchanges = [(owner, name) for owner in owners for name in sorted(owner.exchanges)]
+    bindings = inspect.Bounds((owner, name) for owner, name in exchanges if name)
+    sections: tuple[tuple[str, Iterable[Any], Callable[[Any], Row | None]], ...] = (
+        ("queues", queues, _queue),
+        ("exchanges", exchanges, _exchange),
+        ("bindings", bindings, _binding),
+    )
+    for section, things, row in sections:
+        yield f',"{section}":'.encode()
+        yield from array_texts(things, row if vhost is None else partial(_without_vhost, row))
+    yield b"}"
+
+
+def _without_vhost(row: Callable[[Any], Row | None], thing: Any) -> Row | None:
+    found = row(thing)
+    if found is not None:
+        del found["vhost"]
+    return found
+
+
+def _head(node: RunningNode, vhost: str | None) -> Row:
     if vhost is not None:
-        for row in (*queues, *exchanges, *bindings):
-            del row["vhost"]
         return {
             "rabbit_version": status.RABBITMQ_VERSION,
             "parameters": inspect.parameters(node, vhost),
             "policies": inspect.policies(node, vhost),
-            "queues": queues,
-            "exchanges": exchanges,
-            "bindings": bindings,
         }
     return {
         "rabbit_version": status.RABBITMQ_VERSION,
@@ -85,15 +128,12 @@ def document(node: RunningNode, vhost: str | None = None) -> Row:
             row for row in inspect.global_parameters(node) if not row["name"].startswith(INTERNAL)
         ],
         "policies": inspect.policies(node),
-        "queues": queues,
-        "exchanges": exchanges,
-        "bindings": bindings,
     }
 
 
-async def export(call: Call) -> web.Response:
+async def export(call: Call) -> web.StreamResponse:
     """GET the document."""
-    return reply(document(call.node, call.vhost_or_all()))
+    return await reply_texts(call, texts(call.node, call.vhost_or_all()))
 
 
 async def _upload(call: Call) -> bytes:
@@ -108,10 +148,15 @@ async def _upload(call: Call) -> bytes:
 async def take_over(call: Call) -> web.Response:
     """POST a document: what is missing is made, what is there already stays."""
     vhost = call.vhost_or_all()
+    reading = json_document.Reading(await _upload(call))
     try:
-        document = json_document.parse(await _upload(call))
+        async for piece in pieces(reading.steps(), ENTRIES_PER_TURN):
+            if len(piece) == ENTRIES_PER_TURN:
+                # A full collection would look at all entries again and again.
+                call.host.process.machine.collector.keep()
     except ValueError as error:
         raise bad_request("failed_to_parse_json") from error
+    document = reading.value
     if not isinstance(document, dict):
         raise bad_request("failed_to_parse_json")
     await commands.parameters.import_definitions(call.node, document, vhost)

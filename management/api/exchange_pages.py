@@ -19,7 +19,6 @@ from burrowmq.management.aio import web
 from burrowmq.management.answers.ranges import history_of, with_past
 from burrowmq.management.answers.rates import exchange_key
 from burrowmq.management.answers.reply import (
-    ROWS_PER_TURN,
     Call,
     Route,
     bad_request,
@@ -27,6 +26,7 @@ from burrowmq.management.answers.reply import (
     reply,
     unauthorised,
 )
+from burrowmq.management.answers.turns import ROWS_PER_TURN
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.table import from_json

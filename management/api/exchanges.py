@@ -28,6 +28,7 @@ from burrowmq.management.answers.reply import (
     require_keys,
     unauthorised,
 )
+from burrowmq.management.api.bindings import reply_bindings
 from burrowmq.management.history.history import EXCHANGE
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed
 
@@ -41,7 +42,7 @@ def _name(call: Call) -> str:
     return "" if name == "amq.default" else name
 
 
-async def exchanges(call: Call) -> web.Response:
+async def exchanges(call: Call) -> web.StreamResponse:
     """The list."""
     ranges = ranges_of(call, error="invalid_range_parameters")
     rows = [_public(call, row) for row in inspect.exchanges(call.node, call.vhost_or_all())]
@@ -96,19 +97,14 @@ async def delete(call: Call) -> web.Response:
     return no_content()
 
 
-async def bindings_of(call: Call) -> web.Response:
+async def bindings_of(call: Call) -> web.StreamResponse:
     """The bindings that an exchange is the source or the destination of."""
     vhost, name, side = call.vhost(), _name(call), call.path("side")
-    rows = inspect.bindings(call.node, vhost)
-    if side == "source":
-        rows = [row for row in rows if row["source"] == name]
-    else:
-        rows = [
-            row
-            for row in rows
-            if row["destination_type"] == "exchange" and row["destination"] == name
-        ]
-    return await reply_list(call, rows, sort=("source", "destination"))
+    owner = call.node.vhosts[vhost]
+    if side == "destination":
+        rows = inspect.bindings_to(owner, "exchange", name)
+        return await reply_list(call, rows, sort=("source", "destination"))
+    return await reply_bindings(call, inspect.bound_from(owner, name))
 
 
 async def publish(call: Call) -> web.Response:

@@ -18,7 +18,8 @@ from burrowmq.broker.report.log_tail import SEVERITY
 from burrowmq.management import process, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
-from burrowmq.management.answers.reply import ROWS_PER_TURN, Call, Route, bad_request, reply
+from burrowmq.management.answers.reply import Call, Route, bad_request, reply
+from burrowmq.management.answers.turns import ROWS_PER_TURN
 from burrowmq.management.api import overview
 
 Row = dict[str, Any]

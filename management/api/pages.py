@@ -7,7 +7,6 @@ settings, and what a policy would do.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import math
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from burrowmq.management.aio import web
 from burrowmq.management.answers.ranges import history_of
 from burrowmq.management.answers.rates import NODE_KEY, queue_key
 from burrowmq.management.answers.reply import (
-    ROWS_PER_TURN,
     Call,
     Route,
     collect,
@@ -32,6 +30,7 @@ from burrowmq.management.answers.reply import (
     number_of,
     reply,
 )
+from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.api import overview
 from burrowmq.management.api.client_pages import of_consumer
 from burrowmq.management.api.exchange_pages import some
@@ -109,11 +108,10 @@ async def _rank_all(call: Call) -> dict[str, list[Ranked]]:
         "redelivered": [],
     }
     wanted = call.query("vhost") or None
-    for count, (vhost, queue) in enumerate(inspect.each_queue(call.node, wanted)):
-        if count % ROWS_PER_TURN == ROWS_PER_TURN - 1:
-            await asyncio.sleep(0)
-        if call.caller.may_see(call.node, vhost.name):
-            _rank(call, vhost, queue, found)
+    async for piece in pieces(inspect.each_queue(call.node, wanted), KEYS_PER_TURN):
+        for vhost, queue in piece:
+            if not queue.is_dormant and call.caller.may_see(call.node, vhost.name):
+                _rank(call, vhost, queue, found)
     return {name: sorted(rows, key=lambda row: (-row[0], row[1:])) for name, rows in found.items()}
 
 
@@ -123,7 +121,7 @@ def _rank(call: Call, vhost: Vhost, queue: Queue, found: dict[str, list[Ranked]]
     for name, figure in (
         ("deepest", depth),
         ("growing", call.rates.rate(key, "messages")),
-        ("unconsumed", queue.ready_count if not queue.consumers else 0),
+        ("unconsumed", 0 if queue.consumer_count else queue.ready_count),
         ("redelivered", call.rates.rate(key, "redeliver")),
     ):
         if figure <= 0:
@@ -195,16 +193,15 @@ async def policy_preview(call: Call) -> web.Response:
     others = [each for each in rivals if each.name != policy.name]
     matches: list[Row] = []
     found: Row = {"matched": 0, "in_force": 0, "dropped": 0, "is_about": False}
-    for count, queue in enumerate(list(vhost.queues.values())):
-        if count % ROWS_PER_TURN == ROWS_PER_TURN - 1:
-            await asyncio.sleep(0)
-        if policy.matches("queue", queue.name):
-            row = _previewed(vhost, queue, policy, others, is_operator=is_operator)
-            found["matched"] += 1
-            found["in_force"] += row["overruled_by"] is None
-            found["dropped"] += row["dropped"]
-            found["is_about"] |= row["is_about"]
-            matches.append(row)
+    async for piece in pieces(list(vhost.queues.values()), ROWS_PER_TURN):
+        for queue in piece:
+            if policy.matches("queue", queue.name):
+                row = _previewed(vhost, queue, policy, others, is_operator=is_operator)
+                found["matched"] += 1
+                found["in_force"] += row["overruled_by"] is None
+                found["dropped"] += row["dropped"]
+                found["is_about"] |= row["is_about"]
+                matches.append(row)
     matches.sort(key=lambda row: (-row["dropped"], row["name"]))
     exchanges = sum(policy.matches("exchange", name) for name in list(vhost.exchanges))
     return reply({**found, "exchanges": exchanges, "matches": matches[:MATCHES_MAX]})

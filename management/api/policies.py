@@ -59,6 +59,7 @@ async def _put(call: Call, *, is_operator: bool) -> web.Response:
     except ValidationFailed as error:
         text = str(error)
         raise bad_request(text if is_operator else _escaped(text)) from error
+    await commands.parameters.in_force(call.node, vhost)
     return created() if is_new else no_content()
 
 
@@ -68,9 +69,9 @@ def _escaped(text: str) -> str:
 
 async def _delete(call: Call, *, is_operator: bool) -> web.Response:
     """DELETE: what matches goes on without it."""
-    commands.parameters.delete_policy(
-        call.node, call.vhost(), call.path("name"), is_operator=is_operator
-    )
+    vhost = call.vhost()
+    commands.parameters.delete_policy(call.node, vhost, call.path("name"), is_operator=is_operator)
+    await commands.parameters.in_force(call.node, vhost)
     return no_content()
 
 

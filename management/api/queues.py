@@ -7,13 +7,25 @@ Source: rabbit_mgmt_wm_queues, rabbit_mgmt_wm_queue, rabbit_mgmt_wm_queue_get (3
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.queue.dormant import DORMANT_BYTES
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
-from burrowmq.management.answers.listing import PAGE_SIZE_LIMIT, Finish, project, reply_list
+from burrowmq.management.answers.listing import (
+    PAGE_SIZE_LIMIT,
+    Finish,
+    Listed,
+    dig,
+    project,
+    rank,
+    reply_list,
+    reply_listed,
+)
 from burrowmq.management.answers.ranges import (
     NO_RANGES,
     Ranges,
@@ -39,6 +51,8 @@ from burrowmq.management.answers.reply import (
 )
 from burrowmq.management.history.history import QUEUE
 from burrowmq.protocol.errors import AccessRefused
+
+Row = dict[str, Any]
 
 GET_LIMIT = 10_000
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
@@ -69,9 +83,59 @@ def with_rates(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> d
     return row
 
 
-def _rows(call: Call, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for row in inspect.iter_queues(call.node, call.vhost_or_all(), columns):
-        yield with_rates(call, row)
+async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamResponse:
+    node, vhosts = call.node, call.node.vhosts
+    seen = [
+        owner
+        for owner in inspect.each_vhost(node, call.vhost_or_all())
+        if call.caller.may_see(node, owner.name)
+    ]
+    if len(seen) == 1:
+        things = seen[0].queues_in_order()
+    else:
+        things = [queue for owner in seen for queue in owner.queues_in_order()]
+
+    def row(queue: Queue) -> Row:
+        return with_rates(call, inspect.queue_row(node, vhosts[queue.vhost_name], queue, columns))
+
+    ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
+    finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
+    if call.query("history"):
+        finish = Finish(functools.partial(_with_depths, call), PAGE_SIZE_LIMIT)
+    listed = Listed(things, row, _name, lambda by: _key(call, by))
+    return await reply_listed(call, listed, finish)
+
+
+_name: Callable[[Queue], str] = attrgetter("name")
+
+
+def _key(call: Call, by: str) -> Callable[[Queue], Any] | None:
+    """What sorts queues by a column without their rows: most of a hundred thousand are never shown."""
+    node, rates, vhosts = call.node, call.rates, call.node.vhosts
+    if by in ("", "vhost"):
+        return None
+    if by == "name":
+        return _name
+    first, *rest = by.removesuffix(".rate").split(".")
+    if by.endswith("_details.rate"):
+        # A rate: of a counter in message_stats, or of a count beside it.
+        counter = (rest[-1] if rest else first).removesuffix("_details")
+        return lambda queue: (
+            0.0
+            if queue.is_dormant
+            else rates.rate(queue_key(queue.vhost_name, queue.name), counter)
+        )
+    column = inspect.QUEUE_COLUMNS.get(first)
+    if column is None:
+        return None
+    if first in inspect.NUMBERS_OF_QUEUES:
+        empty = DORMANT_BYTES if first == "memory" else 0
+        return lambda queue: (
+            empty if queue.is_dormant else column(node, vhosts[queue.vhost_name], queue)
+        )
+    return lambda queue: rank(
+        dig(inspect.queue_row(node, vhosts[queue.vhost_name], queue, (first,)), by)
+    )
 
 
 def _with_depths(call: Call, row: dict[str, Any]) -> None:
@@ -82,22 +146,14 @@ def _with_depths(call: Call, row: dict[str, Any]) -> None:
         row["depths"] = depths[:1] if depths.count(depths[0]) == len(depths) else depths
 
 
-async def _list(call: Call, columns: tuple[str, ...]) -> web.Response:
-    ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
-    finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
-    if call.query("history"):
-        finish = Finish(functools.partial(_with_depths, call), PAGE_SIZE_LIMIT)
-    return await reply_list(call, _rows(call, columns), finish=finish)
-
-
-async def queues(call: Call) -> web.Response:
+async def queues(call: Call) -> web.StreamResponse:
     """The list."""
-    return await _list(call, _columns(call))
+    return await _reply_queues(call, _columns(call))
 
 
-async def queues_detailed(call: Call) -> web.Response:
+async def queues_detailed(call: Call) -> web.StreamResponse:
     """The list with everything."""
-    return await _list(call, inspect.DETAILED_QUEUE_COLUMNS)
+    return await _reply_queues(call, inspect.DETAILED_QUEUE_COLUMNS)
 
 
 async def queue(call: Call) -> web.Response:
@@ -173,15 +229,11 @@ async def get(call: Call) -> web.Response:
     return reply([messages.row(each, str(body["encoding"]), truncate) for each in found])
 
 
-async def queue_bindings(call: Call) -> web.Response:
+async def queue_bindings(call: Call) -> web.StreamResponse:
     """What leads to the queue."""
     vhost, name = call.vhost(), call.path("name")
     commands.topology.queue_of(call.node, vhost, name)
-    rows = [
-        row
-        for row in inspect.bindings(call.node, vhost)
-        if row["destination_type"] == "queue" and row["destination"] == name
-    ]
+    rows = inspect.bindings_to(call.node.vhosts[vhost], "queue", name)
     return await reply_list(call, rows, sort=("source",))
 
 

@@ -17,6 +17,8 @@ from burrowmq.management.commands.commit import staged
 
 # Entries of a definitions document that are taken over before other work gets its turn.
 ENTRIES_PER_TURN = 50
+# After so many what they have made is taken out of the sight of Python's collector.
+ENTRIES_KEPT = 1_000
 
 
 def put_policy(
@@ -34,6 +36,15 @@ def delete_policy(node: RunningNode, vhost: str, name: str, *, is_operator: bool
     if not parameters.clear_policy(node.vhosts[vhost], name, is_operator=is_operator):
         raise not_found()
     staged(node)
+
+
+async def in_force(node: RunningNode, vhost: str) -> None:
+    """Return when changed policies are in force for every queue; there may be very many."""
+    done = asyncio.Event()
+    if vhost not in node.vhosts:
+        return
+    node.vhosts[vhost].policy_pass.when_done(done.set)
+    await done.wait()
 
 
 def put_parameter(node: RunningNode, vhost: str, component: str, name: str, value: Any) -> bool:
@@ -77,5 +88,9 @@ async def import_definitions(
     for count, _ in enumerate(import_steps(node, document, vhost), start=1):
         if count % ENTRIES_PER_TURN == 0:
             staged(node)
+            if count % ENTRIES_KEPT == 0:
+                node.process.machine.collector.keep()
             await asyncio.sleep(0)
     staged(node)
+    for name in list(node.vhosts):
+        await in_force(node, name)

@@ -2,7 +2,8 @@
 
 State: two locks, one for the sums and one for the pages with a series for each object. Pages under the same lock are
 made one after the other: if each took longer than the interval between scrapes, making them side by side would slow
-them and the node down more and more. A scraper that has gone away while it waited gets no page made. prometheus_client
+them and the node down more and more. A scraper that has gone away while it waited gets no page made, and one that does
+not read its page within two minutes is cut off. prometheus_client
 and the families are imported at the first scrape, away from the loop: a node that nobody scrapes starts sooner and
 stays smaller. No login, as in RabbitMQ. Source: the rabbitmq_prometheus plugin (3.13).
 """
@@ -18,6 +19,7 @@ from burrowmq.broker.node.node import Node
 from burrowmq.management import settings
 from burrowmq.management.aio import web
 
+PAGE_LIMIT_S = 120.0
 CONTENT_TYPE = "text/plain; version=0.0.4"
 HOST: web.AppKey[Node] = web.AppKey("host")
 SUMS: web.AppKey[asyncio.Lock] = web.AppKey("sums", asyncio.Lock)
@@ -40,19 +42,19 @@ def create_app(host: Node) -> web.Application:
     return app
 
 
-async def _aggregated(request: web.Request) -> web.Response:
+async def _aggregated(request: web.Request) -> web.StreamResponse:
     return await _page(
         request, request.app[SUMS], lambda exposition, node: exposition.aggregated(node)
     )
 
 
-async def _per_object(request: web.Request) -> web.Response:
+async def _per_object(request: web.Request) -> web.StreamResponse:
     return await _page(
         request, request.app[OBJECTS], lambda exposition, node: exposition.per_object(node)
     )
 
 
-async def _detailed(request: web.Request) -> web.Response:
+async def _detailed(request: web.Request) -> web.StreamResponse:
     wanted = set(request.query.getall("family", []))
     vhosts = set(request.query.getall("vhost", [])) or None
     return await _page(
@@ -62,10 +64,12 @@ async def _detailed(request: web.Request) -> web.Response:
     )
 
 
-async def _page(request: web.Request, turn: asyncio.Lock, families: Families) -> web.Response:
+async def _page(request: web.Request, turn: asyncio.Lock, families: Families) -> web.StreamResponse:
     accepted = request.headers.get("Accept", "*/*")
     if "openmetrics" in accepted and "text/plain" not in accepted and "*/*" not in accepted:
         return web.Response(status=406)
+    if request.method == "HEAD":
+        return web.Response(headers={"Content-Type": CONTENT_TYPE})
     exposition = await asyncio.to_thread(import_module, "burrowmq.management.prometheus.exposition")
     async with turn:
         if request.transport is None or request.transport.is_closing():
@@ -73,9 +77,17 @@ async def _page(request: web.Request, turn: asyncio.Lock, families: Families) ->
         node = request.app[HOST].running
         if node is None:
             return web.Response(status=503)
-        found = await families(exposition, node)
-        body = await asyncio.to_thread(exposition.text, found)
-    response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
-    if "gzip" in request.headers.get("Accept-Encoding", ""):
-        response.enable_compression(web.ContentCoding.gzip)
-    return response
+        response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+        response.enable_compression()
+        try:
+            async with asyncio.timeout(PAGE_LIMIT_S):
+                found = await families(exposition, node)
+                await response.prepare(request)
+                async for lines in exposition.written(found):
+                    await response.write(lines)
+                await response.write_eof()
+        except (ConnectionError, TimeoutError):
+            # Nobody reads it, or too slowly: others wait for their turn.
+            if request.transport is not None:
+                request.transport.abort()
+        return response

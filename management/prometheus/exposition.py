@@ -1,20 +1,19 @@
 """The metric families of a scrape, and their text.
 
-Owns no state; imported by `management.prometheus.endpoint` at the first scrape. Figures are taken on the event loop in
-small slices; `text` runs in a thread, so that a page of ten thousand queues does not hold up messages. Exactly one
-identity_info series a node: dashboards join on it. Counters start at zero so that rate() works from the first scrape.
+Owns no state; imported by `management.prometheus.endpoint` at the first scrape. Figures are taken, and long families
+written (`series`), on the event loop a little in each turn, so that a page of many queues does not hold up messages.
+Exactly one identity_info series a node: dashboards join on it. Counters start at zero so that rate() works from the
+first scrape.
 Source: the rabbitmq_prometheus plugin (3.13); the text is written by prometheus_client.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import math
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from importlib import metadata
-from typing import Any
+from typing import Any, cast
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -27,14 +26,22 @@ from prometheus_client.registry import Collector
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.dormant import DORMANT_BYTES
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import process
 from burrowmq.management.answers import status
 from burrowmq.management.answers.reply import collect
+from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, gathered, pieces
 from burrowmq.management.prometheus import metrics
 from burrowmq.management.prometheus.metrics import Metric
+from burrowmq.management.prometheus.series import Series, labels_text
 
 Family = Any
 Row = dict[str, Any]
+Found = tuple[Vhost, Queue]
+OF_EMPTY = frozenset({"memory", "consumers", "disk_reads", "disk_writes"})
+"""What a queue without messages may have that is not 0."""
 FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
 
 
@@ -45,12 +52,8 @@ class _Snapshot(Collector):
         self._families = families
 
     def collect(self) -> Iterator[Family]:
-        """What was collected; long families are made only now, in the thread that writes the text."""
-        for family in self._families:
-            if isinstance(family, Iterator):
-                yield from family
-            else:
-                yield family
+        """What was collected."""
+        yield from self._families
 
     def describe(self) -> Iterable[Family]:
         """Nothing: each snapshot has a registry of its own, names cannot clash."""
@@ -58,20 +61,24 @@ class _Snapshot(Collector):
 
 
 def text(families: list[Family]) -> bytes:
-    """The page; called in a thread.
-
-    A page of a hundred thousand series makes as many objects, which would start full collections of the garbage
-    collector again and again, and those stop the event loop too. Nothing here makes cycles: it is paused.
-    """
+    """Short families as text."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshot(families))
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return generate_latest(registry)
-    finally:
-        if was_enabled:
-            gc.enable()
+    return generate_latest(registry)
+
+
+async def written(families: Iterable[Family]) -> AsyncIterator[bytes]:
+    """A page, piece by piece; long families (`series`) give way to other work."""
+    short: list[Family] = []
+    for family in families:
+        if isinstance(family, Series):
+            yield text(short)
+            short = []
+            async for lines in family.lines():
+                yield lines
+        else:
+            short.append(family)
+    yield text(short)
 
 
 async def per_object(node: RunningNode) -> list[Family]:
@@ -106,7 +113,7 @@ async def aggregated(node: RunningNode) -> list[Family]:
         GaugeMetricFamily(f"rabbitmq_{name}", f"Number of {name}", totals[name])
         for name in ("connections", "channels", "consumers", "queues")
     ]
-    sums = await _sums(inspect.iter_queues(node, None, _columns(metrics.QUEUES)), metrics.QUEUES)
+    sums = await _queue_sums(node)
     families += [_single("rabbitmq_", metric, sums[metric.column]) for metric in metrics.QUEUES]
     families.append(
         CounterMetricFamily("rabbitmq_queue_messages_published", "Messages published into queues",
@@ -129,13 +136,28 @@ def _columns(table: tuple[Metric, ...]) -> list[str]:
     return [metric.column for metric in table]
 
 
+async def _queue_sums(node: RunningNode) -> dict[str, float]:
+    """Over all queues; of one that is empty, only what it may have all the same is looked at."""
+    sums: dict[str, float] = dict.fromkeys(_columns(metrics.QUEUES), 0)
+    columns = [(name, inspect.QUEUE_COLUMNS[name]) for name in sums]
+    of_empty = [(name, get) for name, get in columns if name in OF_EMPTY]
+    async for piece in pieces(inspect.each_queue(node), KEYS_PER_TURN // 4):
+        for vhost, queue in piece:
+            if queue.is_dormant:
+                sums["memory"] += DORMANT_BYTES
+                continue
+            is_filled = queue.ready_count or queue.unacked_count
+            for name, get in columns if is_filled else of_empty:
+                sums[name] += cast("float | None", get(node, vhost, queue)) or 0
+    return sums
+
+
 async def _sums(rows: Iterable[Row], table: tuple[Metric, ...]) -> dict[str, float]:
     sums: dict[str, float] = dict.fromkeys(_columns(table), 0)
-    for number, row in enumerate(rows):
-        for name in sums:
-            sums[name] += row.get(name) or 0
-        if number % 200 == 199:
-            await asyncio.sleep(0)
+    async for piece in pieces(rows, ROWS_PER_TURN):
+        for row in piece:
+            for name in sums:
+                sums[name] += row.get(name) or 0
     return sums
 
 
@@ -268,26 +290,59 @@ async def _objects(
     prefix: str, node: RunningNode, wanted: set[str], vhosts: set[str] | None
 ) -> list[Family]:
     """The families asked for, one series an object; of the vhosts given, or of all."""
-    families: list[Family] = []
-    chosen = _chosen(metrics.QUEUES, wanted)
-    if chosen:
-        rows = inspect.iter_queues(node, None, ["vhost", "name", *_columns(chosen)])
-        found = await collect(_within(rows, vhosts))
-        families.append(_series(prefix, chosen, ["vhost", "queue"], found))
-    chosen = _chosen(metrics.QUEUE_DELIVERIES, wanted)
-    if chosen:
-        rows = inspect.iter_queues(node, None, ["vhost", "name", "message_stats"])
-        found = await collect(_within(_flat(rows), vhosts))
-        families.append(_series(prefix, chosen, ["vhost", "queue"], found))
+    families = await _queue_series(prefix, node, wanted, vhosts)
     chosen = _chosen(metrics.CONNECTIONS, wanted)
     if chosen:
         found = await collect(_within(inspect.connections(node), vhosts))
-        families.append(_series(prefix, chosen, ["channel"], found))
+        families += _series(prefix, chosen, found)
     chosen = _chosen(metrics.CHANNELS, wanted)
     if chosen:
         found = await collect(_within(_flat(inspect.channels(node)), vhosts))
-        families.append(_series(prefix, chosen, ["channel"], found))
+        families += _series(prefix, chosen, found)
     return families
+
+
+async def _queue_series(
+    prefix: str, node: RunningNode, wanted: set[str], vhosts: set[str] | None
+) -> list[Family]:
+    deliveries = _chosen(metrics.QUEUE_DELIVERIES, wanted)
+    chosen = _chosen(metrics.QUEUES, wanted)
+    if not (chosen or deliveries):
+        return []
+    found = [
+        each
+        for each in await gathered(inspect.each_queue(node))
+        if vhosts is None or each[0].name in vhosts
+    ]
+    labels: list[str] = []
+    async for piece in pieces(found, KEYS_PER_TURN):
+        labels += [labels_text(("vhost", "queue"), (v.name, q.name)) for v, q in piece]
+    series: list[Family] = [
+        Series(*_head(prefix, metric), found, labels, _column_of(node, metric.column))
+        for metric in chosen
+    ]
+    return series + [
+        Series(*_head(prefix, metric), found, labels, _counter_of(metric.column))
+        for metric in deliveries
+    ]
+
+
+def _head(prefix: str, metric: Metric) -> tuple[bytes, str]:
+    """The first lines of a family, and the name that its samples have."""
+    family = FAMILIES[metric.kind](prefix + metric.name, metric.text, labels=["x"])
+    family.add_metric(["x"], 0)
+    *head, sample = text([family]).splitlines(keepends=True)
+    return b"".join(head), sample.partition(b"{")[0].decode()
+
+
+def _column_of(node: RunningNode, column: str) -> Callable[[Found], Any]:
+    get = inspect.QUEUE_COLUMNS[column]
+    asleep = {"memory": DORMANT_BYTES, "head_message_timestamp": None}.get(column, 0)
+    return lambda found: asleep if found[1].is_dormant else get(node, *found)
+
+
+def _counter_of(name: str) -> Callable[[Found], Any]:
+    return lambda found: inspect.message_stats(found[1].metrics).get(name, 0)
 
 
 def _chosen(table: tuple[Metric, ...], wanted: set[str]) -> tuple[Metric, ...]:
@@ -305,20 +360,15 @@ def _flat(rows: Iterable[Row]) -> Iterator[Row]:
         yield {**row, **zeros, **row.get("message_stats", {})}
 
 
-LABELS = {"vhost": "vhost", "queue": "name", "channel": "pid"}
+def _series(prefix: str, chosen: tuple[Metric, ...], rows: list[Row]) -> list[Family]:
+    labels = [labels_text(("channel",), (row["pid"],)) for row in rows]
+    return [
+        Series(*_head(prefix, metric), rows, labels, _of_row(metric.column)) for metric in chosen
+    ]
 
 
-def _series(
-    prefix: str, chosen: tuple[Metric, ...], labels: list[str], rows: list[Row]
-) -> Iterator[Family]:
-    keys = [LABELS[label] for label in labels]
-    for metric in chosen:
-        family = FAMILIES[metric.kind](prefix + metric.name, metric.text, labels=labels)
-        for row in rows:
-            value = row.get(metric.column)
-            if value is not None:
-                family.add_metric([str(row[key]) for key in keys], value)
-        yield family
+def _of_row(column: str) -> Callable[[Row], Any]:
+    return lambda row: row.get(column)
 
 
 def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
@@ -331,10 +381,6 @@ def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
             family.add_metric([row["name"]], 1)
         yield family
     if "exchange_names" in wanted or "exchange_bindings" in wanted:
-        counts: dict[tuple[str, str], int] = {}
-        for row in inspect.bindings(node):
-            key = (row["vhost"], row["source"])
-            counts[key] = counts.get(key, 0) + 1
         labels = ["vhost", "exchange", "type"]
         names = GaugeMetricFamily(f"{prefix}exchange_name", "Exchanges", labels=labels)
         bound = GaugeMetricFamily(
@@ -343,9 +389,14 @@ def _cluster_families(node: RunningNode, wanted: set[str]) -> Iterator[Family]:
         for row in inspect.exchanges(node):
             values = [row["vhost"], row["name"], row["type"]]
             names.add_metric(values, 1)
-            bound.add_metric(values, counts.get((row["vhost"], row["name"]), 0))
+            bound.add_metric(values, _binding_count(node, row))
         yield from (
             family
             for family, name in ((names, "exchange_names"), (bound, "exchange_bindings"))
             if name in wanted
         )
+
+
+def _binding_count(node: RunningNode, row: Row) -> int:
+    vhost = node.vhosts[row["vhost"]]
+    return len(vhost.exchanges[row["name"]].bindings) if row["name"] else len(vhost.queues)

@@ -17,6 +17,10 @@ class IdleCollector:
         """Nothing."""
         self.told.append("settle")
 
+    def keep(self) -> None:
+        """Nothing."""
+        self.told.append("keep")
+
     def let_go(self) -> None:
         """Nothing."""
         self.told.append("let go")

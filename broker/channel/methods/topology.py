@@ -13,6 +13,9 @@ from burrowmq.broker.vhost.vhost import Edge
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.methods import Method
 
+UNANSWERED_PER_TURN = 300
+"""Changes that nobody waits for; a read holds thousands of them, and each takes some ten microseconds."""
+
 
 def clean_name(name: str) -> str:
     """A name without carriage returns and line feeds."""
@@ -51,9 +54,21 @@ def answer(
     durable even if this method staged nothing: another channel's declaration of it may not be on disk yet.
     """
     if nowait:
+        _give_way(channel)
         return
     vhost = channel.vhost
     if vhost.rows.staged != staged or (is_durable and vhost.rows.is_unsynced()):
         channel.reply_durable(reply)
     else:
         channel.reply(reply)
+
+
+def _give_way(channel: Channel) -> None:
+    """After some changes without a reply to wait for, the rest of the channel's input waits for the next turn."""
+    channel.unanswered_count += 1
+    if channel.unanswered_count >= UNANSWERED_PER_TURN:
+        channel.unanswered_count = 0
+        channel.is_held = True
+        scheduler = channel.session.scheduler
+        # What is staged by the input that goes on needs the end of a turn.
+        scheduler.call_later(0, lambda: channel.resume(scheduler.touch))

@@ -28,13 +28,17 @@ class Range(NamedTuple):
     redelivered: bool
 
 
+# What a backlog without any has, and all of them share: an empty deque weighs 700 bytes.
+_NO_RANGES: deque[Range] = deque(maxlen=0)
+
+
 class Parked:
     """The ranges of one backlog."""
 
     __slots__ = ("_ranges", "bytes", "count", "first_seq")
 
     def __init__(self) -> None:
-        self._ranges: deque[Range] = deque()
+        self._ranges = _NO_RANGES
         self.count = 0
         self.bytes = 0
         self.first_seq = NO_SEQ

@@ -28,16 +28,21 @@ class _KindCount:
         self.kind = kind
 
 
+# What a backlog has before its first message, and all of them share: an empty deque weighs 700 bytes.
+_NO_MESSAGES: deque[Message] = deque(maxlen=0)
+_NO_KINDS: deque[_KindCount] = deque(maxlen=0)
+
+
 class RamRuns:
     """Those of one backlog."""
 
     __slots__ = ("_expiries", "_kinds", "first", "messages")
 
     def __init__(self) -> None:
-        self.messages: deque[Message] = deque()
+        self.messages = _NO_MESSAGES
         self.first = 0
         """Id of the first message, while there is one."""
-        self._kinds: deque[_KindCount] = deque()
+        self._kinds = _NO_KINDS
         self._expiries: deque[int] | None = None
 
     @property
@@ -62,6 +67,8 @@ class RamRuns:
         count = len(messages)
         if not self.messages:
             self.first = first
+            if self.messages is _NO_MESSAGES:
+                self.messages, self._kinds = deque(), deque()
         if expiries is not None or self._expiries is not None:
             if self._expiries is None:
                 self._expiries = deque([0] * len(self.messages))

@@ -30,6 +30,9 @@ collector = PythonCollector()
         "held = Circle(); gone = weakref.ref(held); collector.settle(); del held; collector.collect();"
         "assert gone() is not None; assert gc.get_freeze_count() > 1000;"
         "collector.let_go(); assert gone() is None; assert gc.get_freeze_count() == 0",
+        # What is kept is not looked at from then on, nor at that moment.
+        "gone = weakref.ref(Circle()); collector.keep(); collector.collect(); assert gone() is not None;"
+        "collector.let_go(); assert gone() is None",
     ],
 )
 def test_circles(steps: str) -> None:

@@ -190,7 +190,7 @@ QUEUE: dict[str, tuple[Callable[[Queue], object], str]] = {
         "0 consumers may be served, 1 are counted",
     ),
     "getter forgotten": (
-        lambda q: q.getters.waiting.append(lambda *_: None),
+        lambda q: setattr(q.getters, "waiting", deque([lambda *_: None])),
         "1 wait for basic.get, and the queue neither reads nor is to be pumped",
     ),
     "timer without deadline": (

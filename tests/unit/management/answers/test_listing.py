@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import json
+from typing import Any, cast
 
-from burrowmq.management.answers.listing import project
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from burrowmq.management.answers.access import TRUSTED
+from burrowmq.management.answers.listing import Listed, project, reply_listed
+from burrowmq.management.answers.rates import Rates
+from burrowmq.management.answers.reply import Call
 from tests.support.served import Served
 
 
@@ -42,3 +50,57 @@ def test_bad_pages(served: Served, query: str, error: str) -> None:
 def test_name_filter(served: Served) -> None:
     assert served.get("/api/queues?page=1&name=LAZ")["filtered_count"] == 1
     assert served.get("/api/queues?page=1&name=^o&use_regex=true")["items"][0]["name"] == "orders"
+
+
+class Numbers:
+    """A list of numbers that counts what it is asked for."""
+
+    def __init__(self, count: int) -> None:
+        self.rows = self.keys = 0
+        self.listed = Listed(range(count), self._row, str, lambda _: self._key)
+
+    def _row(self, number: int) -> dict[str, Any]:
+        self.rows += 1
+        return {"name": number}
+
+    def _key(self, number: int) -> int:
+        self.keys += 1
+        return number % 10
+
+    def page(self, query: str) -> list[int]:
+        """The items that a query gets."""
+        request = make_mocked_request("GET", f"/x?{query}")
+        call = Call(request, cast("Any", None), TRUSTED, Rates())
+        response = cast("Any", asyncio.run(reply_listed(call, self.listed)))
+        return [row["name"] for row in json.loads(response.body)["items"]]
+
+
+def test_a_page_costs_the_rows_that_are_shown() -> None:
+    numbers = Numbers(10_000)
+    assert numbers.page("page=2&page_size=3&sort=digit") == [30, 40, 50]
+    assert (numbers.rows, numbers.keys) == (3, 10_000)
+    assert numbers.page("page=1&page_size=2&sort=digit&name=77") == [770, 1770]
+    assert numbers.rows == 5
+
+
+@pytest.mark.parametrize("is_reversed", ["true", "false"])
+@pytest.mark.parametrize("page", [1, 7, 50])
+def test_pages_are_cut_out_of_the_whole_order(page: int, is_reversed: str) -> None:
+    numbers = Numbers(10_000)
+    reverse = is_reversed == "true"
+    whole = sorted(range(10_000), key=lambda number: number % 10, reverse=reverse)
+    found = numbers.page(f"page={page}&page_size=200&sort=digit&sort_reverse={is_reversed}")
+    assert found == whole[(page - 1) * 200 : page * 200]
+
+
+def test_queues_are_sorted_by_what_their_rows_would_say(served: Served) -> None:
+    served.api("PUT", "/api/queues/%2F/empty", {})
+    rows = served.get("/api/queues?disk_writes")
+    columns = [name for name, value in rows[0].items() if isinstance(value, int | str)]
+    for column in [*columns, "messages_details.rate", "effective_policy_definition", "nosuch"]:
+        asked = f"page=1&columns=name,{column}"
+        forward = served.get(f"/api/queues?{asked}&sort={column}")["items"]
+        values = [row.get(column) for row in forward if isinstance(row.get(column), int | str)]
+        assert values == sorted(values, key=lambda value: (isinstance(value, str), value)), column
+        backward = served.get(f"/api/queues?{asked}&sort={column}&sort_reverse=true")["items"]
+        assert len(backward) == len(forward) == 3

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
+import socket
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.management.answers import reply
 from burrowmq.management.answers.access import TRUSTED, Caller
 from burrowmq.management.answers.rates import Rates
@@ -95,12 +98,53 @@ def test_long_lists_give_way() -> None:
     assert turns >= 4
 
 
-def test_long_replies_are_the_same_json() -> None:
-    rows = [[number, "x"] for number in range(1000)]
-    for count in (3, 1000):
-        response = asyncio.run(reply.reply_rows(rows[:count], {"columns": ["null"], "rows": None}))
-        assert json.loads(response.body) == {"columns": ["null"], "rows": rows[:count]}
-        assert json.loads(asyncio.run(reply.reply_rows(rows[:count])).body) == rows[:count]
+@pytest.mark.parametrize("count", [0, 3, reply.TEXTS_INLINE, 1000])
+def test_long_replies_are_the_same_json_and_are_sent_while_they_are_made(
+    served: Served, count: int
+) -> None:
+    served.bench.perform(lambda: declare_many(served.bench, count))
+    whole = served.api("GET", "/api/queues?columns=name")
+    assert [row["name"] for row in whole.body] == ["lazy", *names(count), "orders"]
+    assert ("content-length" in whole.headers) == (count + 5 < reply.TEXTS_INLINE)
+    lines = served.ctl("--silent", "list_queues", "name").out.splitlines()
+    assert lines[-count - 2 :] == ["lazy", *names(count), "orders"]
+
+
+def test_a_long_answer_to_head_and_to_an_old_client(served: Served) -> None:
+    served.bench.perform(lambda: declare_many(served.bench, 1000))
+    login = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    for method, path in (("HEAD", "/api/queues"), ("GET", "/api/whoami")):  # on one connection
+        connection.request(method, path, headers=login)
+        answer = connection.getresponse()
+        assert (answer.status, len(answer.read()) > 0) == (200, method == "GET")
+    connection.close()
+    with socket.create_connection(("127.0.0.1", served.port)) as old:
+        said = f"GET /api/queues?columns=name HTTP/1.0\r\nAuthorization: {login['Authorization']}\r\n\r\n"
+        old.sendall(said.encode())
+        with old.makefile("rb") as stream:
+            body = stream.read().partition(b"\r\n\r\n")[2]
+    assert len(json.loads(body)) == 1002
+
+
+def names(count: int) -> list[str]:
+    return [f"many-{number:04}" for number in range(count)]
+
+
+def declare_many(bench: NodeBench, count: int) -> None:
+    for name in names(count):
+        bench.node.vhosts["/"].declare_queue(QueueDeclaration(name=name, durable=True))
+
+
+def test_an_answer_that_fails_half_way_is_cut_off_and_not_ended(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.bench.perform(lambda: declare_many(served.bench, 1000))
+    queue = served.node.vhosts["/"].queues["many-0999"]
+    queue.auto_delete = cast("Any", b"yes")  # what JSON cannot say
+    with pytest.raises(http.client.IncompleteRead):
+        served.api("GET", "/api/queues?columns=auto_delete")
+    assert "request_failed" in caplog.text
 
 
 def test_a_call_gives_the_application_that_runs(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +30,7 @@ def test_refusals_and_compression(served: Served) -> None:
     assert request(port, "GET", "/").status == 404
     accept = {"Accept": "application/openmetrics-text;version=1.0.0"}
     assert request(port, "GET", "/metrics", headers=accept).status == 406
+    assert request(port, "HEAD", "/metrics/per-object").body == ""
     packed = request(port, "GET", "/metrics", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip"
 
@@ -35,17 +38,18 @@ def test_refusals_and_compression(served: Served) -> None:
 def test_scrapes_that_overlap_wait_and_who_has_gone_gets_none(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port, plain = served.metrics_port, exposition.text
+    port, plain = served.metrics_port, exposition.written
     began, may_go_on = threading.Event(), threading.Event()
     made: list[int] = []
 
-    def text(families: list[exposition.Family]) -> bytes:
+    async def written(families: list[exposition.Family]) -> AsyncIterator[bytes]:
         made.append(len(families))
         began.set()
-        assert may_go_on.wait(10)
-        return plain(families)
+        assert await asyncio.to_thread(may_go_on.wait, 10)
+        async for piece in plain(families):
+            yield piece
 
-    monkeypatch.setattr(exposition, "text", text)
+    monkeypatch.setattr(exposition, "written", written)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(request, port, "GET", "/metrics/per-object")
         assert began.wait(10)

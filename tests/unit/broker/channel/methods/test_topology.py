@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pika import spec
 
 from burrowmq.broker.channel.methods.topology import (
+    UNANSWERED_PER_TURN,
     answer,
     check_binding,
     clean_name,
@@ -17,6 +19,7 @@ from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
 from burrowmq.protocol.errors import AccessRefused
 from burrowmq.protocol.methods import Queue as Methods
 from tests.support.bench.broker import BrokerBench
+from tests.support.wire_client import method_bytes
 
 
 def test_names() -> None:
@@ -105,3 +108,23 @@ def test_a_reply_waits_for_what_it_promises(
     if waits:
         bench.commit()
         assert client.names() == ["Queue.BindOk"]
+
+
+def test_changes_that_nobody_waits_for_give_way_to_others_and_keep_their_order() -> None:
+    bench = BrokerBench()
+    client = bench.connect(1)
+    count = 2 * UNANSWERED_PER_TURN + 50
+    declared = [
+        method_bytes(1, spec.Queue.Declare(queue=f"q{number}", nowait=True))
+        for number in range(count)
+    ]
+    last = method_bytes(1, spec.Queue.Declare(queue="last", passive=False))
+    found: list[int] = []
+    client.session.receive(b"".join([*declared, last]))
+    while len(bench.vhost.queues) < count + 1:
+        if len(bench.vhost.queues) not in found:
+            found.append(len(bench.vhost.queues))
+        bench.loop.run_once()
+    assert found == [UNANSWERED_PER_TURN, 2 * UNANSWERED_PER_TURN]
+    bench.loop.run()
+    assert [method.NAME for _, method in client.read()] == ["Queue.DeclareOk"]

@@ -1,0 +1,72 @@
+"""Changed policies on their way through a virtual host's queues, some hundred in each turn.
+
+A policy may match a hundred thousand queues; what it says is worked out, and put in force, for each. The first few are
+done at once, so that on most nodes a change is in force when the call returns; the others follow in turns of their own,
+and who has to know waits for `when_done`. A change that comes meanwhile begins anew: settings are worked out from the
+policies as they are then. A queue that is declared meanwhile has them already.
+
+State owned: the queues that are left, and who waits. Called by `broker.vhost.vhost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from burrowmq.broker.queue.queue import Queue
+
+QUEUES_PER_TURN = 500
+"""Each takes about twenty microseconds, and what its new limits drop."""
+
+Later = Callable[[Callable[[], None]], object]
+"""Runs a callback in a turn of its own."""
+
+
+class PolicyPass:
+    """That of one virtual host."""
+
+    def __init__(self, apply: Callable[[Queue], None], later: Later) -> None:
+        self._apply = apply
+        self._later = later
+        self._left: Iterator[Queue] | None = None
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether there are queues for which something may still change."""
+        return self._left is not None
+
+    def begin(self, queues: Iterable[Queue]) -> None:
+        """Go through these, and no longer through those that were left."""
+        was_under_way = self.is_under_way
+        self._left = iter(list(queues))
+        self._apply_some()
+        if self.is_under_way and not was_under_way:
+            self._later(self._go_on)
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once the policies are in force for all queues, at once if they are."""
+        if self.is_under_way:
+            self._waiting.append(callback)
+        else:
+            callback()
+
+    def _go_on(self) -> None:
+        self._apply_some()
+        if self.is_under_way:
+            self._later(self._go_on)
+
+    def _apply_some(self) -> None:
+        if self._left is None:
+            return
+        some = list(islice(self._left, QUEUES_PER_TURN))
+        for queue in some:
+            if not queue.is_deleted:
+                self._apply(queue)
+        if len(some) < QUEUES_PER_TURN:
+            self._left = None
+            waiting, self._waiting = self._waiting, []
+            for callback in waiting:
+                callback()
