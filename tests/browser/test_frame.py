@@ -78,6 +78,9 @@ def test_theme_pause_and_zone_are_kept(look: Callable[..., Looker], node: NodeCl
     page.get_by_role("button", name="Theme: light").click()
     page.locator(".seen button").click()
     page.get_by_text("UTC").wait_for()
+    page.get_by_role("button", name="Table").first.click()
+    shown = page.locator("figure tbody td").first.inner_text()
+    assert shown[:2] == page.evaluate("new Date().toISOString().slice(11, 13)"), "in the charts too"
     background = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(background) == "rgb(20, 22, 26)"
     page.reload()

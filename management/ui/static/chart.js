@@ -1,5 +1,6 @@
 // A chart of a few lines over time, and the table behind it. The library comes with the first chart.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
+import {clock} from "./format.js";
 import {html} from "./html.js";
 
 const HEIGHT = 150;
@@ -9,12 +10,9 @@ function colour(name) {
 }
 
 // Short ranges need the seconds.
-const fine = new Intl.DateTimeFormat("en", {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
-const coarse = new Intl.DateTimeFormat("en", {hour: "2-digit", minute: "2-digit", hourCycle: "h23"});
-
 function clocks(plot, seconds) {
-  const form = seconds.length > 1 && seconds[1] - seconds[0] < 60 ? fine : coarse;
-  return seconds.map((each) => form.format(each * 1000));
+  const isShort = !(seconds.length > 1 && seconds[1] - seconds[0] < 60);
+  return seconds.map((second) => clock(new Date(second * 1000), isShort));
 }
 
 // The last figure that is known.
@@ -65,7 +63,7 @@ export function Chart({title, lines, show, times, series}) {
       <button type="button" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Table</button></figcaption>
     ${isTable ? html`<div class="scroll"><table><caption class="unseen">${title}</caption>
       <thead><tr><th scope="col">Time</th>${lines.map(([label]) => html`<th scope="col" class="figure" key=${label}>${label}</th>`)}</tr></thead>
-      <tbody>${times.map((time, at) => html`<tr key=${time}><td>${new Date(time * 1000).toLocaleTimeString()}</td>
+      <tbody>${times.map((time, at) => html`<tr key=${time}><td>${clock(new Date(time * 1000))}</td>
         ${series.map((line, index) => html`<td class="figure" key=${index}>${show(line[at])}</td>`)}</tr>`).slice(-20).reverse()}</tbody></table></div>`
     : html`<div class="plot" ref=${place} aria-hidden="true"></div>`}
   </figure>`;

@@ -45,8 +45,8 @@ export function inUtc(isUtc) {
   zone = isUtc ? "UTC" : undefined;
 }
 
-export function clock(date) {
-  return date.toLocaleTimeString([], {hour12: false, timeZone: zone});
+export function clock(date, isShort) {
+  return date.toLocaleTimeString("en", {hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: isShort ? undefined : "2-digit", timeZone: zone});
 }
 
 export function moment(date) {
