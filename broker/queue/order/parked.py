@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from burrowmq.broker.words.no_items import NoItems
+
 NO_SEQ = 1 << 62
 LONG = 64
 """Ids in a range from which on it is read by itself. Shorter ones are read with what others hold between them."""
@@ -29,7 +31,7 @@ class Range(NamedTuple):
 
 
 # What a backlog without any has, and all of them share: an empty deque weighs 700 bytes.
-_NO_RANGES: deque[Range] = deque(maxlen=0)
+_NO_RANGES: deque[Range] = NoItems()
 
 
 class Parked:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
+from burrowmq.broker.words.no_items import NoItems
 from burrowmq.protocol.codec import Message, take
 
 
@@ -29,8 +30,8 @@ class _KindCount:
 
 
 # What a backlog has before its first message, and all of them share: an empty deque weighs 700 bytes.
-_NO_MESSAGES: deque[Message] = deque(maxlen=0)
-_NO_KINDS: deque[_KindCount] = deque(maxlen=0)
+_NO_MESSAGES: deque[Message] = NoItems()
+_NO_KINDS: deque[_KindCount] = NoItems()
 
 
 class RamRuns:

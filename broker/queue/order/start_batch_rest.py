@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from burrowmq.broker.queue.run import Loaded
+from burrowmq.broker.words.no_items import NoItems
 
 # What a backlog without any has, and all of them share: an empty deque weighs 700 bytes.
-_NO_ENTRIES: deque[Loaded] = deque(maxlen=0)
+_NO_ENTRIES: deque[Loaded] = NoItems()
 
 
 class StartBatchRest:

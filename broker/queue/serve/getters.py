@@ -15,13 +15,14 @@ from burrowmq.broker.queue.order.levels import Levels
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.rate import ConsumptionRate
+from burrowmq.broker.words.no_items import NoItems
 
 Getter: TypeAlias = Callable[[Origin | None, DeliveryRun | None], None]
 """Given a run of one message and where it came from, or (None, None) when the queue is empty."""
 
 
 # What a queue has before the first basic.get, and all of them share: an empty deque weighs 700 bytes.
-_NOBODY: deque[Getter] = deque(maxlen=0)
+_NOBODY: deque[Getter] = NoItems()
 
 
 class Getters:
