@@ -50,7 +50,12 @@ def wait_for(name: str, url: str, expected: str) -> None:
 
 
 def main() -> None:
-    folder, port = tempfile.mkdtemp(prefix="flower-"), free_port()
+    with tempfile.TemporaryDirectory(prefix="flower-") as folder:
+        run(folder, free_port())
+
+
+def run(folder: str, port: int) -> None:
+    """The checks, between the start and the end of a worker and of Flower."""
     (Path(folder) / "tasks.py").write_text(APP)
     environment = {**os.environ, "FLOWER_UNAUTHENTICATED_API": "1", "HOME": folder}
     base = [sys.executable, "-m", "celery", "-A", "tasks"]
