@@ -69,7 +69,7 @@ class Writer:
         self._filled: list[tuple[QueueDisk, Segment]] = []
         self._retiring: dict[QueueDisk, None] = {}
         self._ack_steps: deque[Callable[[], None]] = deque()  # that wait for a sync
-        # Segments whose acks were written with a commit, by queue: the next upkeep sees whether they are sparse.
+        # Segments that acks were written of, or that a start found, by queue: an upkeep sees whether they are sparse.
         self._flushed_early: dict[int, set[int]] = {}
         self.has_new_acks = False  # since somebody saw to it that they are durable
         # A journal is full, and the one before cannot be removed without a sync.
@@ -258,7 +258,8 @@ class Writer:
         self._note_journal(queue)
         if is_left or flushed:
             self._unflushed[queue_id] = None
-        if is_due and flushed:  # a look with each commit would cost more than what is dead
+        if flushed and (is_due or queue.has_journal):
+            # A look with each commit would cost more than what is dead; a journal has to go first.
             self._flushed_early.setdefault(queue_id, set()).update(one.number for one in flushed)
         else:
             self._rewrite_sparse(flushed)
@@ -351,11 +352,15 @@ class Writer:
             if queue is not None:
                 is_left, flushed = queue.keep_up(is_idle=True)
                 self._note_journal(queue)
-                early = self._flushed_early.pop(queue_id, set())
-                early.difference_update(segment.number for segment in flushed)
-                segments = queue.index.segments
-                flushed += [segments[number] for number in sorted(early) if number in segments]
-                self._rewrite_sparse(flushed)
+                numbers = self._flushed_early.pop(queue_id, set())
+                numbers.update(segment.number for segment in flushed)
+                if is_left and numbers:
+                    self._flushed_early[queue_id] = numbers
+                else:
+                    segments = queue.index.segments
+                    self._rewrite_sparse(
+                        [segments[number] for number in sorted(numbers) if number in segments]
+                    )
             if not is_left:
                 del self._unflushed[queue_id]
 
@@ -377,6 +382,13 @@ class Writer:
         queue = self._queues[queue_id] = self.context.take_recovered(names)
         if queue.is_retiring:  # what recovery moved out of old journals
             self._retiring[queue] = None
+            self._unflushed[queue_id] = None
+        large = self.context.options.rewrite_above
+        sparse = {
+            one.number for one in queue.index if one.live < one.used and one.store_end > large
+        }
+        if sparse:  # that nobody acked anything in since the last stop
+            self._flushed_early[queue_id] = sparse
             self._unflushed[queue_id] = None
 
     def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:

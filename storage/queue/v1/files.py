@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import ClassVar
 
 from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
@@ -29,6 +30,7 @@ from burrowmq.storage.queue.convert import Prepared, aside_of
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, NewEntries
 from burrowmq.storage.queue.found import FoundSegment
+from burrowmq.storage.queue.places import bits_of, selectors_of
 from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemory, Segment
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
@@ -157,15 +159,30 @@ class IndexFilesV1:
         if not self.is_retiring and (journal.is_full or (is_due and (is_quiet or not is_open))):
             tail = segments[-1] if segments else None
             is_kept = tail is not None and not table.is_spent(tail, is_idle=is_idle)
-            self._flush(tail if is_kept else None)
-            return self.is_retiring, []
+            flushed = self._flush(tail if is_kept else None)
+            return self.is_retiring, flushed
         if is_due and due:
             journal.write_acks(due, self.directory.is_durable)
         return True, []
 
     def shrink(self, segment: Segment, observer: StoreObserver) -> int | None:
-        """Nothing to do: dead bodies of a segment file go with the segment."""
-        return None
+        """Write a segment's file anew when less than a quarter of it is live; not while there is a journal."""
+        if self.has_journal:
+            return None
+        columns = segment.columns()
+        wanted = segment.live_mask() & ~bits_of(columns.kinds)
+        live_bytes = sum(compress(columns.sizes, selectors_of(wanted)))
+        if live_bytes * 4 >= segment.store_end:
+            return None
+        prepared = convert.prepare(segment, self, None)
+        filesystem = self.directory.cache.filesystem
+        try:
+            convert.sync(filesystem, [prepared])
+        except StorageError:
+            convert.abandon(prepared)
+            raise
+        convert.put_in_place(filesystem, [prepared], observer)
+        return prepared.lost.bit_count()
 
     # -- the journal ----------------------------------------------------------------------------------------------
 
@@ -198,11 +215,11 @@ class IndexFilesV1:
         if self._journal.path is not None and not self.is_retiring:
             self._flush()
 
-    def _flush(self, spared: Segment | None = None) -> None:
+    def _flush(self, spared: Segment | None = None) -> list[Segment]:
         """Move what is only in the journal to the segment files and give the journal up.
 
-        Segments without live entries go, but for the `spared` one. Raises WriteFailed or ReadFailed; called again it
-        goes on.
+        Segments without live entries go, but for the `spared` one; gives the others that were written to. Raises
+        WriteFailed or ReadFailed; called again it goes on.
         """
         assert not self.is_retiring
         journal, is_durable = self._journal, self.directory.is_durable
@@ -227,6 +244,7 @@ class IndexFilesV1:
         journal.give_up(is_durable)
         for segment in empty:
             self._table.forget(segment)
+        return [segment for segment in touched if segment.live]
 
     def after_sync(self) -> None:
         """Everything written is durable: a journal that was given up can go."""
