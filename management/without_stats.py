@@ -69,7 +69,7 @@ async def _queue(call: Call) -> web.Response:
 
 
 async def _overview(call: Call) -> web.Response:
-    row = _of(overview.document(call), OVERVIEW)
+    row = _of(await overview.document(call), OVERVIEW)
     row["disable_stats"] = True
     row["enable_queue_totals"] = call.flag("enable_queue_totals")
     row["object_totals"] = _of(inspect.object_totals(call.node), OBJECTS)

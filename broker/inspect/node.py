@@ -6,12 +6,14 @@ Owns no state. Sums over queues are O(queues) with a few attribute reads each.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import accumulate
 
 from burrowmq.broker.inspect.queues import each_vhost
 from burrowmq.broker.inspect.values import Row, message_stats_of
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.metrics import ChannelMetrics
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
@@ -21,11 +23,23 @@ TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
 
 def totals(node: RunningNode, vhost: str | None = None) -> Row:
     """Sums over queues, for overview and vhosts; O(queues)."""
+    owners = each_vhost(node, vhost)
+    return sums(depths(queue for owner in owners for queue in owner.queues.values()))
+
+
+def depths(queues: Iterable[Queue]) -> tuple[int, int]:
+    """How many messages are ready, and how many unacknowledged, in some queues: about 2 µs each, unless dormant."""
     ready = unacked = 0
-    for owner in each_vhost(node, vhost):
-        for each in owner.queues.values():
+    for each in queues:
+        if not each.is_dormant:
             ready += each.ready_count
             unacked += each.unacked_count
+    return ready, unacked
+
+
+def sums(found: tuple[int, int]) -> Row:
+    """Depths as the rows of overview and vhosts have them."""
+    ready, unacked = found
     return {
         "messages": ready + unacked,
         "messages_ready": ready,

@@ -17,6 +17,7 @@ from burrowmq.management.answers.listing import project, reply_list
 from burrowmq.management.answers.ranges import NO_RANGES, Past, Ranges, ranges_of
 from burrowmq.management.answers.rates import NODE_KEY
 from burrowmq.management.answers.reply import Call, Route, no_content, reply, require_keys
+from burrowmq.management.answers.turns import KEYS_PER_TURN, pieces
 from burrowmq.management.history import history as kinds
 from burrowmq.management.history import retention
 from burrowmq.management.sampling import CHURN_COUNTERS, MESSAGE_COUNTERS
@@ -75,11 +76,16 @@ def _listeners(call: Call) -> list[dict[str, Any]]:
 
 async def overview(call: Call) -> web.Response:
     """The node in one object."""
-    return reply(_projected(call, document(call, ranges_of(call))))
+    return reply(_projected(call, await document(call, ranges_of(call))))
 
 
-def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
+async def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """The same, for who shows more beside it."""
+    ready = unacked = 0
+    queues = [queue for vhost in call.node.vhosts.values() for queue in vhost.queues_in_order()]
+    async for piece in pieces(queues, KEYS_PER_TURN):
+        found = inspect.depths(piece)
+        ready, unacked = ready + found[0], unacked + found[1]
     node, counters = call.node, inspect.counters(call.node)
     past, history = Past(call, kinds.NODE, NODE_KEY, ranges), call.rates.history
     return {
@@ -102,7 +108,7 @@ def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
         "message_stats": _message_stats(call, past, counters),
         # As RabbitMQ has it: here with the age of lengths, at the node with its own.
         "churn_rates": past.beside(_counters(CHURN_COUNTERS, counters), "lengths"),
-        "queue_totals": past.beside(inspect.totals(node), "lengths"),
+        "queue_totals": past.beside(inspect.sums((ready, unacked)), "lengths"),
         "object_totals": inspect.object_totals(node),
         "statistics_db_event_queue": 0,  # there is none; rabbitmqadmin fails without the field
         "node": node.name,

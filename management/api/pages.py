@@ -55,7 +55,7 @@ async def overview_page(call: Call) -> web.Response:
     tops = await _tops(call)
     return reply(
         {
-            "overview": overview.document(call),
+            "overview": await overview.document(call),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
             "history": history_of(call, kinds.NODE, NODE_KEY, OVERVIEW_COLUMNS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from burrowmq.broker import inspect
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from tests.support.bench.node import NodeBench
 
 
@@ -34,3 +35,11 @@ def test_what_the_store_and_the_loop_count(bench: NodeBench) -> None:
     edges = [edge for edge, _ in inspect.loop_stalls(bench.node)]
     assert (edges == sorted(edges), edges[-1]) == (True, float("inf"))
     assert inspect.publisher_count(bench.node) == 1
+
+
+def test_sums_wake_no_queue(bench: NodeBench) -> None:
+    vhost = bench.node.vhosts["/"]
+    queue = bench.perform(lambda: vhost.declare_queue(QueueDeclaration(name="idle")))
+    ready, unacked = inspect.depths(vhost.queues.values())
+    assert inspect.totals(bench.node) == inspect.sums((ready, unacked))
+    assert (ready, unacked, queue.is_dormant) == (6, 1, True)
