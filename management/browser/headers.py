@@ -10,7 +10,7 @@ from burrowmq.management.aio import web
 
 NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
 HEADERS = {
-    "Cache-Control": "no-cache, no-store",
+    "Cache-Control": "no-cache",  # kept, and asked for again by its ETag
     "Content-Security-Policy": NO_PAGE,
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
