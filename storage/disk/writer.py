@@ -270,7 +270,7 @@ class Writer:
         self.context.observer.index_unreadable(queue.directory, reason)
 
     def _flush_acks(self, queue_id: int, queue: QueueDisk, *, is_due: bool) -> None:
-        if self.troubles.is_waiting(queue_id, ACKING):
+        if not is_due and self.troubles.is_waiting(queue_id, ACKING):
             return
         try:
             with as_storage_errors():
@@ -285,6 +285,8 @@ class Writer:
                 else:
                     self._rewrite_sparse(flushed)
         except StorageError as error:
+            if is_due:  # a confirm of the same commit says that they are durable
+                raise
             self._note_trouble(queue_id, error)
         else:
             self.troubles.end(queue_id, ACKING)
