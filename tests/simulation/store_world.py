@@ -357,6 +357,8 @@ class World:
     def _all_durable(self) -> None:
         self.durable_epoch = self.engine.epoch - 1
         for queue in self.queues.values():
+            if self.faults.get(queue.name):
+                continue  # it says that its acks cannot be written
             for entry in queue.entries.values():
                 if entry.ack_epoch is not None:
                     entry.is_ack_durable = True
