@@ -29,6 +29,10 @@ COMMANDS = {
         "burrowmq.offline.check",
         "read every byte of the store and report what is live, garbage or damaged",
     ),
+    "quarantine": (
+        "burrowmq.offline.quarantine",
+        "list the damaged messages that were set aside",
+    ),
     "restore": ("burrowmq.offline.restore", "bring a backup back into an empty data directory"),
     "resegment": ("burrowmq.offline.resegment", "write the store anew with other limits"),
 }

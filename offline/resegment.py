@@ -27,6 +27,7 @@ from burrowmq.storage.directory.recovery import DefinitionsAt
 from burrowmq.storage.directory.swap import begin_swap, commit_swap
 from burrowmq.storage.directory.terms import ENTRY_COUNT_KEY, FILE_SIZE_KEY
 from burrowmq.storage.engine import Engine
+from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.types import (
@@ -218,7 +219,10 @@ def _batches(source: QueueLog) -> Iterator[list[LoadedMessage]]:
     seq = source.recovered.first_seq if source.recovered is not None else 0
     while seq < source.next_seq:
         answer = source.read(seq, _READ_COUNT, _READ_BYTES, _unanswered)
-        assert answer is not None
+        if answer is None:  # what cannot be read is not damaged, and not to be left behind
+            raise ReadFailed(
+                f"queue '{source.names.name}' in vhost '{source.names.vhost}' cannot be read"
+            )
         loaded, next_seq = answer
         if loaded:
             yield loaded
@@ -286,6 +290,9 @@ class _Notes:
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A message is left behind."""
         self._streams.errors.write(f"lost: {place}: {seq_or_handle}: {reason}\n")
+
+    def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
+        """It was told as left behind."""
 
     def index_unreadable(self, place: str, reason: str) -> None:
         """Nothing is acknowledged here."""

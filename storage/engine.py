@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from burrowmq.storage.directory import quarantine
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
@@ -65,6 +66,10 @@ def _nothing_bool(_: bool) -> None:
     return None
 
 
+def _no_fault(_: QueueNames, __: str, ___: str) -> None:
+    return None
+
+
 class Definitions:
     """Staging of definition rows. The disk thread writes them before the messages of their commit."""
 
@@ -102,6 +107,8 @@ class Engine:
         self.on_failed: Callable[[str], None] = _nothing_str
         self.on_space: Callable[[bool], None] = _nothing_bool
         self.on_backlog: Callable[[bool], None] = _nothing_bool
+        # (queue, kind, reason): the disk refuses what one queue needs; an empty reason: not any more.
+        self.on_queue_fault: Callable[[QueueNames, str, str], None] = _no_fault
         # Called when the disk thread becomes free and a commit waits for it: whoever sets this calls hand_over().
         self.on_due: Callable[[], None] = self.hand_over
         self.epoch = 1
@@ -119,6 +126,7 @@ class Engine:
         self._room_bytes = options.backlog_limit  # that the one in flight leaves to the next
         self._is_due = False
         self._is_over_backlog = False
+        self._faulty: dict[int, set[str]] = {}  # open queues with the kinds of their faults
         self._writer: Writer | None = None
         self._backend: Backend | None = None
 
@@ -249,6 +257,17 @@ class Engine:
         """The disk is full, or writable again."""
         self.on_space(is_exhausted)
 
+    def queue_faulty(self, queue_id: int, kind: str, reason: str) -> None:
+        """The disk refuses what one queue needs; an empty reason: not any more. Called on the loop."""
+        log = self._logs.get(queue_id)
+        if log is None:
+            return
+        if reason:
+            self._faulty.setdefault(queue_id, set()).add(kind)
+        else:
+            self._faulty.get(queue_id, set()).discard(kind)
+        self.on_queue_fault(log.names, kind, reason)
+
     # -- queues and definitions -----------------------------------------------------------------------------------
 
     def open_queue(
@@ -313,6 +332,27 @@ class Engine:
         job = self.backup = self._collecting.backup = BackupJob(directory, labels)
         return job
 
+    # -- quarantine -----------------------------------------------------------------------------------------------
+
+    def set_aside(self) -> list[tuple[str, quarantine.SetAside]]:
+        """Give the damaged messages, by their names in quarantine. Any thread but the loop's. Raises StorageError."""
+        setup = self._setup
+        return list(quarantine.listing(setup.filesystem, setup.data_dir))
+
+    def load_set_aside(
+        self, name: str
+    ) -> tuple[quarantine.SetAside, tuple[bytes, bytes, int, int] | None] | None:
+        """Give one: what is known of it, and its (address, raw, size, flags) as far as they can be made out.
+
+        Reads a file, as `set_aside` does.
+        """
+        found = quarantine.load(self._setup.filesystem, self._setup.data_dir, name)
+        return None if found is None else (found[0], quarantine.parts_of(found[1]))
+
+    def forget_set_aside(self, name: str) -> None:
+        """Remove one for good. Any thread but the loop's. Raises OSError."""
+        quarantine.remove(self._setup.filesystem, self._setup.data_dir, name)
+
     def stage_definition(self, kind: str, key: str, value: JsonValue) -> None:
         """Put a definition row's change into the current commit."""
         self._collecting.definitions.append((kind, key, value))
@@ -340,6 +380,9 @@ class Engine:
     def forget(self, queue_id: int) -> None:
         """The queue was deleted."""
         log = self._logs.pop(queue_id, None)
+        for kind in self._faulty.pop(queue_id, ()):
+            if log is not None:
+                self.on_queue_fault(log.names, kind, "")
         if log is not None and log.durable:
             self._collecting.deleted.add((log.names.vhost, log.names.name))
 

@@ -221,7 +221,10 @@ class StoreObserver(Protocol):
         """A compaction was given up; what it was to copy stays as it is."""
 
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
-        """A record could not be read; its message is dropped and its bytes are in quarantine."""
+        """A record is damaged: a start drops its message, a read has it set aside."""
+
+    def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
+        """A damaged message left its queue; its bytes are in quarantine under this name."""
 
     def index_unreadable(self, place: str, reason: str) -> None:
         """Messages were acknowledged whose entries cannot be read: their space comes back after the next start."""

@@ -15,11 +15,13 @@ from burrowmq.broker.session.session import Session
 
 
 def alarms(node: RunningNode) -> list[Row]:
-    """Resource alarms in effect: resource memory or disk, and the cause of each in words."""
+    """Alarms in effect: resource memory, disk, or queue (one whose files fail), and the cause of each in words."""
     causes: dict[str, list[str]] = {}
     for name in sorted(node.alarms.active):
         # A store that is full or broken is a disk alarm.
         causes.setdefault(NAMES[name], []).append(node.alarms.causes.get(name, ""))
+    if node.queue_faults:
+        causes["queue"] = [node.queue_faults.cause]
     return [
         {"node": node.name, "resource": name, "cause": "; ".join(filter(None, found))}
         for name, found in sorted(causes.items())
@@ -29,10 +31,13 @@ def alarms(node: RunningNode) -> list[Row]:
 def alarm_causes(node: RunningNode) -> list[Row]:
     """Each alarm by the broker's own name (memory, disk, store): its cause, and since when (seconds; None: unknown)."""
     alarms = node.alarms
-    return [
+    rows = [
         {"resource": name, "since": alarms.since_s.get(name), "cause": alarms.causes.get(name, "")}
         for name in sorted(alarms.active)
     ]
+    if node.queue_faults:
+        rows.append({"resource": "queue", "since": None, "cause": node.queue_faults.cause})
+    return rows
 
 
 def channel_details(node: RunningNode, channel: Channel) -> Row:

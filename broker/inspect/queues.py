@@ -6,6 +6,7 @@ Owns no state. Source: rabbit_amqqueue's and rabbit_amqqueue_process' info keys 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import cast
 
 from burrowmq.broker.channel.channel import Channel
@@ -138,7 +139,8 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "synchronised_slave_pids": lambda n, v, q: None,
     "mirror_pids": lambda n, v, q: None,
     "synchronised_mirror_pids": lambda n, v, q: None,
-    "state": lambda n, v, q: "running",
+    "state": lambda n, v, q: "blocked" if n.queue_faults.of(v.name, q.name) else "running",
+    "fault": lambda n, v, q: [asdict(each) for each in n.queue_faults.of(v.name, q.name)],
     "type": lambda n, v, q: "classic",
     "leader": lambda n, v, q: None,  # RabbitMQ gives none for classic queues
     "members": lambda n, v, q: None,
@@ -158,7 +160,7 @@ NUMBERS_OF_QUEUES = frozenset(
 # What rabbitmqctl takes; the other columns above are the HTTP API's own.
 CTL_QUEUE_COLUMNS = frozenset(QUEUE_COLUMNS) - {
     "vhost", "owner_pid_details", "messages_paged_out", "message_bytes_paged_out", "node", "message_stats",
-    "storage_version", "backing_queue_status",
+    "storage_version", "backing_queue_status", "fault",
 }  # fmt: skip
 
 # The HTTP API's list without `columns`: RabbitMQ 3.13's reduced set, so that a page of queues stays cheap.
@@ -168,7 +170,7 @@ REDUCED_QUEUE_COLUMNS = tuple(
         "pid", "owner_pid", "exclusive_consumer_pid", "single_active_consumer_pid", "disk_reads", "disk_writes",
         "slave_pids", "synchronised_slave_pids", "mirror_pids", "synchronised_mirror_pids", "leader", "members",
         "online",
-        "backing_queue_status",
+        "backing_queue_status", "fault",
     }
 )  # fmt: skip
 DETAILED_QUEUE_COLUMNS = (
@@ -176,6 +178,7 @@ DETAILED_QUEUE_COLUMNS = (
     "disk_reads",
     "disk_writes",
     "backing_queue_status",
+    "fault",
 )
 
 

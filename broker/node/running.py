@@ -26,6 +26,7 @@ from burrowmq.broker.machine.reclaim import Reclaim
 from burrowmq.broker.node import options, self_check
 from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
+from burrowmq.broker.node.queue_faults import QueueFaults
 from burrowmq.broker.node.server_process import ServerProcess
 from burrowmq.broker.node.start_batches import StartBatches
 from burrowmq.broker.node.sweep import Sweep
@@ -96,6 +97,7 @@ class RunningNode:
             Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
         )
+        self.queue_faults = QueueFaults(observer, self.scheduler.wall_ms, self.vhosts)
         self._factory = VhostFactory(
             config, self.engine, self.scheduler, self.metrics, self.entropy, observer
         )
@@ -246,6 +248,7 @@ class RunningNode:
             self.alarms, self.sessions, self.scheduler, lambda: self.engine.shortage
         )
         engine.on_space = full_disk.changed
+        engine.on_queue_fault = self.queue_faults.changed
         engine.on_failed = self._on_store_failed
 
     def _check_store(self) -> None:

@@ -70,8 +70,8 @@ class Queue:
     __slots__ = (
         "_after_pump", "_changed", "_context", "_enqueue", "_is_plain", "_scheduler", "arguments",
         "arrivals", "auto_delete", "consumers", "counts", "dead_letters", "durable",
-        "exclusive_owner", "expiry", "getters", "idle", "is_deleted", "is_dirty", "lease", "levels",
-        "limits", "name", "origins", "paging", "rate", "serving", "settings", "transition",
+        "exclusive_owner", "expiry", "getters", "idle", "is_deleted", "is_dirty", "is_unreadable",
+        "lease", "levels", "limits", "name", "origins", "paging", "rate", "serving", "settings", "transition",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +102,7 @@ class Queue:
         self._scheduler = context.scheduler
         self._changed = functools.partial(context.scheduler.queue_dirty, self)
         self._after_pump: list[Callable[[], None]] = []
+        self.is_unreadable = False
         self._make_parts(settings, context)
         self._connect_parts(context)
         self._apply(settings)
@@ -290,7 +291,12 @@ class Queue:
 
     def owes(self, consumer: Consumer) -> bool:
         """Whether messages that this consumer can take are on their way from disk."""
-        return consumer.credit() > 0 and self.levels.is_loading
+        return consumer.credit() > 0 and self.levels.is_loading and not self.is_unreadable
+
+    def note_unreadable(self, *, is_unreadable: bool) -> None:
+        """The disk refuses the queue's reads, or answers again: nobody's cancel waits for what may not come."""
+        self.is_unreadable = is_unreadable
+        self._wake_waiting()
 
     def _on_loaded(self) -> None:
         if self.is_deleted:

@@ -231,6 +231,18 @@ class LogObserver:
         """A record could not be read."""
         self._log.error("record_lost", place=place, id=seq_or_handle, reason=reason)
 
+    def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
+        """See StoreObserver."""
+        self._log.error("message_set_aside", place=place, id=seq, quarantine=name, reason=reason)
+
+    def queue_fault(self, vhost: str, queue: str, kind: str, reason: str) -> None:
+        """See Observer."""
+        self._log.error("queue_fault", vhost=vhost, queue=queue, kind=kind, reason=reason)
+
+    def queue_fault_over(self, vhost: str, queue: str, kind: str) -> None:
+        """See Observer."""
+        self._log.warning("queue_fault_over", vhost=vhost, queue=queue, kind=kind)
+
     def index_unreadable(self, place: str, reason: str) -> None:
         """See StoreObserver."""
         self._log.error("index_unreadable", place=place, reason=reason)

@@ -40,6 +40,12 @@ class Observer(Protocol):
     def bug_found(self, connection: str, error: BaseException) -> None:
         """An exception that nothing in the broker should raise: the connection is closed with 541."""
 
+    def queue_fault(self, vhost: str, queue: str, kind: str, reason: str) -> None:
+        """The disk refuses what one queue needs; it is tried again until it does not."""
+
+    def queue_fault_over(self, vhost: str, queue: str, kind: str) -> None:
+        """The disk serves a queue again."""
+
     def alarm_set(self, resource: str, detail: str) -> None:
         """A resource alarm went on: publishers are blocked; `detail` says how much there is of it and its limit."""
 

@@ -96,7 +96,11 @@ def _status_lines(document: dict[str, Any], unit: str) -> list[str]:
 
 def alarm_lines(alarms: list[dict[str, Any]]) -> list[str]:
     """One line an alarm."""
-    names = {"memory": "Memory alarm", "disk": "Free disk space alarm"}
+    names = {
+        "memory": "Memory alarm",
+        "disk": "Free disk space alarm",
+        "queue": "Queue files alarm",
+    }
     return [
         f"{names.get(alarm['resource'], alarm['resource'])} on node {alarm['node']}"
         for alarm in alarms

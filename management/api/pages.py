@@ -83,6 +83,9 @@ def _alarms(call: Call) -> Iterator[Row]:
             if row["resource"] == "memory"
             else ("disk_free", "disk_free_limit")
         )
+        if row["resource"] == "queue":
+            yield {**row, "value": len(call.node.queue_faults), "limit": 0}
+            continue
         yield {**row, "value": figures[used], "limit": figures[limit]}
 
 
@@ -156,7 +159,10 @@ async def queue_page(call: Call) -> web.Response:
                 call, kinds.QUEUE, queue_key(vhost_name, name), kinds.QUEUE.columns
             ),
             "settings": reasons.settings(vhost, queue),
-            "warnings": reasons.warnings(vhost, queue),
+            "warnings": [
+                *(f"The disk refuses {each['kind']}: {each['reason']}" for each in row["fault"]),
+                *reasons.warnings(vhost, queue),
+            ],
             "bindings": bindings,
             "binding_count": binding_count,
             "dead_letters": inspect.dead_letter_path(vhost, queue),

@@ -9,6 +9,24 @@ answers in `management.answers.refusals`. Changes of durable things are staged i
 
 from __future__ import annotations
 
-from burrowmq.management.commands import commit, node, parameters, sessions, topology, users, vhosts
+from burrowmq.management.commands import (
+    commit,
+    node,
+    parameters,
+    quarantine,
+    sessions,
+    topology,
+    users,
+    vhosts,
+)
 
-__all__ = ["commit", "node", "parameters", "sessions", "topology", "users", "vhosts"]
+__all__ = [
+    "commit",
+    "node",
+    "parameters",
+    "quarantine",
+    "sessions",
+    "topology",
+    "users",
+    "vhosts",
+]

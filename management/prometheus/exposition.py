@@ -247,6 +247,9 @@ def _spread_families(node: RunningNode) -> Iterator[Family]:
 
 
 def _store_families(node: RunningNode) -> Iterator[Family]:
+    yield GaugeMetricFamily(
+        "burrowmq_queues_blocked", "Queues whose files the disk refuses", len(node.queue_faults)
+    )
     for name, value in sorted(inspect.store_stats(node).items()):
         family = GaugeMetricFamily(f"burrowmq_store_{name}", f"Store: {name.replace('_', ' ')}")
         family.add_metric([], value)

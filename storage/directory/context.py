@@ -16,12 +16,13 @@ deleted queue's directory is durably gone before another of the same name is mad
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from burrowmq.storage.directory.definition_store import DefinitionStore
 from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, reserve_segments
 from burrowmq.storage.errors import SyncFailed
-from burrowmq.storage.files.cache import FileCache, new_file_error, write_error
+from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
@@ -32,6 +33,8 @@ from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS, VhostStore
 from burrowmq.storage.types import LoadMessage, RecoveredQueue, StoreObserver, StoreOptions
 
 VHOST_NAME_FILE = ".vhost_name"
+GONE = ".gone"
+"""How the name of a directory ends that was deleted and could not be removed."""
 
 
 # Open files that each shared store may have at least: it writes one and reads from another.
@@ -75,6 +78,7 @@ class StoreContext:
     is_miscounted: bool = (
         False  # an index could not be read, and references were not given back for that reason
     )
+    leftover_trees: list[str] = field(default_factory=list)
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 
     # -- vhosts ---------------------------------------------------------------------------------------------------
@@ -112,6 +116,7 @@ class StoreContext:
     def begin_vhost(self, vhost: str) -> VhostStore:
         """Wipe the transient queues of a vhost that was there before this start, and build its stores."""
         self.filesystem.rmtree(f"{self.vhost_dir(vhost)}/transient")
+        self.take_leftovers(f"{self.vhost_dir(vhost)}/queues")
         return self.build_vhost(vhost)
 
     def adopt_vhost(self, store: VhostStore) -> None:
@@ -216,19 +221,53 @@ class StoreContext:
         queue.forget()
 
     def remove_tree(self, directory: str, *, is_synced: bool = True) -> None:
-        """Remove a directory, durably. Raises WriteFailed or SyncFailed."""
+        """Remove a directory, durably. Raises WriteFailed or SyncFailed.
+
+        What cannot be removed gets a name that nobody looks for, and goes at a later attempt or start.
+        """
         self.cache.forget_tree(directory)
         parent = directory.rpartition("/")[0]
         try:
             self.filesystem.rmtree(directory)
         except OSError as error:
-            raise write_error(directory, error) from error
+            if error.errno in NO_ROOM:
+                raise write_error(directory, error) from error
+            self._set_apart(directory)
         if not is_synced or not self.filesystem.exists(parent):
             return
         try:
             self.filesystem.fsync_dir(parent)
         except OSError as error:
             raise new_file_error(parent, error) from error
+
+    def _set_apart(self, directory: str) -> None:
+        apart = f"{directory}.{time.time_ns()}{GONE}"
+        try:
+            self.filesystem.rename(directory, apart)
+        except OSError as error:
+            raise write_error(directory, error) from error
+        self.leftover_trees.append(apart)
+
+    def sweep(self) -> None:
+        """Remove what could not be removed before, as far as it can be now."""
+        self.cache.sweep()
+        leftovers, self.leftover_trees = self.leftover_trees, []
+        for path in leftovers:
+            try:
+                self.filesystem.rmtree(path)
+            except OSError:
+                self.leftover_trees.append(path)
+
+    def take_leftovers(self, directory: str) -> None:
+        """At a start: what could not be removed from a directory by then. Raises OSError."""
+        if self.filesystem.exists(directory):
+            names = self.filesystem.listdir(directory)
+            self.leftover_trees += [f"{directory}/{name}" for name in names if name.endswith(GONE)]
+
+    @property
+    def leftover_count(self) -> int:
+        """Files and directories that should be gone and cannot be removed."""
+        return self.cache.leftover_count + len(self.leftover_trees)
 
     # -- the whole ------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.directory.backup import discard_staging
-from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext, queue_files
+from burrowmq.storage.directory.context import GONE, VHOST_NAME_FILE, StoreContext, queue_files
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.directory.swap import finish_swap
 from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
@@ -118,6 +118,8 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
                 recorded.begin_above(recorded.ceiling)
                 reserve_segments(filesystem, recorded)
                 _rebuild(context, report, is_exact=parts is not None)
+        context.take_leftovers(f"{data_dir}/vhosts")
+        context.sweep()
         report.definitions = definitions.load()
         if not (report.definitions or report.queues):
             report.clean = True  # a new directory: no stop came before
@@ -170,6 +172,8 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
     root = f"{context.data_dir}/vhosts"
     for entry in context.filesystem.listdir(root):
         directory = f"{root}/{entry}"
+        if entry.endswith(GONE):
+            continue
         vhost = _vhost_name(context, directory)
         if vhost is None and not _holds_anything(context.filesystem, directory):
             context.filesystem.rmtree(
@@ -231,6 +235,7 @@ def _rebuild_vhost(
     queues: list[QueueRecovery] = []
     root = f"{context.vhost_dir(vhost)}/queues"
     entries = context.filesystem.listdir(root) if context.filesystem.exists(root) else []
+    entries = [entry for entry in entries if not entry.endswith(GONE)]
     context.adopt_vhost(store)
     for entry in entries:
         _sync_when_crowded(context)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
+from burrowmq.storage.disk.retries import RefusedRead
 from burrowmq.storage.disk.writer import Writer
-from burrowmq.storage.errors import DiskFull, with_way_out
+from burrowmq.storage.errors import DiskFull, ReadFailed, with_way_out
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.types import LoadedMessage
 
@@ -28,6 +29,9 @@ class LoopSide(Protocol):
 
     def space_changed(self, is_exhausted: bool) -> None:
         """The disk is full, or writable again."""
+
+    def queue_faulty(self, queue_id: int, kind: str, reason: str) -> None:
+        """The disk refuses what one queue needs (`kind`: reading, ...); an empty reason: not any more."""
 
 
 class Backend(Protocol):
@@ -67,6 +71,8 @@ class InlineBackend:
     def __init__(self, writer: Writer, loop_side: LoopSide) -> None:
         self._jobs = DiskJobs(writer, loop_side.space_changed)
         self._loop_side = loop_side
+        writer.troubles.tell = loop_side.queue_faulty
+        self._refused: list[RefusedRead] = []
 
     def submit(self, commit: StagedCommit) -> None:
         """Apply a commit and report it, then go on with what is being converted."""
@@ -91,13 +97,27 @@ class InlineBackend:
         self._jobs.space.look()
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
-        """Read now."""
-        return self._jobs.read(request)
+        """Read now; what the disk refuses is tried again in the next idle moment."""
+        return self._read(RefusedRead(request))
+
+    def _read(self, read: RefusedRead) -> tuple[list[LoadedMessage], int] | None:
+        queue_id = read.request.queue_id
+        try:
+            answer = self._jobs.read(read.request)
+        except ReadFailed as error:
+            if not read.count:
+                self._loop_side.queue_faulty(queue_id, "reading", with_way_out(error))
+            read.count += 1
+            self._refused.append(read)
+            return None
+        if read.count:
+            self._loop_side.queue_faulty(queue_id, "reading", "")
+        return answer
 
     @property
     def is_reading(self) -> bool:
-        """Never: reads are answered at once."""
-        return False
+        """Whether the disk refused a read."""
+        return bool(self._refused)
 
     @property
     def has_finished(self) -> bool:
@@ -113,7 +133,12 @@ class InlineBackend:
         """There is nothing to report."""
 
     def idle(self) -> None:
-        """Do the idle work, all conversion that is left, and every compaction that is worth it."""
+        """Do the idle work, refused reads, all conversion that is left, and every compaction that is worth it."""
+        refused, self._refused = self._refused, []
+        for read in refused:
+            answer = self._read(read)
+            if answer is not None:
+                read.request.on_read(*answer)
         self._jobs.idle()
         self._jobs.space.look()
         while self._jobs.is_converting and self._jobs.convert():

@@ -44,10 +44,10 @@ class CheckedWriter(Writer):
         super().advance()
         self._check(self._touched)
 
-    def upkeep(self) -> None:
+    def upkeep(self, *, is_last: bool = False) -> None:
         """Do the idle work, and check the queues that had some."""
         touched = list(self._unflushed)[:QUEUE_LIMIT]
-        super().upkeep()
+        super().upkeep(is_last=is_last)
         self._check(touched)
 
     def sync(self) -> dict[str, str]:

@@ -26,6 +26,7 @@ class Counters:
     written: int = 0
     lost: int = 0  # messages that a rewrite could not read
     lost_in_reads: int = 0  # messages that a read could not read
+    set_aside: int = 0  # damaged messages whose bytes were kept in quarantine
     rewritten: int = 0  # stores of one queue written anew without their dead messages
     rescues: int = 0  # syncs that failed, and whose messages were written elsewhere
     converted_segments: int = 0
@@ -44,6 +45,7 @@ class Counters:
             "elided": self.elided,
             "written": self.written,
             "lost": self.lost + self.lost_in_reads,
+            "set_aside": self.set_aside,
             "rewritten": self.rewritten,
             "rescues": self.rescues,
             "converted_segments": self.converted_segments,

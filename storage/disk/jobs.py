@@ -310,7 +310,7 @@ class DiskJobs:
                 if writer.is_rescuing:
                     self.sync(None)
                 with self._lock, as_storage_errors():
-                    writer.upkeep()
+                    writer.upkeep(is_last=True)
                     queues = [
                         (queue, *ends.get(queue_id, (0, 0)))
                         for queue_id, queue in writer.queues().items()

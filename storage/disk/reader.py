@@ -1,14 +1,15 @@
-"""What the reader thread does with a planned read: it makes messages of the bodies, and reports what it cannot read.
+"""What the reader thread does with a planned read: it makes messages of the bodies, and reports what is damaged.
 
-State owned: which messages could not be read and still have an index entry; the writer's next upkeep removes those
-entries. Called by `storage.disk.jobs`: `fetch` on the reader thread, without the lock; `take_lost` on the disk thread.
-Never changes a queue.
+State owned: which messages are damaged and still have an index entry; the writer's next upkeep sets them aside. A read
+that is refused damages nothing: it raises, and whoever asked tries again. Called by `storage.disk.jobs`: `fetch` on the
+reader thread, without the lock; `take_lost` and `put_back` on the disk thread. Never changes a queue.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
@@ -16,6 +17,14 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, fetch_records
 from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import ON_DISK, LoadedMessage
+
+
+class Lost(NamedTuple):
+    """A damaged message of an open queue."""
+
+    queue_id: int
+    seq: int
+    reason: str
 
 
 class Reader:
@@ -27,10 +36,11 @@ class Reader:
         self._context = context
         self._queues = queues
         self._counters = counters
-        self._lost: deque[tuple[int, int]] = deque()
+        self._lost: deque[Lost] = deque()
+        self._reported: set[tuple[int, int]] = set()
 
     def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
-        """Read what was planned. What cannot be read is reported and left out."""
+        """Read what was planned. What is damaged is reported and left out. Raises ReadFailed."""
         found, handles = fetch_records(plan, store)
         load = self._context.load_message
         columns = zip(plan.seqs, found, handles, plan.expiries, strict=True)
@@ -55,11 +65,28 @@ class Reader:
         queue = self._queues.get(queue_id)
         if queue is None or not queue.is_live(seq):
             return  # it was acked, purged or deleted while it was read: nobody misses it
+        if (queue_id, seq) in self._reported:
+            return  # found again before it was set aside
+        self._reported.add((queue_id, seq))
         self._counters.lost_in_reads += 1
         self._context.observer.record_lost(queue.directory, seq, reason)
-        self._lost.append((queue_id, seq))
+        self._lost.append(Lost(queue_id, seq, reason))
 
-    def take_lost(self) -> Iterator[tuple[int, int]]:
-        """Give what was found lost since the last call: (queue id, sequence number)."""
+    @property
+    def has_lost(self) -> bool:
+        """Whether anything waits to be set aside."""
+        return bool(self._lost)
+
+    def take_lost(self) -> list[Lost]:
+        """Give what was found damaged since the last call."""
+        found = []
         while self._lost:
-            yield self._lost.popleft()
+            lost = self._lost.popleft()
+            self._reported.discard((lost.queue_id, lost.seq))
+            found.append(lost)
+        return found
+
+    def put_back(self, lost: Lost) -> None:
+        """It cannot be set aside now."""
+        self._reported.add((lost.queue_id, lost.seq))
+        self._lost.append(lost)

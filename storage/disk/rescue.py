@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from burrowmq.storage.directory.context import StoreContext
-from burrowmq.storage.errors import StorageError
+from burrowmq.storage.errors import ReadFailed, StorageError
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
@@ -98,7 +98,10 @@ class _Moves:
             or (_is_in(message.handle, self._ranges) and store.contains(message.handle))
         }
         for handle in places.keys() - messages.keys() - self._moved.keys():
-            entry = store.read([handle])[0]
+            try:
+                entry = store.read([handle])[0]
+            except ReadFailed:
+                continue
             if entry is not None:
                 messages[handle] = CarriedMessage(*entry)
         old_handles = sorted(messages)

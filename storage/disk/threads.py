@@ -21,8 +21,15 @@ from collections.abc import Callable
 
 from burrowmq.storage.disk.backend import LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
+from burrowmq.storage.disk.retries import FIRST_PAUSE_S, RefusedRead, Retries
 from burrowmq.storage.disk.writer import Writer
-from burrowmq.storage.errors import DiskFull, StorageError, StoreClosed, with_way_out
+from burrowmq.storage.errors import (
+    DiskFull,
+    ReadFailed,
+    StorageError,
+    StoreClosed,
+    with_way_out,
+)
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.shared.compaction import CompactionPlan
 from burrowmq.storage.shared.store import MessageStore
@@ -62,6 +69,8 @@ class ThreadedBackend:
 
     def __init__(self, writer: Writer, loop_side: LoopSide, post: Post, idle_s: float) -> None:
         self._jobs = DiskJobs(writer, self._tell_space)
+        writer.troubles.tell = self._tell_fault
+        writer.troubles.first_pause_s = FIRST_PAUSE_S
         self._loop_side = loop_side
         self._post_to_loop = post
         self._idle_s = idle_s
@@ -296,22 +305,48 @@ class ThreadedBackend:
 
     # -- the reader thread ----------------------------------------------------------------------------------------
 
+    def _not_reading(self) -> None:
+        """A read was answered, or refused: then it keeps nobody busy, until who knows when. On the loop."""
+        self._reading -= 1
+
     def _run_reader(self) -> None:
-        while (request := self._reads.get()) is not None:
+        refused = Retries()
+        while True:
+            read = refused.take(time.monotonic())
+            if read is None:
+                try:
+                    request = self._reads.get(timeout=refused.patience_s(time.monotonic()))
+                except queue.Empty:
+                    continue
+                if request is None:
+                    return
+                read = RefusedRead(request)
             try:
-                self._read(request)
+                self._read(read)
             except DiskFull:  # no descriptor is left to open a file: the messages in it are not lost, so try again
-                if not self._closing.wait(_SPACE_RETRY_S):
-                    self._reads.put(request)
+                refused.add(read, time.monotonic())
+            except ReadFailed as error:
+                if not read.is_told:
+                    read.is_told = True
+                    self._post(self._not_reading)
+                    self._tell_fault(read.request.queue_id, "reading", with_way_out(error))
+                refused.add(read, time.monotonic())
             except Exception as error:  # noqa: BLE001 - as in the disk thread
                 self._fail(error)
 
-    def _read(self, request: ReadRequest) -> None:
+    def _tell_fault(self, queue_id: int, kind: str, reason: str) -> None:
+        self._post(lambda: self._loop_side.queue_faulty(queue_id, kind, reason))
+
+    def _read(self, read: RefusedRead) -> None:
+        request = read.request
         loaded, next_seq = self._jobs.read(request)
         on_read = request.on_read
+        if read.is_told:
+            self._tell_fault(request.queue_id, "reading", "")
 
         def answer() -> None:
-            self._reading -= 1
+            if not read.is_told:
+                self._not_reading()
             on_read(loaded, next_seq)
 
         self._post(answer)

@@ -34,10 +34,19 @@ from burrowmq.storage.disk.elision import (
     RunToWrite,
     left_to_write,
 )
-from burrowmq.storage.disk.reader import Reader
+from burrowmq.storage.disk.reader import Lost, Reader
 from burrowmq.storage.disk.rescue import Rescue
+from burrowmq.storage.disk.setting_aside import SettingAside
 from burrowmq.storage.disk.shared_work import SharedWork
-from burrowmq.storage.errors import DiskFull, ReadFailed, WriteFailed
+from burrowmq.storage.disk.troubles import ACKING, Troubles
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    DiskFull,
+    ReadFailed,
+    StorageError,
+    SyncFailed,
+    WriteFailed,
+)
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import (
     Delete,
@@ -52,6 +61,9 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, plan_read
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.vhost_store import VhostStore
+
+# How often what could not be removed is tried again.
+_SWEEP_S = 5.0
 
 
 class Writer:
@@ -74,9 +86,12 @@ class Writer:
         self.has_new_acks = False  # since somebody saw to it that they are durable
         # A journal is full, and the one before cannot be removed without a sync.
         self.is_sync_due = False
+        self.troubles = Troubles()
+        self._next_sweep = 0.0
         self.conversion = Conversion(context, self.counters)
         self._rescue: Rescue | None = None
         self.reader = Reader(context, self._queues, self.counters)
+        self.aside = SettingAside(context)
 
     # -- commits --------------------------------------------------------------------------------------------------
 
@@ -152,6 +167,7 @@ class Writer:
             if queue is not None:
                 self._delete_queue(queue)
                 del self._queues[command.queue_id]
+                self.troubles.forget(command.queue_id)
             self._unflushed.pop(command.queue_id, None)
             self._flushed_early.pop(command.queue_id, None)
         elif isinstance(command, DropUnclaimed):
@@ -254,15 +270,33 @@ class Writer:
         self.context.observer.index_unreadable(queue.directory, reason)
 
     def _flush_acks(self, queue_id: int, queue: QueueDisk, *, is_due: bool) -> None:
-        is_left, flushed = queue.keep_up(is_idle=False, is_due=is_due)
-        self._note_journal(queue)
-        if is_left or flushed:
-            self._unflushed[queue_id] = None
-        if flushed and (is_due or queue.has_journal):
-            # A look with each commit would cost more than what is dead; a journal has to go first.
-            self._flushed_early.setdefault(queue_id, set()).update(one.number for one in flushed)
+        if not is_due and self.troubles.is_waiting(queue_id, ACKING):
+            return
+        try:
+            with as_storage_errors():
+                is_left, flushed = queue.keep_up(is_idle=False, is_due=is_due)
+                self._note_journal(queue)
+                if is_left or flushed:
+                    self._unflushed[queue_id] = None
+                if flushed and (is_due or queue.has_journal):
+                    # A look with each commit would cost more than what is dead; a journal has to go first.
+                    early = self._flushed_early.setdefault(queue_id, set())
+                    early.update(one.number for one in flushed)
+                else:
+                    self._rewrite_sparse(flushed)
+        except StorageError as error:
+            if is_due:  # a confirm of the same commit says that they are durable
+                raise
+            self._note_trouble(queue_id, error)
         else:
-            self._rewrite_sparse(flushed)
+            self.troubles.end(queue_id, ACKING)
+
+    def _note_trouble(self, queue_id: int, error: StorageError) -> None:
+        """Acks that cannot be written stay in memory until an idle moment can. Raises what is not the queue's."""
+        if isinstance(error, DiskFull | DirectoryFailed | SyncFailed):
+            raise error
+        self._unflushed[queue_id] = None
+        self.troubles.note(queue_id, ACKING, error)
 
     def _rewrite_sparse(self, flushed: list[Segment]) -> None:
         """Write the stores anew that are larger than `rewrite_above`, and of which less than a quarter is live."""
@@ -285,6 +319,7 @@ class Writer:
             or self.context.is_dirty()
             or self.conversion.queue_count
             or self.is_rescuing
+            or self.reader.has_lost
         )
 
     def begin_conversion(self) -> bool:
@@ -314,7 +349,10 @@ class Writer:
             with suppress(WriteFailed):  # the mark only saves the next start a look at the bodies
                 queue.mark_synced(segment)
         for queue in list(self._retiring) if not failed else ():
-            queue.after_sync()
+            with suppress(
+                WriteFailed
+            ):  # an old journal that cannot be removed goes after another sync
+                queue.after_sync()
             if not queue.is_retiring:
                 del self._retiring[queue]
         return failed
@@ -339,41 +377,77 @@ class Writer:
             self._rescue.advance()
             self._rescue = None
 
-    def upkeep(self) -> None:
-        """Idle work: write acks, remove segments without live messages, take lost records out of the indexes.
+    def upkeep(self, *, is_last: bool = False) -> None:
+        """Idle work: write acks, remove segments without live messages, set damaged messages aside.
 
-        Raises StorageError; after DiskFull, what was not done is left to the next call.
+        What the disk refuses of a queue is tried again in a later moment, unless this is the last. Raises StorageError;
+        after DiskFull, what was not done is left to the next call.
         """
-        self._forget_lost()
+        self._set_lost_aside()
+        if self.context.leftover_count and (is_last or time.monotonic() >= self._next_sweep):
+            self._next_sweep = time.monotonic() + _SWEEP_S
+            self.context.sweep()
         for queue_id in list(self._unflushed):
             self.context.cache.refuse_when_crowded()
             queue = self._queues.get(queue_id)
-            is_left = False
-            if queue is not None:
-                is_left, flushed = queue.keep_up(is_idle=True)
-                self._note_journal(queue)
-                numbers = self._flushed_early.pop(queue_id, set())
-                numbers.update(segment.number for segment in flushed)
-                if is_left and numbers:
-                    self._flushed_early[queue_id] = numbers
-                else:
-                    segments = queue.index.segments
-                    self._rewrite_sparse(
-                        [segments[number] for number in sorted(numbers) if number in segments]
-                    )
-            if not is_left:
-                del self._unflushed[queue_id]
-
-    def _forget_lost(self) -> None:
-        for queue_id, seq in self.reader.take_lost():
-            queue = self._queues.get(queue_id)
             if queue is None:
-                continue
-            dropped: list[int] = []
-            queue.ack_seqs([seq], dropped)
-            self._unflushed[queue_id] = None
-            if dropped:
-                self.context.vhost(queue.vhost).drop_refs(dropped)
+                del self._unflushed[queue_id]
+            elif is_last or not self.troubles.is_waiting(queue_id, ACKING):
+                try:
+                    self._keep_up(queue_id, queue)
+                except StorageError as error:
+                    if is_last:
+                        raise
+                    self._note_trouble(queue_id, error)
+
+    def _keep_up(self, queue_id: int, queue: QueueDisk) -> None:
+        """Let a queue write its acks and remove what is empty. Raises StorageError: then it stays to be done."""
+        with as_storage_errors():
+            is_left, flushed = queue.keep_up(is_idle=True)
+        self._note_journal(queue)
+        numbers = self._flushed_early.pop(queue_id, set())
+        numbers.update(segment.number for segment in flushed)
+        if is_left and numbers:
+            self._flushed_early[queue_id] = numbers
+        else:
+            segments = queue.index.segments
+            with as_storage_errors():
+                self._rewrite_sparse(
+                    [segments[number] for number in sorted(numbers) if number in segments]
+                )
+        if not is_left:
+            self._unflushed.pop(queue_id, None)
+        self.troubles.end(queue_id, ACKING)
+
+    def _set_lost_aside(self) -> None:
+        """Keep the bytes of messages that are damaged, then take these out of their queues' indexes."""
+        lost = deque(self.reader.take_lost())
+        try:
+            while lost:
+                self._set_aside(lost[0])
+                lost.popleft()
+        finally:
+            for one in lost:
+                self.reader.put_back(one)
+
+    def _set_aside(self, lost: Lost) -> None:
+        queue = self._queues.get(lost.queue_id)
+        if queue is None or not queue.is_live(lost.seq):
+            return
+        try:
+            if not self.aside.keep(queue, lost.seq, lost.reason):
+                return  # there are too many: the next start finds it again
+        except DiskFull:
+            raise
+        except (StorageError, OSError):
+            self.reader.put_back(lost)
+            return
+        self.counters.set_aside += 1
+        dropped: list[int] = []
+        queue.ack_seqs([lost.seq], dropped)
+        self._unflushed[lost.queue_id] = None
+        if dropped:
+            self.context.vhost(queue.vhost).drop_refs(dropped)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
@@ -427,6 +501,8 @@ class Writer:
         return {
             **{f"shared_{name}": value for name, value in shared.items()},
             **self.counters.stats(),
+            "quarantined": self.aside.kept_count,
+            "leftover_files": self.context.leftover_count,
             "converting_queues": self.conversion.queue_count,
             "file_syncs": self.context.cache.syncs,
             "open_files": self.context.cache.open_count + shared["open_files"],

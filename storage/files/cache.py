@@ -1,9 +1,9 @@
 """Open files of all queues together: a bounded cache, and what has to be synced.
 
-State: the open files by path, least recently used first, and the files and directories that were written since their
-last sync ("dirty"). Called by the queues' files on the disk thread. The reader thread gets its files here too, under
-the lock of `storage.disk.jobs`; it may go on reading one that is no longer in the cache, or unlinked, because a file
-closes with its last reference.
+State: the open files by path, least recently used first, the files and directories that were written since their last
+sync ("dirty"), and the files that could not be removed. Called by the queues' files on the disk thread. The reader
+thread gets its files here too, under the lock of `storage.disk.jobs`; it may go on reading one that is no longer in the
+cache, or unlinked, because a file closes with its last reference.
 
 Invariants: a dirty file stays open until it was synced, so that its sync hears of a write-back that failed; a sync that
 failed is never tried again on that file. Stores, indexes and directories are synced together, in any order: nothing is
@@ -112,6 +112,7 @@ class FileCache:
         self._dirty_stores: dict[str, File] = {}
         self._dirty_indexes: dict[str, File] = {}
         self._dirty_dirs: dict[str, None] = {}
+        self._leftovers: dict[str, None] = {}
 
     def get(self, path: str) -> File:
         """Give the file at path, opened if need be. Raises OSError, or DiskFull while there is no descriptor for it."""
@@ -131,6 +132,7 @@ class FileCache:
             file = self._create_anyway(path)
         except OSError as error:
             raise write_error(path, error) from error
+        self._leftovers.pop(path, None)
         self._keep(path, file)
         if is_synced:
             self._dirty_dirs[parent_of(path)] = None
@@ -184,6 +186,27 @@ class FileCache:
             raise write_error(path, error) from error
         self._dirty_dirs[parent_of(path)] = None
 
+    def unlink_or_leave(self, path: str) -> None:
+        """Remove a file that a start would remove too; when that fails `sweep` tries again.
+
+        A name that is used again is no leftover any more (`create`).
+        """
+        try:
+            self.unlink(path)
+        except WriteFailed:
+            self._leftovers[path] = None
+
+    def sweep(self) -> None:
+        """Remove what could not be removed before."""
+        leftovers, self._leftovers = list(self._leftovers), {}
+        for path in leftovers:
+            self.unlink_or_leave(path)
+
+    @property
+    def leftover_count(self) -> int:
+        """Files that should be gone and cannot be removed."""
+        return len(self._leftovers)
+
     def forget(self, path: str) -> None:
         """Forget an open file, dirty or not."""
         self._open.pop(path, None)
@@ -196,6 +219,8 @@ class FileCache:
         for files in (self._open, self._dirty_stores, self._dirty_indexes):
             for name in [name for name in files if name.startswith(prefix)]:
                 del files[name]
+        for name in [name for name in self._leftovers if name.startswith(prefix)]:
+            del self._leftovers[name]
         for name in [name for name in self._dirty_dirs if name == path or name.startswith(prefix)]:
             del self._dirty_dirs[name]
 

@@ -14,10 +14,11 @@ or is given up after the new files are in place; places keep their numbers, hand
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from burrowmq.storage.errors import DirectoryFailed, ReadFailed, error_text
+from burrowmq.storage.errors import DirectoryFailed, ReadFailed, WriteFailed, error_text
 from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import KeptBodies
@@ -58,6 +59,9 @@ def prepare(
     live = segment.live_mask()
     kept = live & bits_of(columns.statuses)
     source = partial(segment.files.body_files, segment, columns.kinds)
+    if live & ~kept and in_memory is None:
+        # The old files stay: whoever reads the damaged entry has its message set aside.
+        raise ReadFailed(f"{segment.files.path(segment.number)}: damaged entries")
     seed = target.directory.seed
     bodies = KeptBodies(segment.number, seed, columns, kept, in_memory, source)
     try:
@@ -83,7 +87,8 @@ def abandon(prepared: Prepared) -> None:
 
 def _discard_asides(segment: Segment, target: IndexFiles) -> None:
     for path in target.asides(segment.number, segment.generation + 1):
-        target.directory.cache.unlink(path)
+        with suppress(WriteFailed):  # the next attempt, or a start, removes it
+            target.directory.cache.unlink(path)
 
 
 def sync(filesystem: FileSystem, prepared: Sequence[Prepared]) -> None:

@@ -5,7 +5,8 @@ without it, on the reader thread. State: none; a plan is a snapshot that holds t
 that neither a compaction nor a rewrite nor a removal meanwhile changes what it gives.
 
 Invariants: what a plan skips is acked, or reported as corrupt; next_seq never passes an entry that was left for the
-next read; a record whose check fails is None, never wrong bytes.
+next read; a record whose check fails twice is None, never wrong bytes; a read that is refused is an error, never a
+loss.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.entries import KIND_SHARED
 from burrowmq.storage.queue.record_reader import RecordReader
 from burrowmq.storage.queue.segment import Segment
-from burrowmq.storage.record import ENTRY_PRESENT, EntryColumns
+from burrowmq.storage.record import ENTRY_CORRUPT, ENTRY_PRESENT, EntryColumns
 from burrowmq.storage.shared.vhost_store import VhostStore
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY, NO_HANDLE
 
@@ -89,8 +90,12 @@ class ReadPlan:
         base = slots[0]
         try:
             columns = segment.load(base, slots[-1])
-        except ReadFailed:
+        except ReadFailed as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
             return self._take_readable(segment, slots, left)
+        if any(columns.statuses[slot - base] == ENTRY_CORRUPT for slot in slots):
+            columns = segment.load(base, slots[-1])  # once more, before an entry counts as bad
         count = slots[-1] - base + 1
         if (
             count == len(slots)
@@ -102,7 +107,7 @@ class ReadPlan:
         return self._take_each(segment, slots, left, columns)
 
     def _take_readable(self, segment: Segment, slots: list[int], left: int) -> tuple[int, int]:
-        """Part of the index cannot be read: take the readable half, down to what a read loses at least."""
+        """The index is not there any more: take what is, down to what a read loses at least."""
         if len(slots) <= segment.files.page_entries:
             first_seq = segment.number * segment.files.directory.entry_count
             self.corrupt += [first_seq + slot for slot in slots]
@@ -185,7 +190,7 @@ class ReadPlan:
 
 
 def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
-    """Choose the entries of a read and where their bodies are."""
+    """Choose the entries of a read and where their bodies are. Raises ReadFailed."""
     plan = ReadPlan(request.first_seq, request.wanted)
     plan.choose(queue, request)
     return plan
@@ -194,12 +199,15 @@ def plan_read(queue: QueueDisk, request: ReadRequest) -> ReadPlan:
 def _bodies_file(segment: Segment, kind: int) -> File | None:
     try:
         return segment.files.open_bodies(segment, kind)
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        place = f"{segment.files.directory.path}, segment {segment.number}"
+        raise ReadFailed(error_text(error, place)) from error
 
 
 def fetch_records(plan: ReadPlan, store: VhostStore) -> tuple[list[Stored], list[int]]:
-    """Read what was planned: (record or None, shared store handle or none) for each entry."""
+    """Read what was planned: (record or None, shared store handle or none) for each entry. Raises ReadFailed."""
     count = len(plan.seqs)
     found: list[Stored] = [None] * count
     handles = [NO_HANDLE] * count

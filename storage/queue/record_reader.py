@@ -2,7 +2,8 @@
 
 State: none. Called by `storage.queue.read` on the reader thread, by recovery and by rewriting on the disk thread.
 
-Invariant: a record that does not pass its check is never returned (unless the operator turned the check of reads off).
+Invariants: a record that does not pass its check is never returned (unless the operator turned the check of reads off);
+bytes are read once more before a record counts as bad.
 """
 
 from __future__ import annotations
@@ -60,11 +61,35 @@ class RecordReader(NamedTuple):
                 last += 1
             data = self._bytes(file, end - start, start)
             places = [offset - start for offset in offsets[first:last]]
-            found += record.unpack_many(
-                data, places, segment, slots[first:last], self.seed, self.is_checked
-            )
+            chosen = slots[first:last]
+            part = record.unpack_many(data, places, segment, chosen, self.seed, self.is_checked)
+            if None in part:
+                self._read_again(file, (start, end), places, segment, chosen, part)
+            found += part
             first = last
         return found
+
+    def _read_again(
+        self,
+        file: File,
+        extent: tuple[int, int],
+        places: Sequence[int],
+        segment: int,
+        slots: Sequence[int],
+        part: list[tuple[bytes, bytes, int, int] | None],
+    ) -> None:
+        """Put what is right at the second look into the places of what was bad at the first."""
+        bad = [at for at, entry in enumerate(part) if entry is None]
+        again = record.unpack_many(
+            self._bytes(file, extent[1] - extent[0], extent[0]),
+            [places[at] for at in bad],
+            segment,
+            [slots[at] for at in bad],
+            self.seed,
+            self.is_checked,
+        )
+        for at, entry in zip(bad, again, strict=True):
+            part[at] = entry
 
     def _bytes(self, file: File, size: int, offset: int) -> bytes:
         """Read; a refused read is tried once more, then its records count as bad or it raises ReadFailed."""

@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import Final
 
 from burrowmq.storage import record
-from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.errors import ReadFailed, error_text
+from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.shared.segment import SegmentFile, Table, TableGone
 
 _READ_LIMIT: Final = 1 << 20
@@ -107,7 +108,7 @@ class SegmentSet:
     # Reading ----------------------------------------------------------------------------------
 
     def read(self, handles: Sequence[int]) -> list[record.Record | None]:
-        """Give the message of each handle, None for one that cannot be read."""
+        """Give the message of each handle, None for one that is not there whole and right. Raises ReadFailed."""
         found: list[record.Record | None] = []
         for segment_no, group in groupby(handles, key=lambda handle: handle >> 32):
             slots = [handle & _SLOT_MASK for handle in group]
@@ -127,9 +128,9 @@ class SegmentSet:
                 file = table.file.file()
             except FileNotFoundError:
                 continue
-            except OSError:
+            except OSError as error:
                 self.read_errors += 1
-                continue
+                raise ReadFailed(error_text(error, table.file.path)) from error
             table.file.note_use(self._reads)
             try:
                 starts, ends = table.places(slots)
@@ -137,18 +138,37 @@ class SegmentSet:
                 continue
             found: list[record.Record | None] = []
             for start, end, read_slots, offsets in _reads_of(slots, starts, ends):
-                data = b""
-                for _ in range(2):  # one retry
-                    try:
-                        data = file.pread(end - start, start)
-                        break
-                    except OSError:
-                        self.read_errors += 1
-                found += record.unpack_many(data, offsets, segment_no, read_slots, self._seed)
+                data = self._pread(file, end - start, start)
+                part = record.unpack_many(data, offsets, segment_no, read_slots, self._seed)
+                if None in part:  # read once more, before anything counts as bad
+                    data = self._pread(file, end - start, start)
+                    part = record.unpack_many(data, offsets, segment_no, read_slots, self._seed)
+                found += part
             self.unreadable_records += found.count(None)
             return found
         self.unreadable_records += len(slots)
         return [None] * len(slots)
+
+    def _pread(self, file: File, size: int, offset: int) -> bytes:
+        """Read; a refused read is tried once more. Raises ReadFailed."""
+        try:
+            return file.pread(size, offset)
+        except OSError:
+            self.read_errors += 1
+        try:
+            return file.pread(size, offset)
+        except OSError as error:
+            self.read_errors += 1
+            raise ReadFailed(error_text(error, file.path)) from error
+
+    def raw(self, handle: int) -> tuple[str, int, bytes] | None:
+        """Give (path, offset, bytes) of a record as they are, right or not. Raises ReadFailed or OSError."""
+        table = self.tables.get(handle >> 32)
+        if table is None:
+            return None
+        starts, ends = table.places([handle & _SLOT_MASK])
+        data = self._pread(table.file.file(), ends[0] - starts[0], starts[0])
+        return table.file.path, starts[0], data
 
     @property
     def open_count(self) -> int:

@@ -284,12 +284,16 @@ class MessageStore:
         return self._segments.refs_of(handle)
 
     def read(self, handles: Sequence[int]) -> list[record.Record | None]:
-        """Give (address, raw, size, flags) for each handle; None for one that cannot be read.
+        """Give (address, raw, size, flags) for each handle; None for one that is not there whole and right.
 
         The caller bounds the sum of the sizes. Neighbours come with one read. The reader thread may
-        call it too.
+        call it too. Raises ReadFailed when a read is refused: that says nothing about the records.
         """
         return self._segments.read(handles)
+
+    def raw(self, handle: int) -> tuple[str, int, bytes] | None:
+        """Give (path, offset, bytes) of a record as they are, right or not. Raises ReadFailed or OSError."""
+        return self._segments.raw(handle)
 
     # Compaction -------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ class VhostStore:
         return [(self.persistent, persistent), (self.transient, transient)]
 
     def read(self, handles: Sequence[int]) -> list[Record | None]:
-        """Read messages; None for each that cannot be."""
+        """Read messages; None for each that is not there whole and right. Raises ReadFailed."""
         if not handles or max(handles) < _TRANSIENT_HANDLES:
             return self.persistent.read(handles)
         found: list[Record | None] = []

@@ -78,11 +78,11 @@ def test_upkeep_without_room_is_tried_again(tmp_path: Path) -> None:
     upkeep = writer.upkeep
     calls: list[int] = []
 
-    def full_twice() -> None:
+    def full_twice(**how: bool) -> None:
         calls.append(1)
         if len(calls) <= 2:
             raise DiskFull("no room")
-        upkeep()
+        upkeep(**how)
 
     writer.upkeep = full_twice  # type: ignore[method-assign]
     engine.start(inbox.put)

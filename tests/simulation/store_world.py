@@ -7,7 +7,6 @@ The limits are tiny (16 entries a segment, 3 KB segment files) so that a few doz
 
 from __future__ import annotations
 
-import errno
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,8 @@ from dataclasses import dataclass, field
 
 from burrowmq.storage.disk.checked_writer import CheckedWriter
 from burrowmq.storage.engine import Engine
-from burrowmq.storage.errors import DiskFull, StorageError, error_text
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, error_text
+from burrowmq.storage.files.cache import NO_ROOM, write_error
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.names import QueueNames
 from burrowmq.storage.shared.vhost_store import TRANSIENT_SEGMENTS
@@ -70,15 +70,27 @@ class SimDefinitions:
 
     def commit(self, changes: list[tuple[str, str, object]]) -> None:
         try:
-            self._filesystem.begin_simple("commit", "definitions.db")
+            self._begin()
         except OSError as error:
-            kind = DiskFull if error.errno == errno.ENOSPC else StorageError
-            raise kind(error_text(error)) from error
+            if error.errno in NO_ROOM:
+                raise write_error("", error) from error
+            self._begin_again()
         for kind, key, value in changes:
             if value is None:
                 self._rows.pop((kind, key), None)
             else:
                 self._rows[kind, key] = value
+
+    def _begin(self) -> None:
+        self._filesystem.begin_simple("commit", "definitions.db")
+
+    def _begin_again(self) -> None:
+        """SQLite is opened again, once."""
+        try:
+            self._begin()
+        except OSError as error:
+            kind = DiskFull if error.errno in NO_ROOM else StorageError
+            raise kind(error_text(error)) from error
 
     def copy_to(self, path: str) -> None:
         self._filesystem.create(path).pwrite(repr(self._rows).encode(), 0)
@@ -160,6 +172,7 @@ class World:
         self.is_faulty = False  # calls fail: a stop may end as an unclean one
         self.deleted: list[ModelQueue] = []  # since the last start
         self.handles: dict[int, bytes] = {}
+        self.faults: dict[str, str] = {}  # of queues, as the engine tells
         self.observer = SilentObserver()
         self.engine = self._open()
 
@@ -175,6 +188,7 @@ class World:
             make_writer=CheckedWriter,
         )
         engine.on_committed = self._committed
+        engine.on_queue_fault = lambda names, _, reason: self.faults.update({names.name: reason})
         self.report = engine.recover()
         self._begin_epochs()
         self.synced = set()
@@ -343,6 +357,8 @@ class World:
     def _all_durable(self) -> None:
         self.durable_epoch = self.engine.epoch - 1
         for queue in self.queues.values():
+            if self.faults.get(queue.name):
+                continue  # it says that its acks cannot be written
             for entry in queue.entries.values():
                 if entry.ack_epoch is not None:
                     entry.is_ack_durable = True
@@ -356,7 +372,7 @@ class World:
 
     def read_queue(self, queue: ModelQueue, step: int, max_bytes: int) -> None:
         """The same for one queue."""
-        found = read_all(queue.log, step, max_bytes)
+        found = read_all(queue.log, step, max_bytes, self)
         for seq in queue.live():
             if self._is_reported(queue, seq):
                 queue.entries[seq].ack_epoch = self.engine.epoch
@@ -430,7 +446,7 @@ class World:
         self._check_references()
 
     def _compare(self, queue: ModelQueue, *, exact: bool) -> None:
-        found = read_all(queue.log, 50)
+        found = read_all(queue.log, 50, world=self)
         seqs = [seq for seq, _, _ in found]
         if seqs != sorted(set(seqs)):
             raise Violation(f"{queue.name}: order or duplicates: {seqs}")
@@ -508,12 +524,20 @@ class World:
                 raise Violation(f"{live} shared messages are live, {len(wanted)} are referred to")
 
 
-def read_all(log: QueueLog, step: int, max_bytes: int = 1 << 30) -> list[tuple[int, object, int]]:
-    """Read a queue from its beginning to its end."""
+def read_all(
+    log: QueueLog, step: int, max_bytes: int = 1 << 30, world: World | None = None
+) -> list[tuple[int, object, int]]:
+    """Read a queue from its beginning to its end. A refused read is tried again once; then it raises ReadFailed."""
     found: list[tuple[int, object, int]] = []
     seq = 0
     while True:
-        answer = log.read(seq, step, max_bytes, lambda *_: None)
+        later: list[tuple[list[tuple[int, object, int]], int]] = []
+        answer = log.read(seq, step, max_bytes, lambda *found, to=later: to.append(found))  # type: ignore[misc]
+        if answer is None and world is not None:
+            world.engine.idle()
+            if not later:
+                raise ReadFailed(world.faults.get(log.names.name, ""))
+            answer = later[0]
         assert answer is not None
         loaded, next_seq = answer
         found += loaded

@@ -99,6 +99,12 @@ class DiskSide:
         self.names = QueueNames(vhost, name)
         self.commit(Open(queue_id, self.names, True, version))
 
+    def take_up(self, queue_id: int = 1, name: str = "q", version: int = 2) -> None:
+        """Open a durable queue that the start has found."""
+        self.names = QueueNames("/", name)
+        self.writer.bind(queue_id, self.names)
+        self.commit(Open(queue_id, self.names, True, version))
+
     def append(
         self, first: int, count: int, size: int = SMALL, queue_id: int = 1
     ) -> list[FakeMessage]:

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import compress
 from typing import ClassVar
 
-from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
+from burrowmq.storage.errors import DirectoryFailed, DiskFull, StorageError, WriteFailed, error_text
 from burrowmq.storage.files.cache import NO_ROOM, parent_of
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import convert
@@ -215,6 +215,17 @@ class IndexFilesV1:
         if self._journal.path is not None and not self.is_retiring:
             self._flush()
 
+    def _is_removed(self, segment: Segment) -> bool:
+        """Remove a segment's file; False when that cannot be: then its acks go into it, and it stays until it can."""
+        try:
+            if segment.store_end:
+                self.directory.cache.unlink(self.path(segment.number))
+        except DiskFull:
+            raise
+        except WriteFailed:
+            return False
+        return True
+
     def _flush(self, spared: Segment | None = None) -> list[Segment]:
         """Move what is only in the journal to the segment files and give the journal up.
 
@@ -232,13 +243,11 @@ class IndexFilesV1:
             journal.write_acks(touched, is_durable)
         empty: list[Segment] = []
         for segment in touched:
-            if segment.live or segment is spared:
+            if segment.live or segment is spared or not self._is_removed(segment):
                 self._files.flush(
                     segment, journal.runs.get(segment.number, []), journal.numbers, is_durable
                 )
             else:
-                if segment.store_end:
-                    self.directory.cache.unlink(self.path(segment.number))
                 empty.append(segment)
             journal.moved(segment.number)
         journal.give_up(is_durable)

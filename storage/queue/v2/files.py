@@ -7,7 +7,8 @@ State: none but its two parts. Called by `storage.queue.disk` and conversion on 
 `open_bodies` also on the reader thread under the lock of `storage.disk.jobs`.
 
 Invariants: an entry is counted only after its body and itself were written; the two files of a segment are
-removed together, the index first, so that a store without index is all that a power cut can leave.
+removed together, the index first, so that a store without index is all that a power cut can leave. An index that cannot
+be removed stays in use, empty.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import partial
 from itertools import accumulate, compress
 from typing import ClassVar
 
+from burrowmq.storage.errors import DiskFull, WriteFailed
 from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.bodies import KeptBodies
@@ -151,8 +153,8 @@ class IndexFilesV2:
 
     def remove(self, segment: Segment) -> None:
         """Take a segment without live entries out of the table and remove its files."""
-        self._table.forget(segment)
         self.directory.cache.unlink(self.path(segment.number))
+        self._table.forget(segment)
         if segment.store_end:
             self._store.delete(segment.number, segment.generation)
 
@@ -187,13 +189,25 @@ class IndexFilesV2:
         enough = 1 if is_idle or is_due else self.directory.entry_count // 2
         for segment in table.of(self):
             if table.is_spent(segment, is_idle=is_idle):
-                self.remove(segment)
+                is_left = not self._remove_or_leave(segment) or is_left
             elif segment.pending_acks >= enough:
                 self._index.flush_acks(segment)
                 flushed.append(segment)
             elif segment.pending_acks:
                 is_left = True
         return is_left, flushed
+
+    def _remove_or_leave(self, segment: Segment) -> bool:
+        """Remove a segment; False when its index cannot be removed: it stays, with all its acks in it, until it can."""
+        try:
+            self.remove(segment)
+        except DiskFull:
+            raise
+        except WriteFailed:
+            if segment.pending_acks:
+                self._index.flush_acks(segment)
+            return False
+        return True
 
     def shrink(self, segment: Segment, observer: StoreObserver) -> int | None:
         """Write a segment's pair anew when less than a quarter of its store is live; see `IndexFiles`."""
@@ -240,7 +254,7 @@ class IndexFilesV2:
         """Write the acks of the changed segments and remove the empty ones."""
         for segment in self._table.of(self):
             if not segment.live:
-                self.remove(segment)
+                self._remove_or_leave(segment)
             elif segment.number in changed:
                 self._index.flush_acks(segment)
 

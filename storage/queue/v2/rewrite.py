@@ -12,9 +12,16 @@ and is not in memory costs that message only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from burrowmq.storage.errors import DirectoryFailed, StorageError, error_text
+from burrowmq.storage.errors import (
+    DirectoryFailed,
+    ReadFailed,
+    StorageError,
+    WriteFailed,
+    error_text,
+)
 from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
@@ -61,6 +68,9 @@ def rewrite(
     try:
         end = copy.write_store(generation, slots_of(stored), in_memory or {}) if stored else 0
         kept = live & present
+        if copy.lost and in_memory is None:
+            # The old pair stays: whoever reads the damaged message has it set aside.
+            raise ReadFailed(f"{path}: damaged messages")
         for slot in copy.lost:
             kept &= ~(1 << slot)
         _write_index(directory, segment, aside, generation, copy.columns_with(kept))
@@ -70,7 +80,8 @@ def rewrite(
         filesystem.rename(aside, path)
     except (StorageError, OSError) as error:
         for leftover in (aside, store.path(segment.number, generation)):
-            directory.cache.unlink(leftover)
+            with suppress(WriteFailed):  # the next attempt, or a start, removes it
+                directory.cache.unlink(leftover)
         if isinstance(error, StorageError):
             raise
         raise write_error(path, error) from error

@@ -129,8 +129,8 @@ class QueueStore:
         return self._cache.get(self.path(segment, generation))
 
     def delete(self, segment: int, generation: int) -> None:
-        """Remove a segment's file."""
-        self._cache.unlink(self.path(segment, generation))
+        """Remove a segment's file; without its index a start removes it, too."""
+        self._cache.unlink_or_leave(self.path(segment, generation))
 
 
 def _cut_back(file: File, end: int) -> None:

@@ -8,7 +8,7 @@ import {Failure, QueueLink} from "../parts.js";
 import {link} from "../route.js";
 
 const SECONDS = 5;
-const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write"};
+const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write", queue: "Queues blocked"};
 const REMEDY = {
   memory: (row) => html`The process holds ${bytes(row.value)} of at most ${bytes(row.limit)}: publishers are blocked. Let consumers
     catch up, look at the deepest queues below, or raise <code>vm_memory_high_watermark</code>.`,
@@ -16,6 +16,8 @@ const REMEDY = {
     data directory's disk, purge what nobody needs, or lower <code>disk_free_limit</code>.`,
   store: () => html`The disk took nothing more, or a sync failed: publishers are blocked until it does. Make room, look at the disk, and
     at the <a href="#/node/log?level=error">log</a> for what it said.`,
+  queue: (row) => html`The disk refuses the files of ${number(row.value)} queues. All others go on; these are tried again until it does not:
+    ${visible(row.cause)}`,
 };
 const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
   ["redeliver", "--redeliver", "redeliver", slopes]];

@@ -107,6 +107,7 @@ def test_a_directory_that_cannot_be_removed_durably_is_said() -> None:
     side.append(0, 1)
     directory = side.context.queue_dir(Q, durable=True)
     side.filesystem.fail("rmtree", errno.EIO)
+    side.filesystem.fail("rename", errno.EIO)  # to a name that nobody looks for
     with pytest.raises(WriteFailed):
         side.context.remove_tree(directory)
     side.filesystem.fail("fsync_dir", errno.EIO)

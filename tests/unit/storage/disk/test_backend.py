@@ -38,6 +38,9 @@ class LoopSide:
     def space_changed(self, is_exhausted: bool) -> None:
         self.spaces.append(is_exhausted)
 
+    def queue_faulty(self, queue_id: int, kind: str, reason: str) -> None:
+        self.failures.append(f"{queue_id} {kind} {reason}")
+
 
 class Setup:
     """A backend with one open queue."""

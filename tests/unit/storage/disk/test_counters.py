@@ -15,7 +15,9 @@ def test_what_is_lost_is_lost_whoever_found_it() -> None:
 
 
 def test_each_count_has_its_name() -> None:
-    counters = Counters(commits=1, syncs=2, elided=3, written=4, rewritten=5, rescues=6)
+    counters = Counters(
+        commits=1, syncs=2, elided=3, written=4, rewritten=5, rescues=6, set_aside=8
+    )
     counters.converted_segments += 7
     assert counters.stats() == {
         "commits": 1,
@@ -23,6 +25,7 @@ def test_each_count_has_its_name() -> None:
         "elided": 3,
         "written": 4,
         "lost": 0,
+        "set_aside": 8,
         "rewritten": 5,
         "rescues": 6,
         "converted_segments": 7,

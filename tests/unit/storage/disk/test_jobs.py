@@ -102,13 +102,15 @@ def test_upkeep_without_room_is_left_to_another_time() -> None:
     assert not side.jobs.is_dirty
 
 
-def test_an_unexpected_error_of_the_file_system_is_told_as_one_of_the_store() -> None:
+def test_acks_that_cannot_be_written_wait_and_are_no_clean_end() -> None:
     side = side_with_queue()
     side.append(0, 10)
     side.ack(2, 3)
     side.filesystem.fail("pwrite", errno.EIO, times=9)
+    assert side.jobs.upkeep()
+    assert side.jobs.is_dirty
     with pytest.raises(StorageError, match="EIO"):
-        side.jobs.upkeep()
+        side.jobs.close({1: (10, 0)})
 
 
 def test_a_clean_end_is_found_by_the_next_start() -> None:

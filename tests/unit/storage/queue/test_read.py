@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.loop.staged_commit import ReadRequest
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, fetch_records, plan_read
@@ -81,14 +82,33 @@ def test_shared_messages_are_named_by_handle_and_can_be_left_out(queue: QueueDis
     assert (few.seqs, few.next_seq) == ([0, 1, 2], 3)
 
 
-def test_an_unreadable_index_costs_what_cannot_be_read() -> None:
+@pytest.mark.parametrize("operation", ["pread", "open"])
+def test_a_read_that_is_refused_costs_nothing(operation: str) -> None:
+    for part in ("0.qi", "0.qs"):
+        filesystem = SimFileSystem()
+        queue = queue_on(filesystem)
+        queue.put(0, messages(0, COUNT), None)
+        queue.place.cache.sync()
+        queue.place.cache.release_clean()
+        filesystem.fail(operation, times=4, path_part=part)
+        for _ in range(2 if operation == "pread" else 1):
+            with pytest.raises(ReadFailed, match=rf"{part}.* failed: .*EIO"):
+                bodies(plan(queue))
+        filesystem.heal()
+        planned = plan(queue)
+        assert (len(planned.seqs), planned.corrupt) == (COUNT, [])
+        assert None not in bodies(planned)
+
+
+def test_an_index_that_is_gone_costs_its_messages() -> None:
     filesystem = SimFileSystem()
     queue = queue_on(filesystem)
     queue.put(0, messages(0, COUNT), None)
-    filesystem.fail("pread", times=2, path_part="0.qi")
+    queue.place.cache.sync()
+    queue.place.cache.forget("/q/0.qi")
+    filesystem.unlink("/q/0.qi")
     planned = plan(queue)
     assert (planned.seqs, planned.corrupt) == ([], list(range(COUNT)))
-    assert plan(queue).corrupt == []
 
 
 def test_a_bad_entry_is_passed_over_and_reported() -> None:

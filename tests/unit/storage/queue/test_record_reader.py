@@ -85,7 +85,9 @@ def test_a_read_that_fails_is_tried_once_more() -> None:
     records = Records(1)
     records.filesystem.fail("pread", times=1)
     assert records.read() == [records.messages[0].record]
-    records.filesystem.fail("pread", times=2)
+    records.filesystem.fail("pread", times=3)
+    assert records.read() == [records.messages[0].record]  # what is bad is read once more
+    records.filesystem.fail("pread", times=4)
     assert records.read() == [None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from burrowmq.storage import record
+from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.shared.references import ReferenceTally
 from burrowmq.storage.shared.segment_set import SegmentSet
 from burrowmq.storage.shared.store import MessageStore, MessageStoreOptions
@@ -90,9 +91,26 @@ def test_a_failing_read_is_tried_once_more() -> None:
     filesystem.fail("pread")
     assert store.read(handles) == [message.record for message in messages]
     filesystem.fail("pread", times=2)
-    assert store.read(handles) == [None, None]
+    with pytest.raises(ReadFailed, match=r"seg: pread failed: .*EIO"):
+        store.read(handles)
     assert store.read(handles) == [message.record for message in messages]
     assert store.stats()["read_errors"] == 3
+
+
+def test_a_damaged_record_is_read_once_more_and_given_as_it_is() -> None:
+    filesystem = SimFileSystem()
+    store = store_of(filesystem)
+    messages = filled(store, 2)
+    handles = [message.handle for message in messages]
+    raw = store.raw(handles[1])
+    assert raw is not None
+    path, offset, data = raw
+    filesystem.damage(path, offset + len(data) - 1, b"?")
+    before = filesystem.counters.calls["pread"]
+    assert store.read(handles) == [messages[0].record, None]
+    assert filesystem.counters.calls["pread"] == before + 2
+    assert store.raw(handles[1]) == (path, offset, data[:-1] + b"?")
+    assert store.raw(99 << 32) is None
 
 
 def test_a_reader_goes_on_when_the_file_is_swapped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,11 +157,13 @@ def test_a_failing_open_is_tried_again() -> None:
     messages = filled(store, 1)
     store.sync()
     store.release_files()
-    filesystem.fail("open", times=5)
+    filesystem.fail("open", times=1)
     assert store.read([messages[0].handle]) == [messages[0].record]
     store.release_files()
-    filesystem.fail("open", times=6)
-    assert store.read([messages[0].handle]) == [None]
+    filesystem.fail("open", times=2)
+    with pytest.raises(ReadFailed, match=r"seg: open failed: .*EIO"):
+        store.read([messages[0].handle])
+    assert store.read([messages[0].handle]) == [messages[0].record]
 
 
 def test_few_files_stay_open() -> None:

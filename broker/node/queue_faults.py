@@ -1,0 +1,80 @@
+"""Queues that the disk does not serve: which, since when and why. Everything else of the node goes on.
+
+While a queue's reads are refused it delivers what is in memory and waits with the rest, in order; publishes are taken.
+While its acknowledgements cannot be written they stay in memory. The store tries again by itself.
+A fault is declared: in the queue's row (`state` blocked, `fault`), as an alarm that fails the health checks and blocks
+nobody, in `burrowmq_queues_blocked`, and with one line in the log when it comes and one when it goes.
+
+State owned: the faults, by queue and kind. Told by the engine on the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.storage.names import QueueNames
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFault:
+    """One thing that a queue cannot do: `kind` is reading or acknowledging."""
+
+    kind: str
+    reason: str
+    since_ms: int
+
+
+class QueueFaults:
+    """The faults of this node's queues."""
+
+    def __init__(
+        self, observer: Observer, wall_ms: Callable[[], int], vhosts: Mapping[str, Vhost]
+    ) -> None:
+        self._observer = observer
+        self._vhosts = vhosts
+        self._wall_ms = wall_ms
+        # By virtual host and name, then by level and kind.
+        self._found: dict[tuple[str, str], dict[tuple[int, str], QueueFault]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def changed(self, names: QueueNames, kind: str, reason: str) -> None:
+        """The disk refuses something; an empty reason: not any more."""
+        queue, place = (names.vhost, names.name), (names.level, kind)
+        faults = self._found.get(queue, {})
+        is_known = any(each.kind == kind for each in faults.values())
+        if reason:
+            self._found.setdefault(queue, {})[place] = QueueFault(kind, reason, self._wall_ms())
+            if not is_known:
+                self._observer.queue_fault(*queue, kind, reason)
+        elif faults.pop(place, None) is not None:
+            if not any(each.kind == kind for each in faults.values()):
+                self._observer.queue_fault_over(*queue, kind)
+            if not faults:
+                del self._found[queue]
+        if kind == "reading":
+            self._tell(*queue)
+
+    def _tell(self, vhost: str, name: str) -> None:
+        owner = self._vhosts.get(vhost)
+        queue = owner.queues.get(name) if owner is not None else None
+        if queue is not None and not queue.is_dormant:
+            is_unreadable = any(each.kind == "reading" for each in self.of(vhost, name))
+            queue.note_unreadable(is_unreadable=is_unreadable)
+
+    def of(self, vhost: str, queue: str) -> list[QueueFault]:
+        """A queue's faults, the oldest first."""
+        return list(self._found.get((vhost, queue), {}).values())
+
+    @property
+    def cause(self) -> str:
+        """In words: how many queues, and the oldest fault. Empty when there is none."""
+        for (vhost, queue), faults in self._found.items():
+            first = next(iter(faults.values()))
+            others = f", and {len(self) - 1} more" if len(self) > 1 else ""
+            return f"queue '{queue}' in vhost '{vhost}' ({first.kind}): {first.reason}{others}"
+        return ""

@@ -1,0 +1,144 @@
+"""A node whose disk refuses reads and writes of one queue: nothing is lost, the rest goes on, and everybody is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+
+from burrowmq.storage.names import QueueNames
+from tests.crash.test_full_disk import get, wait_for
+from tests.support.broker_process import BrokerProcess, external_target
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(external_target() is not None, reason="breaks a disk of its own"),
+]
+COUNT = 3000
+PERSISTENT = pika.BasicProperties(delivery_mode=2)
+
+
+class FaultyNode(BrokerProcess):
+    """A node with a switch for what its disk refuses."""
+
+    def refuse(self, *rules: dict[str, Any]) -> None:
+        """Let this fail from now on, and nothing else."""
+        path = Path(self.environment["FAULTS"])
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(rules))
+        fresh.rename(path)
+        time.sleep(0.05)  # it looks every 20 ms
+
+    def queue_files(self, name: str) -> str:
+        """The part of their paths that a queue's files have in common."""
+        return f"/queues/{QueueNames('/', name, 0).directory}/"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[FaultyNode]:
+    (tmp_path / "faults").write_text("[]")
+    found = FaultyNode(
+        tmp_path / "data",
+        environment={"FAULTS": str(tmp_path / "faults")},
+        program=(sys.executable, "-m", "tests.support.faulty_node"),
+    )
+    found.start()
+    yield found
+    found.kill()
+
+
+def connect(node: BrokerProcess) -> Any:
+    return pika.BlockingConnection(pika.URLParameters(node.url + "?heartbeat=0"))
+
+
+def fill(connection: Any, queue: str, count: int = COUNT, size: int = 1000) -> None:
+    """Numbered messages, all of them in the store."""
+    channel = connection.channel()
+    channel.queue_declare(queue, durable=True, arguments={"x-queue-mode": "lazy"})
+    channel.tx_select()
+    for number in range(count):
+        channel.basic_publish("", queue, b"%08d" % number + bytes(size), PERSISTENT)
+    channel.tx_commit()
+
+
+def drain(connection: Any, queue: str, count: int, seconds: float = 30) -> list[int]:
+    """What a consumer gets, in its order; it acknowledges each."""
+    found: list[int] = []
+    channel = connection.channel()
+    channel.basic_qos(prefetch_count=100)
+
+    def on_message(channel: Any, method: Any, _: Any, body: bytes) -> None:
+        found.append(int(body[:8]))
+        channel.basic_ack(method.delivery_tag)
+
+    channel.basic_consume(queue, on_message)
+    until = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < until:
+        connection.process_data_events(0.05)
+    channel.close()
+    return found
+
+
+def rate(connection: Any, queue: str, count: int = 4000) -> float:
+    """Messages a second through a queue that the fault does not concern."""
+    fill(connection, queue, count, 100)
+    began = time.monotonic()
+    assert drain(connection, queue, count) == list(range(count))
+    return count / (time.monotonic() - began)
+
+
+@pytest.mark.parametrize("size", [1000, 5000])
+def test_reads_that_are_refused_cost_no_message(node: FaultyNode, size: int) -> None:
+    connection, other = connect(node), connect(node)
+    fill(connection, "q", size=size)
+    before = rate(other, "other")
+    part = node.queue_files("q") if size < 4096 else ".seg"
+    node.refuse({"operation": "pread", "part": part, "error": "EIO", "share": 0.5})
+    found = drain(connection, "q", COUNT // 2, 3)
+    node.refuse({"operation": "pread", "part": part, "error": "EIO"})
+    found += drain(connection, "q", COUNT, 1)
+    assert len(found) < COUNT
+    assert wait_for(lambda: get(node, "/api/queues/%2F/q")[1]["state"] == "blocked", 5)
+    row = get(node, "/api/queues/%2F/q")[1]
+    assert row["fault"][0]["kind"] == "reading"
+    assert "Input/output error (EIO)" in row["fault"][0]["reason"]
+    status, answer = get(node, "/api/health/checks/alarms")
+    assert (status, answer["alarms"][0]["resource"]) == (503, "queue")
+    during = rate(other, "other")
+    assert during > 0.5 * before, (before, during)  # the machine is shared
+    print(f"others: {before:.0f} before, {during:.0f} meanwhile")
+    node.refuse()
+    found += drain(connection, "q", COUNT - len(found))
+    assert found == list(range(COUNT))
+    assert get(node, "/api/queues/%2F/q")[1]["state"] == "running"
+    assert get(node, "/api/health/checks/alarms")[0] == 200
+    log = node.log_of_this_start()
+    assert "record_lost" not in log
+    assert log.count("queue_fault ") == log.count("queue_fault_over ")
+    assert node.stop() == 0
+
+
+def test_a_file_that_cannot_be_removed_stops_nobody(node: FaultyNode) -> None:
+    connection = connect(node)
+    node.refuse(
+        {"operation": "unlink", "part": "/", "error": "EIO"},
+        {"operation": "rmtree", "part": "/queues/", "error": "EIO"},
+    )
+    fill(connection, "q", 2000, 100)
+    assert drain(connection, "q", 2000) == list(range(2000))
+    fill(connection, "q", 5)
+    connection.channel().queue_delete("q")
+    fill(connection, "q", 3)
+    node.kill()
+    node.refuse()
+    node.start()
+    connection = connect(node)
+    assert drain(connection, "q", 3) == [0, 1, 2]
+    connection.close()
+    assert node.stop() == 0

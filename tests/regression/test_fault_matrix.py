@@ -1,0 +1,184 @@
+"""What a store does when one kind of call on one kind of file fails: the table of docs/disk-faults.md, made anew.
+
+A store with a queue of each version is filled; then every call of the site fails, once, for good, or for a while for
+lack of room or descriptors, while both queues are published to, read, acknowledged, deleted and made. The disk is mended,
+the process dies, and whatever was durable has to be found, in every cell.
+`BURROWMQ_WRITE_MATRIX=1` writes the table into the page.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
+from burrowmq.storage.loop.staged_commit import Ack, Append, Delete, Open, ReadRequest
+from burrowmq.storage.names import QueueNames
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "disk-faults.md"
+BEGIN, END = "<!-- matrix: begin -->\n", "<!-- matrix: end -->\n"
+FOR_GOOD = 1 << 30
+# What the table calls a site: the operation, a part of the path.
+SITES = {
+    "reading a queue's index (`.qi`)": ("pread", ".qi"),
+    "reading a queue's bodies (`.qs`)": ("pread", ".qs"),
+    "reading version 1 (`.idx`)": ("pread", ".idx"),
+    "reading the shared store (`.seg`)": ("pread", ".seg"),
+    "opening a queue's index": ("open", ".qi"),
+    "opening a queue's bodies": ("open", ".qs"),
+    "opening the shared store": ("open", ".seg"),
+    "writing a queue's index": ("pwrite", ".qi"),
+    "writing a queue's bodies": ("pwrite", ".qs"),
+    "writing version 1's segment": ("pwrite", ".idx"),
+    "writing version 1's journal": ("pwrite", ".jif"),
+    "writing the shared store": ("pwrite", ".seg"),
+    "creating a queue's index": ("create", ".qi"),
+    "creating a queue's bodies": ("create", ".qs"),
+    "creating a journal": ("create", ".jif"),
+    "creating a segment of the shared store": ("create", ".seg"),
+    "making a queue's directory": ("mkdir", "/queues/"),
+    "naming a queue (`.queue_name`)": ("create", ".queue_name"),
+    "syncing a queue's file": ("fdatasync", "/queues/"),
+    "syncing the shared store": ("fdatasync", ".seg"),
+    "syncing a queue's directory": ("fsync_dir", "/queues"),
+    "syncing the shared store's directory": ("fsync_dir", "/msg_store"),
+    "removing a queue's file": ("unlink", "/queues/"),
+    "removing a segment of the shared store": ("unlink", ".seg"),
+    "removing a queue's directory": ("rmtree", "/queues/"),
+    "definitions": ("commit", ""),
+}
+FAULTS = {
+    "EIO once": (errno.EIO, 1),
+    "EIO for good": (errno.EIO, FOR_GOOD),
+    "ENOSPC for a while": (errno.ENOSPC, 3),
+    "EMFILE for a while": (errno.EMFILE, 3),
+}
+
+
+class Cell:
+    """One site and one fault."""
+
+    def __init__(self) -> None:
+        self.side = DiskSide(segment_entry_count=16, segment_size_limit=30_000)
+        self.troubled: set[str] = set()
+        self.side.writer.troubles.tell = lambda _, kind, why: self.troubled.add(kind)
+        self.refused_reads = self.has_waited = False
+        self.live: dict[int, set[int]] = {1: set(), 2: set()}
+        for queue_id, version in ((1, 1), (2, 2)):
+            self.side.open(queue_id, f"q{version}", version)
+        for first in (0, 10, 20):
+            self.put(first, 5, SMALL)
+            self.put(first + 5, 5, LARGE)
+        self.ack(0, 17)
+        self.side.jobs.idle()
+        self.side.context.release_clean_files()
+
+    def put(self, first: int, count: int, size: int) -> None:
+        for queue_id in (1, 2):
+            run = messages(first, count, size)
+            self.side.commit(
+                Append(queue_id, first, list(run), None), definitions=[("policy", "p", first)]
+            )
+            self.live[queue_id].update(range(first, first + count))
+
+    def ack(self, first: int, last: int) -> None:
+        for queue_id in (1, 2):
+            self.live[queue_id] -= set(range(first, last + 1))
+            self.side.commit(Ack(queue_id, first, last, None))
+
+    def read(self) -> None:
+        for queue_id in (1, 2):
+            try:
+                self.side.jobs.read(
+                    ReadRequest(queue_id, 0, 1 << 40, 1000, 1 << 30, lambda *_: None)
+                )
+            except ReadFailed:
+                self.refused_reads = True
+            except DiskFull:  # no descriptor: tried again, too
+                self.has_waited = True
+
+    def use(self) -> None:
+        """Everything that a store does."""
+        self.read()
+        self.put(30, 4, SMALL)
+        self.put(34, 8, LARGE)
+        self.ack(20, 25)
+        self.side.jobs.idle()
+        self.side.context.release_clean_files()
+        self.side.commit(Open(3, QueueNames("/", "q3"), True, 2))
+        self.side.commit(Append(3, 0, list(messages(0, 20)), None))
+        self.side.jobs.idle()
+        self.side.commit(Delete(3))
+        self.ack(26, 33)
+        self.side.jobs.idle()
+        self.read()
+
+    def outcome(self, operation: str, part: str, number: int, times: int) -> str:
+        """Let the calls fail, and see."""
+        self.side.filesystem.fail(operation, number, times=times, path_part=part)
+        try:
+            self.use()
+            ended = False
+        except StorageError:
+            ended = True
+        leftovers = self.side.context.leftover_count or any(
+            store._segments._leftovers
+            for store in (self.side.vhost().persistent, self.side.vhost().transient)
+        )
+        self.side.filesystem.heal()
+        if not ended:
+            self.side.jobs.idle()
+            self.side.jobs.upkeep()
+            self.check(self.side)
+        again = DiskSide(
+            self.side.filesystem.process_killed(), segment_entry_count=16, segment_size_limit=30_000
+        )
+        for queue_id, version in ((1, 1), (2, 2)):
+            again.take_up(queue_id, f"q{version}", version)
+        self.check(again)
+        assert not self.side.filesystem.resynced
+        assert self.side.observer.events["record_lost"] == 0
+        if ended:
+            return "the store ends"
+        said = []
+        if self.side.waits or self.has_waited:
+            said.append("waits")
+        if self.side.writer.counters.rescues:
+            said.append("written elsewhere")
+        if self.troubled or self.refused_reads:
+            said.append("blocks the queue")
+        if leftovers:
+            said.append("leftover")
+        return ", ".join(said) or "goes on"
+
+    def check(self, side: DiskSide) -> None:
+        """What was reported durable is there, and in order."""
+        for queue_id in (1, 2):
+            found = side.read(queue_id)
+            assert found == sorted(found)
+            missing = self.live[queue_id] - set(found)
+            assert not missing, (queue_id, missing)
+
+
+def made() -> str:
+    """The table, as it is."""
+    lines = [f"| what fails | {' | '.join(FAULTS)} |", "|---|" + "---|" * len(FAULTS)]
+    for site, (operation, part) in SITES.items():
+        cells = [Cell().outcome(operation, part, *fault) for fault in FAULTS.values()]
+        lines.append(f"| {site} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.slow
+def test_the_page_says_what_happens() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    before, _, tail = rest.partition(END)
+    table = made()
+    if os.environ.get("BURROWMQ_WRITE_MATRIX"):
+        PAGE.write_text(head + BEGIN + table + END + tail, encoding="utf-8")
+    assert table == before

@@ -1,0 +1,73 @@
+"""Queues that the disk does not serve: declared, told once, gone when the disk serves them again."""
+
+from __future__ import annotations
+
+import errno
+
+from pika import spec
+
+from burrowmq.broker import inspect
+from burrowmq.broker.node.queue_faults import QueueFaults
+from burrowmq.storage.names import QueueNames
+from tests.support.bench.node import NodeBench
+from tests.support.bench.observer import RecordingObserver
+from tests.support.bench.world import publish
+
+
+def test_a_fault_is_told_once_for_all_levels() -> None:
+    observer = RecordingObserver()
+    faults = QueueFaults(observer, lambda: 5, {})  # type: ignore[arg-type]
+    for level in (0, 3):
+        faults.changed(QueueNames("/", "q", level), "reading", "0.qs: pread failed")
+    faults.changed(QueueNames("/", "r", 0), "writing", "no")
+    assert (len(faults), len(faults.of("/", "q")), faults.of("/", "x")) == (2, 2, [])
+    assert faults.cause == "queue 'q' in vhost '/' (reading): 0.qs: pread failed, and 1 more"
+    faults.changed(QueueNames("/", "q", 0), "reading", "")
+    assert observer.named("queue_fault_over") == []
+    for name, level, kind in (("q", 3, "reading"), ("r", 0, "writing"), ("r", 0, "reading")):
+        faults.changed(QueueNames("/", name, level), kind, "")
+    assert observer.named("queue_fault") == [
+        ("/", "q", "reading", "0.qs: pread failed"),
+        ("/", "r", "writing", "no"),
+    ]
+    assert observer.named("queue_fault_over") == [("/", "q", "reading"), ("/", "r", "writing")]
+    assert (len(faults), faults.cause) == (0, "")
+
+
+def test_a_queue_in_trouble_says_so(tmp_path) -> None:
+    with NodeBench(tmp_path) as bench:
+        bench.queue("q")
+        node = bench.node
+        node.engine.on_queue_fault(QueueNames("/", "q", 0), "reading", "no")
+        row = inspect.queue(node, "/", "q")
+        assert row is not None
+        assert (row["state"], row["fault"][0]["kind"]) == ("blocked", "reading")
+        (alarm,) = inspect.alarms(node)
+        assert (alarm["resource"], alarm["cause"]) == (
+            "queue",
+            "queue 'q' in vhost '/' (reading): no",
+        )
+        assert not node.alarms.active
+        node.engine.on_queue_fault(QueueNames("/", "q", 0), "reading", "")
+        row = inspect.queue(node, "/", "q")
+        assert row is not None
+        assert (row["state"], row["fault"]) == ("running", [])
+
+
+def test_a_cancel_does_not_wait_for_a_read_that_is_refused(tmp_path) -> None:
+    with NodeBench(tmp_path) as bench:
+        client = bench.connect(1)
+        lazy = {"x-queue-mode": "lazy"}
+        client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=lazy))
+        publish(client, "q", 3, is_persistent=True)
+        bench.disk.fail("pread", errno.EIO, times=1 << 30, path_part="/queues/")
+        consume = spec.Basic.Consume(queue="q", consumer_tag="c")
+        assert [each.NAME for _, each in client.call(1, consume)] == ["Basic.ConsumeOk"]
+        assert bench.node.queue_faults.of("/", "q")[0].kind == "reading"
+        found = client.call(1, spec.Basic.Cancel(consumer_tag="c"))
+        assert [each.NAME for _, each in found] == ["Basic.CancelOk"]
+        bench.disk.heal()
+        bench.perform(bench.node.engine.idle)
+        assert not bench.node.queue_faults
+        found = client.call(1, consume)
+        assert [each.NAME for _, each in found] == ["Basic.ConsumeOk", *["Basic.Deliver"] * 3]

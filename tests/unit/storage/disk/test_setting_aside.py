@@ -1,0 +1,111 @@
+"""Damaged messages: kept with their bytes, then gone from their queue; never because a read was refused."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from burrowmq.storage.directory import quarantine
+from burrowmq.storage.errors import DiskFull, ReadFailed
+from burrowmq.storage.loop.staged_commit import ReadRequest
+from tests.support.disk_side import LARGE, SMALL, DiskSide
+
+
+def side_with(count: int, size: int = SMALL, version: int = 2) -> DiskSide:
+    side = DiskSide(segment_entry_count=16)
+    side.open(version=version)
+    side.append(0, count, size)
+    return side
+
+
+def spoil(side: DiskSide, ending: str, from_end: int = 2) -> None:
+    (path,) = side.paths(ending)
+    side.filesystem.damage(path, side.filesystem.file_size(path) - from_end, b"?")
+
+
+def kept(side: DiskSide) -> list[tuple[quarantine.SetAside, bytes]]:
+    found = [
+        quarantine.load(side.filesystem, "/data", name)
+        for name in quarantine.names(side.filesystem, "/data")
+    ]
+    return [each for each in found if each is not None]
+
+
+@pytest.mark.parametrize(("size", "ending"), [(SMALL, ".qs"), (LARGE, ".seg")])
+def test_a_damaged_body_is_kept_and_leaves_the_queue(size: int, ending: str) -> None:
+    side = side_with(3, size)
+    spoil(side, ending)
+    assert side.read() == [0, 1]
+    side.jobs.idle()
+    ((about, data),) = kept(side)
+    assert (about.vhost, about.queue, about.seq, about.reason) == ("/", "q", 2, "unreadable record")
+    assert about.source.split(",")[0].endswith(ending)
+    parts = quarantine.parts_of(data)
+    assert parts is not None
+    assert len(parts[1]) == about.size - 24 - 12 - len(parts[0])
+    assert side.writer.stats()["quarantined"] == side.writer.stats()["set_aside"] == 1
+    assert side.observer.events["message_set_aside"] == 1
+    again = DiskSide(side.filesystem, segment_entry_count=16)
+    again.take_up()
+    assert again.read() == [0, 1]
+    assert again.writer.stats()["quarantined"] == 1
+
+
+def test_a_body_whose_entry_is_damaged_is_found() -> None:
+    side = side_with(3)
+    spoil(side, ".qi", 4)
+    assert side.read() == [0, 1]
+    side.jobs.idle()
+    ((about, data),) = kept(side)
+    assert about.reason == "bad index entry"
+    parts = quarantine.parts_of(data)
+    assert parts is not None
+    assert parts[1].startswith(b"\x02")  # a content header frame
+
+
+def test_it_stays_while_its_bytes_cannot_be_kept() -> None:
+    side = side_with(2)
+    spoil(side, ".qs")
+    assert side.read() == [0]
+    side.filesystem.fail("pread", errno.EIO, path_part=".qs")
+    side.jobs.upkeep()
+    assert not kept(side)
+    assert side.writer.reader.has_lost
+    assert side.jobs.is_dirty
+    side.filesystem.fail("pwrite", errno.EIO, path_part="quarantine")
+    side.jobs.upkeep()
+    side.filesystem.fail("create", errno.ENOSPC, path_part="quarantine")
+    with pytest.raises(DiskFull):
+        side.writer.upkeep()
+    assert not kept(side)
+    side.jobs.upkeep()
+    assert len(kept(side)) == 1
+    assert side.observer.events["record_lost"] == 1
+
+
+def test_beyond_the_limit_it_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quarantine, "LIMIT", 0)
+    side = side_with(2)
+    spoil(side, ".qs")
+    assert side.read() == [0]
+    side.jobs.idle()
+    assert not kept(side)
+    assert not side.jobs.is_dirty
+    assert side.writer.stats()["set_aside"] == 0
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_refused_read_sets_nothing_aside(version: int, size: int) -> None:
+    side = side_with(5, size, version)
+    side.jobs.idle()
+    side.context.release_clean_files()
+    for operation in ("open", "pread"):
+        side.filesystem.fail(operation, errno.EIO, times=1000)
+        with pytest.raises(ReadFailed, match=rf"{operation} failed: .*EIO"):
+            side.jobs.read(ReadRequest(1, 0, 1 << 40, 1000, 1 << 30, lambda *_: None))
+        side.filesystem.heal()
+    side.jobs.idle()
+    assert side.read() == [0, 1, 2, 3, 4]
+    assert (kept(side), side.observer.events["record_lost"]) == ([], 0)
