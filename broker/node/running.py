@@ -367,6 +367,8 @@ class RunningNode:
                 for queue in vhost.queues.values():
                     queue.note_delivered()
         self.scheduler.stop()
+        for vhost in self.vhosts.values():
+            vhost.policy_pass.end()
         try:
             await self._loop.run_in_executor(None, self.engine.close)
         except StorageError as error:

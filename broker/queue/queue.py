@@ -379,7 +379,8 @@ class Queue:
 
     def touch(self) -> None:
         """Restart the x-expires lease (declare, basic.get, the last consumer left)."""
-        self.lease.renew(None if len(self.consumers) else self.settings.expires_ms)
+        if not self.is_deleted:  # else its timer would end another queue of this name
+            self.lease.renew(None if len(self.consumers) else self.settings.expires_ms)
 
     def memory_is_short(self, *, is_short: bool) -> None:
         """Said by the node about once a second while it is, and once when it is no longer."""

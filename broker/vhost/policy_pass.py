@@ -3,7 +3,8 @@
 A policy may match a hundred thousand queues; what it says is worked out, and put in force, for each. The first few are
 done at once, so that on most nodes a change is in force when the call returns; the others follow in turns of their own,
 and who has to know waits for `when_done`. A change that comes meanwhile begins anew: settings are worked out from the
-policies as they are then. A queue that is declared meanwhile has them already.
+policies as they are then. A queue that is declared meanwhile has them already. A bug that shows at one queue costs no
+other one the change. A pass ends with its application: policies are put in force by the next start.
 
 State owned: the queues that are left, and who waits. Called by `broker.vhost.vhost`.
 """
@@ -42,9 +43,11 @@ class PolicyPass:
         """Go through these, and no longer through those that were left."""
         was_under_way = self.is_under_way
         self._left = iter(list(queues))
-        self._apply_some()
-        if self.is_under_way and not was_under_way:
-            self._later(self._go_on)
+        try:
+            self._apply_some()
+        finally:
+            if self.is_under_way and not was_under_way:
+                self._later(self._go_on)
 
     def when_done(self, callback: Callable[[], None]) -> None:
         """Run `callback` once the policies are in force for all queues, at once if they are."""
@@ -53,20 +56,27 @@ class PolicyPass:
         else:
             callback()
 
+    def end(self) -> None:
+        """No turn follows any more: who waits is told."""
+        self._left = None
+        waiting, self._waiting = self._waiting, []
+        for callback in waiting:
+            callback()
+
     def _go_on(self) -> None:
-        self._apply_some()
-        if self.is_under_way:
-            self._later(self._go_on)
+        try:
+            self._apply_some()
+        finally:
+            if self.is_under_way:
+                self._later(self._go_on)
 
     def _apply_some(self) -> None:
         if self._left is None:
             return
-        some = list(islice(self._left, QUEUES_PER_TURN))
-        for queue in some:
+        count = 0
+        for queue in islice(self._left, QUEUES_PER_TURN):
+            count += 1
             if not queue.is_deleted:
                 self._apply(queue)
-        if len(some) < QUEUES_PER_TURN:
-            self._left = None
-            waiting, self._waiting = self._waiting, []
-            for callback in waiting:
-                callback()
+        if count < QUEUES_PER_TURN:
+            self.end()

@@ -14,6 +14,7 @@ from typing import Any
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.dormant import DORMANT_BYTES
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import (
@@ -84,12 +85,14 @@ def with_rates(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> d
 
 
 async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamResponse:
-    node, vhosts = call.node, call.node.vhosts
+    node = call.node
     seen = [
         owner
         for owner in inspect.each_vhost(node, call.vhost_or_all())
         if call.caller.may_see(node, owner.name)
     ]
+    # Of these, whichever is deleted while rows are made.
+    vhosts = {owner.name: owner for owner in seen}
     if len(seen) == 1:
         things = seen[0].queues_in_order()
     else:
@@ -102,16 +105,16 @@ async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamRespo
     finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
     if call.query("history"):
         finish = Finish(functools.partial(_with_depths, call), PAGE_SIZE_LIMIT)
-    listed = Listed(things, row, _name, lambda by: _key(call, by))
+    listed = Listed(things, row, _name, lambda by: _key(call, vhosts, by))
     return await reply_listed(call, listed, finish)
 
 
 _name: Callable[[Queue], str] = attrgetter("name")
 
 
-def _key(call: Call, by: str) -> Callable[[Queue], Any] | None:
+def _key(call: Call, vhosts: dict[str, Vhost], by: str) -> Callable[[Queue], Any] | None:
     """What sorts queues by a column without their rows: most of a hundred thousand are never shown."""
-    node, rates, vhosts = call.node, call.rates, call.node.vhosts
+    node, rates = call.node, call.rates
     if by in ("", "vhost"):
         return None
     if by == "name":

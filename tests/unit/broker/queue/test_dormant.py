@@ -140,3 +140,15 @@ def test_a_name_that_is_no_part_is_an_error_and_wakes_nothing() -> None:
     queue = declared(BrokerBench())
     assert not hasattr(queue, "no_part")
     assert isinstance(queue, DormantQueue)
+
+
+def test_a_deleted_one_that_somebody_looks_at_does_not_delete_its_successor() -> None:
+    bench = BrokerBench()
+    queue = declared(bench, **{"x-expires": 1000})
+    bench.vhost.delete_queue(queue)
+    bench.loop.advance(0.001)
+    assert isinstance(queue, DormantQueue)
+    _ = queue.levels
+    successor = declared(bench)
+    bench.loop.advance(2)
+    assert bench.vhost.queues["q"] is successor

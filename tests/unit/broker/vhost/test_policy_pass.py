@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, cast
+
+import pytest
 
 from burrowmq.broker.definitions import parameters
 from burrowmq.broker.queue.queue import Queue
@@ -19,11 +22,15 @@ class Turns:
     def __init__(self, count: int) -> None:
         self.later: list[Callable[[], None]] = []
         self.applied: list[int] = []
+        self.buggy: set[int] = set()  # what is done to these fails
         self.queues = [cast("Any", Numbered(number)) for number in range(count)]
         self.policy_pass = PolicyPass(self._apply, self.later.append)
 
     def _apply(self, queue: Queue) -> None:
-        self.applied.append(cast("Numbered", queue).number)
+        number = cast("Numbered", queue).number
+        if number in self.buggy:
+            raise ZeroDivisionError
+        self.applied.append(number)
 
     def turn(self) -> int:
         """How many queues the next turn looks at."""
@@ -83,3 +90,19 @@ def test_what_is_left_follows_by_itself() -> None:
     assert bench.vhost.policy_pass.is_under_way
     bench.loop.advance(0.001)
     assert not bench.vhost.policy_pass.is_under_way
+
+
+def test_a_bug_in_one_queue_keeps_the_change_from_no_other() -> None:
+    turns = Turns(2 * QUEUES_PER_TURN + 1)
+    turns.buggy = {0, QUEUES_PER_TURN + 1}
+    with pytest.raises(ZeroDivisionError):
+        turns.policy_pass.begin(turns.queues)
+    seen, told = list(turns.applied), list[str]()
+    turns.policy_pass.when_done(lambda: told.append("done"))
+    while turns.later:
+        with contextlib.suppress(ZeroDivisionError):
+            turns.turn()
+        seen += turns.applied
+    assert (len(seen), told) == (len(turns.queues) - len(turns.buggy), ["done"])
+    turns.policy_pass.begin(turns.queues[1:3])
+    assert not turns.policy_pass.is_under_way

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.management.answers.access import TRUSTED
+from burrowmq.management.answers.rates import Rates
+from burrowmq.management.answers.reply import Call
+from burrowmq.management.answers.turns import KEYS_PER_TURN
+from burrowmq.management.api import queues
+from burrowmq.management.commands import vhosts
+from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
 from tests.support.served import Served
 
@@ -159,3 +174,22 @@ def test_a_list_has_the_past_of_its_rows(served: Served) -> None:
         "error": "invalid_range_parameters",
         "reason": "Invalid range parameters: age 0, incr 5",
     }
+
+
+@pytest.mark.parametrize("by", ["name", "messages", "state"])
+def test_a_virtual_host_that_goes_while_its_queues_are_listed(bench: NodeBench, by: str) -> None:
+    bench.perform(lambda: vhosts.add_vhost(bench.node, "!brief", None))
+    brief = bench.node.vhosts["!brief"]
+    request = make_mocked_request("GET", f"/api/queues?page=1&page_size=1&sort={by}")
+    call = Call(request, bench.host, TRUSTED, Rates())
+
+    async def listed() -> Any:
+        for number in range(KEYS_PER_TURN + 1):
+            brief.declare_queue(QueueDeclaration(name=f"a{number}"))
+        answer = asyncio.ensure_future(queues.queues(call))
+        await asyncio.sleep(0)
+        vhosts.delete_vhost(bench.node, "!brief")
+        return await answer
+
+    (row,) = json.loads(bench.loop.run_until_complete(listed()).body)["items"]
+    assert row["vhost"] == "!brief"

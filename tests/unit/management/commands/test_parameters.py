@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from burrowmq.broker.definitions.document import ImportRefused
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.rules.parameter_rules import RefusedValue
+from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN
 from burrowmq.management.answers.reply import ApiError
 from burrowmq.management.commands import parameters
 from burrowmq.management.commands.parameters import ENTRIES_PER_TURN
@@ -95,3 +98,50 @@ def test_a_document_is_taken_over_and_others_get_their_turn_meanwhile(bench: Nod
     bench.loop.run_until_complete(take_over({"queues": queues}))
     assert len(bench.node.vhosts["/"].queues) == count + 2
     assert others > 2
+
+
+def test_what_came_before_a_refused_entry_is_written(bench: NodeBench) -> None:
+    async def take_over() -> None:
+        document = {"queues": [{"name": "kept"}, {"name": 7}]}
+        with pytest.raises(ImportRefused):
+            await parameters.import_definitions(bench.node, document, "/")
+        await asyncio.sleep(0)
+
+    bench.loop.run_until_complete(take_over())
+    assert ("queue", '["/","kept"]') in [row[:2] for row in bench.store.load()]
+
+
+def test_who_waits_for_policies_is_told_when_the_application_stops(bench: NodeBench) -> None:
+    bench.lose_clients()
+    node = bench.node
+    vhost = node.vhosts["/"]
+
+    async def stop_meanwhile() -> None:
+        for number in range(5 * QUEUES_PER_TURN):
+            vhost.declare_queue(QueueDeclaration(name=f"q{number}"))
+        parameters.put_policy(node, "/", "all", {**POLICY, "pattern": ""}, is_operator=False)
+        waiting = asyncio.ensure_future(parameters.in_force(node, "/"))
+        await bench.host.stop_application()
+        await asyncio.wait_for(waiting, 0.2)
+
+    bench.loop.run_until_complete(stop_meanwhile())
+
+
+def test_policies_of_a_document_do_not_keep_others_from_their_turn(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parameters, "TURN_S", 0.0)
+    policies = [{"name": f"p{at}", **POLICY} for at in range(ENTRIES_PER_TURN)]
+    turns = 0
+
+    async def take_over() -> None:
+        nonlocal turns
+        document = {"policies": policies}
+        imported = asyncio.ensure_future(parameters.import_definitions(bench.node, document, "/"))
+        while not imported.done():
+            turns += 1
+            await asyncio.sleep(0)
+        await imported
+
+    bench.loop.run_until_complete(take_over())
+    assert turns > ENTRIES_PER_TURN
