@@ -9,7 +9,7 @@ cat >pom.xml <<'X'
 <groupId>com.rabbitmq</groupId><artifactId>perf-test</artifactId><version>2.22.1</version>
 </dependency></dependencies></project>
 X
-mvn -B -q dependency:copy-dependencies -DoutputDirectory=lib || { echo "FAILED download"; exit 1; }
+mvn -B -q dependency:copy-dependencies -DoutputDirectory=lib >mvn.out 2>&1 || { cat mvn.out; echo "FAILED download"; exit 1; }
 load() {
     local name=$1; shift
     timeout 300 java -cp 'lib/*' com.rabbitmq.perf.PerfTest -h "$url" "$@" >"$name.out" 2>&1
