@@ -19,7 +19,7 @@ from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.run import DeliveryRun, returned
 from burrowmq.management import commands
-from burrowmq.management.answers.reply import ApiError, bad_request
+from burrowmq.management.answers.reply import ApiError, bad_request, is_number
 from burrowmq.protocol import properties as basic
 from burrowmq.protocol.codec import join_address, split_address
 from burrowmq.protocol.errors import ResourceLocked
@@ -76,7 +76,7 @@ def _properties(given: dict[str, Any]) -> Any:
             if (
                 isinstance(value, bool)
                 or not isinstance(value, int | str)
-                or not str(value).isdigit()
+                or not is_number(str(value))
             ):
                 raise bad_request(["not_int", name])
             values[name] = int(value)

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -112,7 +113,8 @@ class LogFile:
         """Write no more: lines of whoever still has some are dropped."""
         with self._lock:
             self._is_closed = True
-            self._file.close()
+            with suppress(OSError):  # what was not written until now is dropped
+                self._file.close()
 
     def _open(self) -> TextIO:
         try:
@@ -139,8 +141,9 @@ class LogFile:
             fresh = self._open()
         except CannotLog:
             return  # the open file still takes lines
-        self._file.close()
-        self._file = fresh
+        old, self._file = self._file, fresh
+        with suppress(OSError):
+            old.close()
 
     def _rotate(self) -> None:
         for number in range(self._count - 1, 0, -1):

@@ -24,6 +24,7 @@ from burrowmq.management.answers.reply import (
     Call,
     array_texts,
     collect,
+    is_number,
     reply,
     reply_long,
     reply_rows,
@@ -216,7 +217,7 @@ def rank(value: Any) -> tuple[int, Any]:
 
 def _number(call: Call, name: str, default: int) -> int:
     text = call.query(name, str(default))
-    if not text.removeprefix("-").isdigit():
+    if not is_number(text.removeprefix("-")):
         raise ApiError(400, "bad_request", "Pagination parameters are invalid")
     return int(text)
 

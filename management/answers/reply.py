@@ -29,6 +29,7 @@ TEXTS_INLINE = 200
 TEXTS_PER_TURN = 100
 LOGGER = logging.getLogger("management")
 ERLANG_COLUMNS = 78
+DIGITS_MAX = 20
 NOT_RUNNING = "not_running"
 
 
@@ -274,12 +275,17 @@ def flag_of(body: dict[str, Any], name: str, default: bool) -> bool:
     raise bad_request(["not_boolean", value])
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as clients send it: no digits but ASCII, and not thousands."""
+    return text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+
+
 def number_of(body: dict[str, Any], name: str) -> int:
     """An integer of a body; a string of digits is taken too."""
     value = body.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lstrip("-").isdigit():
+    if isinstance(value, str) and is_number(value.removeprefix("-")):
         return int(value)
     raise bad_request(["not_int", name])
 

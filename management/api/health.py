@@ -16,7 +16,7 @@ from burrowmq.broker import inspect
 from burrowmq.management import messages
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
-from burrowmq.management.answers.reply import Call, Route, bad_request, reply, running_of
+from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, reply, running_of
 
 STORE_FAILED = "the store has failed"
 UNITS = {"days": 1, "weeks": 7, "months": 30, "years": 365}
@@ -71,7 +71,7 @@ async def virtual_hosts(call: Call) -> web.Response:
 async def port_listener(call: Call) -> web.Response:
     """Whether a port is open."""
     text = call.path("port")
-    if not text.isdigit():
+    if not is_number(text):
         raise bad_request("Invalid port")
     ports = [row["port"] for row in status.listeners(call.node)]
     if int(text) in ports:
@@ -95,7 +95,7 @@ async def certificates(call: Call) -> web.Response:
     within, unit = call.path("within"), call.path("unit")
     if unit not in UNITS:
         raise bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
-    if not within.isdigit() or int(within) * UNITS[unit] > DAYS_MAX:
+    if not is_number(within) or int(within) * UNITS[unit] > DAYS_MAX:
         raise bad_request("Invalid expiration period.")
     limit = datetime.now(UTC) + timedelta(days=int(within) * UNITS[unit])
     found = await asyncio.to_thread(status.expiring, call.node, limit)

@@ -18,7 +18,7 @@ from burrowmq.broker.report.log_tail import SEVERITY
 from burrowmq.management import process, settings
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
-from burrowmq.management.answers.reply import Call, Route, bad_request, reply
+from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, reply
 from burrowmq.management.answers.turns import ROWS_PER_TURN
 from burrowmq.management.api import overview
 
@@ -99,7 +99,7 @@ async def log_tail(call: Call) -> web.Response:
     lines = call.query("lines", str(LINES_DEFAULT))
     if level not in SEVERITY:
         raise bad_request(f"level {level} is not supported. Try one of {', '.join(SEVERITY)}")
-    if not lines.isdigit() or len(text) > FILTER_MAX:
+    if not is_number(lines) or len(text) > FILTER_MAX:
         raise bad_request(["not_int", "lines"] if len(text) <= FILTER_MAX else "text is too long")
     found = call.host.process.log_tail.last(min(int(lines), LINES_MAX), level, text)
     return reply({"lines": [line._asdict() for line in found]})

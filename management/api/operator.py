@@ -15,7 +15,7 @@ from burrowmq.broker.peer import pem
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers import status
-from burrowmq.management.answers.reply import Call, Route, bad_request, no_content, reply
+from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, no_content, reply
 
 PREFIXES = ("RABBITMQ_", "BURROWMQ_")
 LOG_TAIL_BYTES = 1 << 20
@@ -127,7 +127,7 @@ def _certificates(node: RunningNode) -> list[dict[str, Any]]:
 async def log(call: Call) -> web.Response:
     """The end of the log file; 400 when the log goes to standard error only."""
     text = call.query("lines", "50")
-    if not text.isdigit():
+    if not is_number(text):
         raise bad_request(["not_int", "lines"])
     path = call.host.process.config.log.file_path
     if path is None:

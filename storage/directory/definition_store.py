@@ -142,6 +142,7 @@ class SqliteDefinitionStore:
             self._open_again()
             self._commit(changes)
         except sqlite3.Error as error:
+            self._is_suspect = True  # the log may hold what was not synced
             self._raise_when_full(error)
             name = getattr(error, "sqlite_errorname", "no code")
             raise WriteFailed(f"{self._path}: commit failed: {error} ({name})") from error

@@ -4,7 +4,8 @@ A commit is applied in steps: `begin` makes them, `advance` takes them. Each ste
 a full disk costs a wait and not the commit: `advance` is called again and goes on with the step that failed. The order
 is definitions, queues opened and deleted, shared stores, the queues' own stores and indexes, acks, references dropped.
 Nothing but definitions is durable before `sync`. Of a commit that moves messages (dead letters) the acks wait until
-`sync` was called, for `begin_acks`: so no power cut finds neither message nor copy.
+`sync` was called, for `begin_acks`: so no power cut finds neither message nor copy. If it also deletes queues, perhaps
+those that the messages come from, the definitions and deletions wait with the acks.
 
 State: the open queues by id, the steps that are left of a commit, which queues have acks to write or an old journal to
 lose, the rescue under way; the files of the data directory are in the context. Called by `storage.disk.jobs`, under
@@ -50,6 +51,7 @@ from burrowmq.storage.errors import (
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import (
     Delete,
+    DeleteVhost,
     DropUnclaimed,
     Open,
     ReadRequest,
@@ -99,16 +101,22 @@ class Writer:
         """Take a commit in; `advance` writes it."""
         assert not self._steps, "a commit is being written"
         left = left_to_write(commit)
+        is_moving = commit.is_moving and self.context.options.confirm == "fsync"
         early = self._redeclared(left)
+        late = self._deleted_last(left) if is_moving and not early else []
         self._steps.extend(partial(self._control, command) for command in early)
         if commit.definitions:
-            self._steps.append(partial(self.context.definitions.commit, commit.definitions))
+            steps = self._ack_steps if late else self._steps
+            steps.append(partial(self.context.definitions.commit, commit.definitions))
         self._steps.extend(
-            partial(self._control, command) for command in left.control if command not in early
+            partial(self._control, command)
+            for command in left.control
+            if command not in early and command not in late
         )
+        self._ack_steps.extend(partial(self._control, command) for command in late)
         if commit.commands or commit.acks_of:
-            is_moving = commit.is_moving and self.context.options.confirm == "fsync"
-            self._steps.append(partial(self._plan, left, commit.acks_of, is_moving))
+            acks_of = commit.acks_of - {command.queue_id for command in late}
+            self._steps.append(partial(self._plan, left, acks_of, is_moving))
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
@@ -130,6 +138,18 @@ class Writer:
             if (queue := self._queues.get(command.queue_id)) is not None
             and queue.names[:2] in opened  # whichever of its levels is opened first
         ]
+
+    @staticmethod
+    def _deleted_last(left: LeftToWrite) -> list[ControlCommand]:
+        """Give the deletions of a commit that moves messages: what a queue gave away before its end has to be durable.
+
+        They come with the acks, and with them the definitions. None where the order to other commands matters: a queue
+        that is opened after a whole vhost went.
+        """
+        kinds = [type(command) for command in left.control]
+        if DeleteVhost in kinds or DropUnclaimed in kinds:
+            return []
+        return [command for command in left.control if isinstance(command, Delete)]
 
     def advance(self) -> None:
         """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""

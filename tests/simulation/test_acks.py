@@ -29,8 +29,8 @@ def begun(seed: int, version: int) -> tuple[World, Session]:
     return world, session
 
 
-def move(world: World, *, is_ordered: bool) -> None:
-    """The first messages of `a` go to `b`, as dead letters do."""
+def move(world: World, *, is_ordered: bool, then_delete: bool = False) -> None:
+    """The first messages of `a` go to `b`, as dead letters do; `a` itself may go in the same commit."""
     source, target = world.queues["a"], world.queues["b"]
     epoch, seqs = world.engine.epoch, source.live()[: len(SIZES)]
     messages = [source.entries[seq].message for seq in seqs]
@@ -43,6 +43,13 @@ def move(world: World, *, is_ordered: bool) -> None:
         source.entries[seq].ack_epoch = epoch
     if is_ordered:
         world.engine.order_acks()
+    if then_delete:
+        del world.queues["a"]
+        world.engine.require_acks([source.log.queue_id])
+        source.log.delete()
+        world.engine.definitions.delete("queue", "a")
+        source.delete_epoch = epoch
+        world.deleted.append(source)
     world.engine.hand_over()
 
 
@@ -51,21 +58,25 @@ def bodies(world: World, name: str) -> list[bytes]:
     return [queue.entries[seq].raw for seq in queue.live()]
 
 
-def move_until(cut_at: int, version: int, *, is_ordered: bool) -> bool:
+def bodies_if_there(world: World, name: str) -> list[bytes]:
+    return bodies(world, name) if name in world.queues else []
+
+
+def move_until(cut_at: int, version: int, *, is_ordered: bool, then_delete: bool = False) -> bool:
     """Move with a power cut at an operation; gives whether that was before the end. Raises Violation."""
     world, _ = begun(cut_at, version)
     moved = bodies(world, "a")[: len(SIZES)]
     world.filesystem.cut_before = world.filesystem.operations + cut_at
     is_cut = is_reported = False
     try:
-        move(world, is_ordered=is_ordered)
+        move(world, is_ordered=is_ordered, then_delete=then_delete)
         is_reported = True
         world.engine.idle()
     except PowerCut:
         is_cut = True
     world.filesystem.cut_before = None
     world.crash()
-    left, found = bodies(world, "a"), bodies(world, "b")
+    left, found = bodies_if_there(world, "a"), bodies(world, "b")
     if any(raw not in left and raw not in found for raw in moved):
         raise Violation(f"cut at {cut_at}: neither the message nor its copy is left")
     if is_reported and (found != moved or set(moved) & set(left)):
@@ -82,6 +93,14 @@ def test_a_copy_and_the_originals_ack_are_one_commit(version: int) -> None:
     with pytest.raises(Violation):
         for cut_at in range(1, LAST):
             move_until(cut_at, version, is_ordered=False)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_queue_that_goes_with_the_commit_goes_after_the_copies(version: int) -> None:
+    cut_at = 1
+    while move_until(cut_at, version, is_ordered=True, then_delete=True):
+        cut_at += 1
+    assert 8 < cut_at < LAST
 
 
 def confirm(seed: int, version: int, demand: Callable[[World], None]) -> None:

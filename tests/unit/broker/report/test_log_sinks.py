@@ -134,3 +134,26 @@ def test_a_closed_log_drops_what_comes_later(tmp_path):
     observer.node_stopped("n")
     assert file._file.closed
     assert (len(lines(tmp_path / "node.log")), stream.getvalue().count("\n")) == (1, 2)
+
+
+def test_a_full_disk_does_not_spoil_the_end(tmp_path):
+    path = tmp_path / "burrowmq.log"
+    path.symlink_to("/dev/full")
+    file = LogFile(str(path))
+    file.write("a line\n")
+    file.flush()
+    file.close()
+    assert file.write("later\n") == 0
+    path.unlink()
+
+
+def test_a_file_that_could_not_be_written_is_let_go_of_when_it_was_moved(tmp_path):
+    path = tmp_path / "burrowmq.log"
+    path.symlink_to("/dev/full")
+    file = LogFile(str(path))
+    file.write("lost\n")
+    file.flush()
+    path.unlink()
+    assert file.write("first\n")
+    file.close()
+    assert path.read_text() == "first\n"

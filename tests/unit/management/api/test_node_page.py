@@ -38,7 +38,9 @@ def test_the_log_is_read_wherever_it_goes(served: Served) -> None:
     assert served.get(f"{TAIL}?lines=0")["lines"] == []
 
 
-@pytest.mark.parametrize("query", ["level=loud", "lines=x", "lines=-1", f"text={'x' * 201}"])
+@pytest.mark.parametrize(
+    "query", ["level=loud", "lines=x", "lines=-1", "lines=%C2%B2", f"text={'x' * 201}"]
+)
 def test_a_question_that_makes_no_sense(served: Served, query: str) -> None:
     assert served.api("GET", f"{TAIL}?{query}").status == 400
 

@@ -169,6 +169,25 @@ def test_a_full_disk_is_one_whatever_sqlite_calls_it(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_second_attempt_that_finds_no_room_is_not_trusted_either(tmp_path: Path) -> None:
+    """Its sync may have failed as the first one's did: the next attempt begins with an empty log again."""
+    path, opened = tmp_path / "definitions.db", list[str]()
+
+    def connect(*at: str, **how: object) -> sqlite3.Connection:
+        opened.append(at[0])
+        if len(opened) == 2:
+            (tmp_path / "definitions.db.probe").symlink_to("/dev/full")
+        return sqlite3.connect(*at, factory=FailingConnection, **how)  # type: ignore[call-overload, no-any-return]
+
+    FailingConnection.failures[:] = [sqlite3.SQLITE_IOERR_FSYNC] * 2
+    store = SqliteDefinitionStore(str(path), connect)
+    with pytest.raises(DiskFull):
+        store.commit([("queue", "q", 1)])
+    store.commit([("queue", "q", 1)])
+    assert (store.reopened, store.load()) == (2, [("queue", "q", 1)])
+    store.close()
+
+
 def test_a_database_that_is_full_is_a_full_disk(tmp_path: Path) -> None:
     store = failing_store(tmp_path / "definitions.db", sqlite3.SQLITE_FULL)
     with pytest.raises(DiskFull, match="disk I/O error"):
