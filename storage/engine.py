@@ -71,7 +71,7 @@ def _no_fault(_: QueueNames, __: str, ___: str) -> None:
 
 
 class Definitions:
-    """Staging of definition rows. The disk thread writes them before the messages of their commit."""
+    """Staging of definition rows. The disk thread writes them before their commit is reported."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

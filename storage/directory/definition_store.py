@@ -2,7 +2,8 @@
 
 One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key, value-as-JSON) rows: the broker owns
 the meaning of a row. State: the connection. Called by recovery, then by the disk thread only. The rows of a staged
-commit are written before its messages, so that a reply that waits for this commit leaves after the row is durable.
+commit are written before it is reported, so that a reply that waits for it leaves after the row is durable: before its
+messages, or after them where it deletes a queue that has just given some away (`storage.disk.writer`).
 SQLite does its own file work and cannot run on a simulated disk: tests and the power-cut simulation put a twin behind
 the `DefinitionStore` protocol.
 
