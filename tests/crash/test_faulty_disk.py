@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from burrowmq.storage.names import QueueNames
 from tests.crash.test_full_disk import get, wait_for
+from tests.support import pika_sockets
 from tests.support.broker_process import BrokerProcess, external_target
 
 pytestmark = [
@@ -53,8 +55,17 @@ def node(tmp_path: Path) -> Iterator[FaultyNode]:
     found.kill()
 
 
-def connect(node: BrokerProcess) -> Any:
-    return pika.BlockingConnection(pika.URLParameters(node.url + "?heartbeat=0"))
+@pytest.fixture
+def connect() -> Iterator[Callable[[BrokerProcess], Any]]:
+    """Makes connections that end with the test."""
+    with contextlib.ExitStack() as ends:
+
+        def make(node: BrokerProcess) -> Any:
+            found = pika.BlockingConnection(pika.URLParameters(node.url + "?heartbeat=0"))
+            ends.callback(pika_sockets.end, found, pika_sockets.socket_of(found))
+            return found
+
+        yield make
 
 
 def fill(connection: Any, queue: str, count: int = COUNT, size: int = 1000) -> None:
@@ -94,7 +105,9 @@ def rate(connection: Any, queue: str, count: int = 4000) -> float:
 
 
 @pytest.mark.parametrize("size", [1000, 5000])
-def test_reads_that_are_refused_cost_no_message(node: FaultyNode, size: int) -> None:
+def test_reads_that_are_refused_cost_no_message(
+    node: FaultyNode, connect: Callable[[BrokerProcess], Any], size: int
+) -> None:
     connection, other = connect(node), connect(node)
     fill(connection, "q", size=size)
     before = rate(other, "other")
@@ -124,7 +137,9 @@ def test_reads_that_are_refused_cost_no_message(node: FaultyNode, size: int) -> 
     assert node.stop() == 0
 
 
-def test_a_file_that_cannot_be_removed_stops_nobody(node: FaultyNode) -> None:
+def test_a_file_that_cannot_be_removed_stops_nobody(
+    node: FaultyNode, connect: Callable[[BrokerProcess], Any]
+) -> None:
     connection = connect(node)
     node.refuse(
         {"operation": "unlink", "part": "/", "error": "EIO"},
@@ -140,5 +155,4 @@ def test_a_file_that_cannot_be_removed_stops_nobody(node: FaultyNode) -> None:
     node.start()
     connection = connect(node)
     assert drain(connection, "q", 3) == [0, 1, 2]
-    connection.close()
     assert node.stop() == 0

@@ -22,6 +22,7 @@ from urllib.error import HTTPError
 import pika
 import pytest
 
+from tests.support import pika_sockets
 from tests.support.broker_process import ROOT, BrokerProcess, external_target
 
 pytestmark = [
@@ -84,6 +85,7 @@ class Client(threading.Thread):
         self._work = work
         parameters = pika.URLParameters(node.url + "?heartbeat=0")
         self.connection = pika.BlockingConnection(parameters)
+        self._socket = pika_sockets.socket_of(self.connection)
         # Of the connection inside: the one outside calls back only between two of its calls, and one of them waits.
         inside = self.connection._impl
         inside.add_on_connection_blocked_callback(lambda _, frame: self._note(frame))
@@ -100,8 +102,7 @@ class Client(threading.Thread):
             self._work(self.channel, self)
         except Exception as error:
             self.errors.append(error)
-        with contextlib.suppress(Exception):  # of a node that was killed
-            self.connection.close()
+        pika_sockets.end(self.connection, self._socket)
 
 
 def wait_for(is_true: Callable[[], bool], seconds: float) -> bool:

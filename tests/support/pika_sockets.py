@@ -2,7 +2,8 @@
 
 They are no leak of ours, but they end as a warning, thus as a failure, of whichever test runs when they are collected.
 `close_when_collected` makes such pairs of sockets that close without a word; all other sockets still warn. Called by
-`tests/conftest.py` once.
+`tests/conftest.py` once. A test that kills its broker ends its connections with `end`, for pika then leaves the socket
+to the broker open, too.
 """
 
 from __future__ import annotations
@@ -34,6 +35,20 @@ def close_when_collected() -> None:
         return _adopt(first), _adopt(second)
 
     pika.compat.nonblocking_socketpair = pair
+
+
+def socket_of(connection: Any) -> socket.socket:
+    """The socket of an open BlockingConnection."""
+    found = connection._impl._transport._sock
+    assert isinstance(found, socket.socket)
+    return found
+
+
+def end(connection: Any, to_broker: socket.socket) -> None:
+    """Close a connection and its socket, whatever has become of the broker."""
+    with contextlib.suppress(Exception):
+        connection.close()
+    to_broker.close()
 
 
 def _adopt(plain: socket.socket) -> _Quiet:
