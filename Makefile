@@ -116,14 +116,16 @@ layers: $(LAYERS_STAMP) ## import contracts between and inside the packages
 
 .PHONY: tidy
 tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored tests, generated files
-	$(PYTEST) -n 2 tests/architecture
+	$(PYTEST) tests/architecture
 
 .PHONY: quick
 quick: $(DEV_STAMP) ## unit tests without the slow ones
 	$(PYTEST) -n 2 -m "not slow and not long" tests/unit tests/regression
 
 .PHONY: check
-check: fmt-check lint types layers tidy quick ## all of the above, less than a minute
+check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, less than a minute
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target fmt-check lint types layers tidy
+	@$(MAKE) --no-print-directory quick
 
 # ---- tests -----------------------------------------------------------------------------------------
 

@@ -133,6 +133,7 @@ os._exit(9)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_killed_node_with_more_queues_than_descriptors_starts(
     tmp_path: Path, version: int

@@ -48,6 +48,7 @@ def test_a_covers_line_names_modules_wherever_the_test_is():
     assert covers("It covers: a/disk.py") == []
 
 
+@pytest.mark.slow
 def test_every_test_of_the_checkout_is_somebodys_or_of_no_module_of_the_server():
     own = own_tests_of(own_coverage.modules(), own_coverage.docstrings())
     assert "tests/unit/broker/queue/test_queue.py" in own["broker/queue/queue.py"]

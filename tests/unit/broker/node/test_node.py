@@ -236,6 +236,7 @@ def test_nothing_starts_in_a_process_that_ends(tmp_path):
     assert [name for name, _ in observer.events][-1] == "node_stopped"
 
 
+@pytest.mark.slow
 def test_a_store_that_was_not_closed_cleanly_is_told_and_the_exit_status_says_so(tmp_path):
     async def serve() -> bool:
         node = Node(config(tmp_path), RecordingObserver())  # type: ignore[arg-type]

@@ -261,6 +261,7 @@ def test_paging_out_moves_ram_to_disk_in_order():
     assert bench.drain() == bodies(0, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 11])
 @pytest.mark.parametrize("is_used", [False, True])
 def test_the_memory_that_an_empty_queue_shows_is_what_it_takes(levels: int, is_used: bool) -> None:

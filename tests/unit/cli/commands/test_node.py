@@ -104,6 +104,7 @@ def test_a_pid_file_that_cannot_be_read_is_told(
     assert output.err.startswith(f"Error:\ncould not read the pid file {tmp_path / 'pid'}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_over_http", [False, True])
 def test_shutdown_returns_when_the_node_is_gone(tmp_path: Path, is_over_http: bool) -> None:
     node = BrokerProcess(tmp_path / "data")

@@ -24,6 +24,7 @@ def admin(served: Served, capsys: pytest.CaptureFixture[str]) -> Admin:
     return run
 
 
+@pytest.mark.slow
 def test_things_are_declared_and_deleted(admin: Admin) -> None:
     for words in (
         ("vhost", "name=v"),

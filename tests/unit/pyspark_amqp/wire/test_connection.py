@@ -158,6 +158,7 @@ def test_a_broker_that_hangs_up_at_the_login() -> None:
         connect(address)
 
 
+@pytest.mark.slow
 def test_an_answer_that_does_not_come_ends_the_connection() -> None:
     def serve(accepted: socket.socket) -> None:
         greet(accepted)
@@ -237,6 +238,7 @@ def test_heartbeats_are_sent_while_much_comes_in() -> None:
     assert heard[0].startswith(f.HEARTBEAT_FRAME)
 
 
+@pytest.mark.slow
 def test_a_peer_that_takes_nothing_ends_the_send() -> None:
     def serve(accepted: socket.socket) -> None:
         greet(accepted)
@@ -345,6 +347,7 @@ def tls_door(broker_url: str, certificates: Path) -> Iterator[int]:
     thread.join(10)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_server
 def test_tls_checks_the_certificate_and_carries_large_messages(
     broker_url: str, certificates: Path

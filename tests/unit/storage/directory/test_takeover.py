@@ -128,6 +128,7 @@ def test_the_version_in_the_name_file_stays() -> None:
     ) or b"INDEX: v2" in filesystem.content(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_start_that_is_cut_off_goes_on_where_it_was(strict: bool, clean: bool) -> None:

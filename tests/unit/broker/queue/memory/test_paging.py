@@ -168,6 +168,7 @@ def test_what_is_published_to_a_fast_queue_stays_in_ram_up_to_a_limit_of_bytes()
 # -- what comes back --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("queue_mode", ["lazy", "default"])
 def test_what_a_greedy_consumer_gives_back_goes_to_disk_again(

@@ -31,6 +31,7 @@ def limit_pages(index: SqliteIndex, count: int) -> None:
         run.execute(f"PRAGMA max_page_count={count}")
 
 
+@pytest.mark.slow
 def test_a_full_database_adds_nothing(tmp_path: Path) -> None:
     index = SqliteIndex(OsFileSystem(), str(tmp_path / "index"))
     index.open()
