@@ -22,7 +22,7 @@ def free_port() -> int:
     """A TCP port that was free on loopback a moment ago, and that was not given out for the longest time."""
     for _ in range(len(_ports)):
         _ports.rotate(-1)
-        if _is_free(_ports[-1]):
+        if is_free(_ports[-1]):
             return _ports[-1]
     _ports.extend(_next_block())
     return free_port()
@@ -33,7 +33,8 @@ def free_ports(count: int) -> list[int]:
     return [free_port() for _ in range(count)]
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether nobody has it on loopback."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

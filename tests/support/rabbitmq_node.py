@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.die_with_parent import dying
-from tests.support.ports import free_port
+from tests.support.ports import free_port, is_free
 
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
 START_TIMEOUT_S = 120
@@ -37,17 +36,8 @@ def free_node_port() -> int:
     """Return a free port for AMQP whose two neighbours, for distribution and epmd, are free as well."""
     while True:
         port = free_port()
-        if all(_is_free(port + more) for more in (20000, 30000)):
+        if all(is_free(port + more) for more in (20000, 30000)):
             return port
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
 
 
 class RabbitNode:
