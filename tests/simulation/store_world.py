@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from burrowmq.storage.disk.checked_writer import CheckedWriter
+from burrowmq.storage.disk.troubles import ACKING
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, error_text
 from burrowmq.storage.files.cache import NO_ROOM, write_error
@@ -173,6 +174,9 @@ class World:
         self.deleted: list[ModelQueue] = []  # since the last start
         self.handles: dict[int, bytes] = {}
         self.faults: dict[str, str] = {}  # of queues, as the engine tells
+        self.unwritten_acks: dict[
+            str, str
+        ] = {}  # of these queues: acks are not written, and the engine says so
         self.observer = SilentObserver()
         self.engine = self._open()
 
@@ -188,7 +192,9 @@ class World:
             make_writer=CheckedWriter,
         )
         engine.on_committed = self._committed
-        engine.on_queue_fault = lambda names, _, reason: self.faults.update({names.name: reason})
+        engine.on_queue_fault = self._note_fault
+        self.faults.clear()  # of the process before
+        self.unwritten_acks.clear()
         self.report = engine.recover()
         self._begin_epochs()
         self.synced = set()
@@ -354,11 +360,16 @@ class World:
         self.engine.idle()
         self._all_durable()
 
+    def _note_fault(self, names: QueueNames, kind: str, reason: str) -> None:
+        self.faults[names.name] = reason
+        if kind == ACKING:
+            self.unwritten_acks[names.name] = reason
+
     def _all_durable(self) -> None:
         self.durable_epoch = self.engine.epoch - 1
         for queue in self.queues.values():
-            if self.faults.get(queue.name):
-                continue  # it says that its acks cannot be written
+            if self.unwritten_acks.get(queue.name):
+                continue
             for entry in queue.entries.values():
                 if entry.ack_epoch is not None:
                     entry.is_ack_durable = True
