@@ -8,13 +8,14 @@ what it names is the product.
 
 from __future__ import annotations
 
+import logging
 import os
 
 _NOWHERE = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
 _before = {name: os.environ.get(name) for name in _NOWHERE}
 os.environ.update(_NOWHERE)
 try:
-    from aiohttp import web, web_response
+    from aiohttp import http_exceptions, web, web_response
 finally:
     for _name, _value in _before.items():
         if _value is None:
@@ -25,4 +26,17 @@ finally:
 # The one place that reaches its answers to what is no HTTP, which no application sees.
 web_response.SERVER_SOFTWARE = "BurrowMQ"  # type: ignore[attr-defined]
 
-__all__ = ["web"]
+
+class _NoPeerFaults(logging.Filter):
+    """Who sends what is no HTTP (too long a line, a control character in a header) is told so, and nobody else."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, http_exceptions.HttpProcessingError)
+
+
+SERVER_LOGGER = logging.getLogger("management.http")
+"""Where aiohttp's server writes."""
+SERVER_LOGGER.addFilter(_NoPeerFaults())
+
+__all__ = ["SERVER_LOGGER", "web"]

@@ -1,7 +1,8 @@
 """Messages in and out of the HTTP API: publish, get, the aliveness probe.
 
 Owns no state; called by the exchange and queue handlers. Meant for looking, not for traffic: one message costs what a
-hundred cost over AMQP. A message that was got is acknowledged or requeued before the reply leaves.
+hundred cost over AMQP. A message that was got is acknowledged or requeued before the reply leaves. As in RabbitMQ,
+which opens a channel with confirms for each request, they are counted as that channel's would be.
 Source: rabbit_mgmt_wm_exchange_publish, rabbit_mgmt_wm_queue_get.
 """
 
@@ -14,10 +15,14 @@ from typing import Any, TypeAlias
 
 from burrowmq.broker import inspect
 from burrowmq.broker.channel.methods.publish import all_keys, check_expiration, hide_bcc
+from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.origin import Origin
+from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.run import DeliveryRun, returned
+from burrowmq.broker.report.metrics import VhostMetrics
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.answers.reply import ApiError, bad_request, is_number
 from burrowmq.protocol import properties as basic
@@ -53,17 +58,32 @@ def publish(
     keys = all_keys(message, given) if headers.keys() & {"CC", "BCC"} else (key.encode(),)
     if "BCC" in headers:
         message = hide_bcc(message, given)
-    # The exchange's own lookup refuses internal ones and missing ones.
-    route = owner.resolve(address)
-    queues = route.queues
-    if queues is None or len(keys) > 1:
-        queues = owner.route(route.exchange, keys, lambda: headers)
-    is_taken = False
-    for queue in queues:
-        is_taken = (
-            isinstance(queue.publish([message], message.flags, message.size), int) or is_taken
-        )
-    return is_taken
+    # Internal exchanges and missing ones are refused there.
+    source = owner.source(exchange).exchange
+    queues = owner.route(source, keys, lambda: headers)
+    outcomes = [queue.publish([message], message.flags, message.size) for queue in queues]
+    is_refused = any(isinstance(each, Rejected) for each in outcomes)
+    _count_published(node, owner, source, len(queues), is_refused=is_refused)
+    return any(not isinstance(each, Rejected) for each in outcomes)
+
+
+def _count_published(
+    node: RunningNode, vhost: Vhost, exchange: Exchange, queue_count: int, *, is_refused: bool
+) -> None:
+    totals, past = node.metrics, vhost.past
+    exchange.publish_in += 1
+    exchange.publish_out += queue_count
+    past.publish += 1
+    totals.messages_received += 1
+    totals.messages_received_confirm += 1
+    if queue_count:
+        totals.messages_routed += 1
+    else:
+        past.return_unroutable += 1
+        totals.messages_unroutable_returned += 1
+    if not is_refused:
+        past.confirm += 1
+        totals.messages_confirmed += 1
 
 
 def _properties(given: dict[str, Any]) -> Any:
@@ -99,15 +119,18 @@ async def get(
     except ResourceLocked as refusal:
         # RabbitMQ gets messages over a channel and tells what closed it.
         raise bad_request(f"405 RESOURCE_LOCKED - {refusal}") from refusal
+    past = node.vhosts[vhost].past
     taken: list[Taken] = []
     found: list[tuple[Any, bool, int]] = []
     try:
         while len(found) < count:
-            one = await _take(queue)
+            one = await _take(node, queue)
             if one is None:
+                _count_empty(node, past, queue)
                 break
             origin, run = one
             taken.append(one)
+            _count_got(node, past, queue, run, no_ack=ack_mode == "ack_requeue_false")
             origin.hand_out(run, no_ack=False)
             found.append((run.messages[0], bool(run.redelivered), queue.ready_count))
     finally:
@@ -116,8 +139,33 @@ async def get(
     return found
 
 
-async def _take(queue: Queue) -> Taken | None:
-    """One run of one message, None when there is none; waits when it is being read from disk."""
+def _count_got(
+    node: RunningNode, past: VhostMetrics, queue: Queue, run: DeliveryRun, *, no_ack: bool
+) -> None:
+    totals = node.metrics
+    queue.counts.got(no_ack=no_ack)
+    totals.messages_delivered += 1
+    if no_ack:
+        past.get_no_ack += 1
+        totals.messages_get_auto_ack += 1
+    else:
+        past.get += 1
+        totals.messages_get_manual_ack += 1
+    past.redeliver += bool(run.redelivered)
+
+
+def _count_empty(node: RunningNode, past: VhostMetrics, queue: Queue) -> None:
+    if not queue.is_deleted:
+        queue.counts.got_nothing()
+    past.get_empty += 1
+    node.metrics.messages_get_empty += 1
+
+
+async def _take(node: RunningNode, queue: Queue) -> Taken | None:
+    """One run of one message, None when there is none; waits when it is being read from disk.
+
+    Raises: ApiError 503 when it takes too long, or the disk refuses to be read.
+    """
     waiter: asyncio.Future[Taken | None] = asyncio.get_running_loop().create_future()
 
     def on_run(origin: Origin | None, run: DeliveryRun | None) -> None:
@@ -131,9 +179,19 @@ async def _take(queue: Queue) -> Taken | None:
 
     queue.get(on_run)
     try:
-        return await asyncio.wait_for(waiter, GET_TIMEOUT_S)
+        found = await asyncio.wait_for(waiter, GET_TIMEOUT_S)
     except TimeoutError as error:
-        raise ApiError(503, "timeout", "the queue is loading") from error
+        raise _unavailable(node, queue) from error
+    if found is None and queue.is_withheld:
+        raise _unavailable(node, queue)
+    return found
+
+
+def _unavailable(node: RunningNode, queue: Queue) -> ApiError:
+    if queue.is_withheld:
+        reason = node.queue_faults.withheld(queue.vhost_name, queue.name)
+        return ApiError(503, "unavailable", reason)
+    return ApiError(503, "timeout", "the queue is loading")
 
 
 def _settle(origin: Origin, run: DeliveryRun, ack_mode: str) -> None:

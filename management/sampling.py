@@ -10,22 +10,32 @@ waits. What is counted in a virtual host is counted on its channels and connecti
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from operator import add, attrgetter
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import process
 from burrowmq.management.answers import rates as keys
 from burrowmq.management.answers.rates import Rates
 from burrowmq.management.history import history as kinds
-from burrowmq.management.history.history import CHURN, DELIVERIES, FINE, OCTETS, Kind
+from burrowmq.management.history.history import (
+    CHURN,
+    DELIVERIES,
+    FINE,
+    OCTETS,
+    History,
+    Kind,
+)
 
 SLICE_S = 0.005
 # So many objects are read between two looks at the clock.
 CHUNK = 50
+# To pass over a dormant queue is a hundredth of that.
+DORMANT_CHUNK = 5000
 
 # The node's counters by RabbitMQ's names.
 MESSAGE_COUNTERS = {
@@ -59,6 +69,7 @@ of_node = attrgetter(*(MESSAGE_COUNTERS[name] for name in (*FINE, *COUNTED)))
 
 Values = tuple[int, ...]
 Sampled = tuple[Kind, Hashable, Values]
+EMPTY_QUEUE: Values = (0,) * len(kinds.QUEUE.columns)
 
 
 def steps(node: RunningNode, rates: Rates, now_ms: int) -> Iterator[None]:
@@ -67,11 +78,14 @@ def steps(node: RunningNode, rates: Rates, now_ms: int) -> Iterator[None]:
     rates.begin(now_ms)
     history.begin(now_ms)
     deadline = time.perf_counter() + SLICE_S
-    for count, (kind, key, values) in enumerate(_everything(node)):
-        if any(values):
-            rates.add(kind.columns, key, values)
-        history.add(kind, key, values)
-        if count % CHUNK == CHUNK - 1 and time.perf_counter() > deadline:
+    for count, sampled in enumerate(_everything(node, history)):
+        if sampled is not None:
+            kind, key, values = sampled
+            # Of a channel even the first sample tells since when it has been idle.
+            if kind is kinds.CHANNEL or any(values):
+                rates.add(kind.columns, key, values)
+            history.add(kind, key, values)
+        if (sampled is None or count % CHUNK == CHUNK - 1) and time.perf_counter() > deadline:
             yield
             deadline = time.perf_counter() + SLICE_S
     rates.end()
@@ -79,7 +93,8 @@ def steps(node: RunningNode, rates: Rates, now_ms: int) -> Iterator[None]:
     yield
 
 
-def _everything(node: RunningNode) -> Iterator[Sampled]:
+def _everything(node: RunningNode, history: History) -> Iterator[Sampled | None]:
+    """What there is, each once; None now and then while there is nothing to sample."""
     sums: dict[Vhost, Values] = {
         vhost: (*of_channel(vhost.past), *(getattr(vhost.past, name) for name in OCTETS))
         for vhost in node.vhosts.values()
@@ -89,7 +104,10 @@ def _everything(node: RunningNode) -> Iterator[Sampled]:
     ready = unacked = 0
     for vhost in list(node.vhosts.values()):
         vhost_ready = vhost_unacked = 0
-        for each in list(vhost.queues.values()):
+        for each in _awake(list(vhost.queues.values()), history):
+            if each is None:
+                yield None
+                continue
             waiting, handed_out = each.ready_count, each.unacked_count
             vhost_ready += waiting
             vhost_unacked += handed_out
@@ -108,7 +126,27 @@ def _everything(node: RunningNode) -> Iterator[Sampled]:
         found = sums.get(vhost, (0,) * (len(FINE) + len(COUNTED) + len(OCTETS)))
         values = (*_with_sum(found[: -len(OCTETS)], len(FINE)), *found[-len(OCTETS) :])
         yield kinds.VHOST, keys.vhost_key(vhost.name), (*lengths, *values)
+    for key in history.unsampled(kinds.QUEUE):
+        owner = node.vhosts.get(key[0])
+        if owner is not None and key[1] in owner.queues:
+            yield kinds.QUEUE, key, EMPTY_QUEUE
     yield kinds.NODE, keys.NODE_KEY, _node(node, ready, unacked)
+
+
+def _awake(queues: Sequence[Queue], history: History) -> Iterator[Queue | None]:
+    """Those to which something has happened, and the others while the history has places for them.
+
+    In a dormant queue there is nothing to be read: a hundred thousand of them cost a look at each.
+    """
+    for start in range(0, len(queues), DORMANT_CHUNK):
+        chunk = queues[start : start + DORMANT_CHUNK]
+        if not history.has_room:
+            awake = [each for each in chunk if not each.is_dormant]
+            if len(awake) < len(chunk):
+                history.note_refused()
+            chunk = awake
+        yield from chunk
+        yield None
 
 
 def _connection(session: Session, sums: dict[Vhost, Values]) -> Iterator[Sampled]:

@@ -22,7 +22,7 @@ from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.sockets.listener import address_of
 from burrowmq.management import commands, sampling, settings
-from burrowmq.management.aio import web
+from burrowmq.management.aio import SERVER_LOGGER, web
 from burrowmq.management.answers import access
 from burrowmq.management.answers.encoding import encoded
 from burrowmq.management.answers.rates import Rates
@@ -253,7 +253,7 @@ class Management:
             await web.SockSite(runner, sock, ssl_context=context).start()
 
     async def _runner(self, app: web.Application) -> web.AppRunner:
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, logger=SERVER_LOGGER)
         await runner.setup()
         self._runners.append(runner)
         return runner

@@ -69,10 +69,13 @@ async def _queue(call: Call) -> web.Response:
 
 
 async def _overview(call: Call) -> web.Response:
-    row = _of(await overview.document(call), OVERVIEW)
+    found = await overview.document(call)
+    row = _of(found, OVERVIEW)
     row["disable_stats"] = True
     row["enable_queue_totals"] = call.flag("enable_queue_totals")
-    row["object_totals"] = _of(inspect.object_totals(call.node), OBJECTS)
+    # As RabbitMQ has it: connections are counted for who may monitor, and the node is named to everybody.
+    objects = OBJECTS if call.caller.may("monitoring") else OBJECTS[1:]
+    row |= {"object_totals": _of(found["object_totals"], objects), "node": call.node.name}
     return _projected(call, row)
 
 

@@ -23,29 +23,33 @@ GROUPS_MAX = 50
 
 
 def hindrances(node: RunningNode, session: Session) -> list[Row]:
-    """Why the connection is not read, or not sent to, right now: `reason` and a sentence; empty for nearly all."""
+    """Why the connection is not read, or not sent to, right now, and since when; empty for nearly all.
+
+    Each has a `reason`, a sentence, and `since_ms` of wall time (None: since this very turn).
+    """
     wire = session.wire
-    pauses = set() if wire is None else wire.pauses
+    pauses = {} if wire is None else wire.pauses
+    ahead_ms = node.scheduler.wall_ms() - node.scheduler.monotonic() * 1000
+
+    def told(reason: str, since_s: float | None, text: str) -> Row:
+        since_ms = None if since_s is None else round(since_s * 1000 + ahead_ms)
+        return {"reason": reason, "since_ms": since_ms, "text": text}
+
     found = []
     if session.is_blocked or "alarm" in pauses:
         reason = node.alarms.reason if node.alarms.active else "an alarm that has just ended"
-        found.append(
-            _told("alarm", f"The node is {reason}: publishers wait until it is not any more.")
-        )
+        text = f"The node is {reason}: publishers wait until it is not any more."
+        found.append(told("alarm", pauses.get("alarm"), text))
     if "backlog" in pauses:
-        found.append(_told("disk", "The disk is behind what is published: publishers wait for it."))
+        text = "The disk is behind what is published: publishers wait for it."
+        found.append(told("disk", pauses["backlog"], text))
     if wire is not None and ("unread output" in pauses or session.is_congested):
         text = f"The client does not read what it is sent: {wire.bytes_unsent} bytes wait for it."
-        found.append(_told("client", text))
+        found.append(told("client", wire.unread_since_s, text))
     if "held" in pauses:
-        found.append(
-            _told("reply", "A channel waits for a reply, and too much was sent behind it.")
-        )
+        text = "A channel waits for a reply, and too much was sent behind it."
+        found.append(told("reply", pauses["held"], text))
     return found
-
-
-def _told(reason: str, text: str) -> Row:
-    return {"reason": reason, "text": text}
 
 
 def unacked_count(session: Session) -> int:

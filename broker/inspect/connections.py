@@ -148,7 +148,7 @@ def _uncommitted(channel: Channel) -> tuple[int, int]:
     if transaction is None:
         return 0, 0
     return (
-        len(transaction.publishes),
+        transaction.publish_count,
         sum(
             len(piece.messages)
             for act, pieces in transaction.settlements

@@ -15,16 +15,11 @@ from burrowmq.broker.inspect.values import Row, message_stats_of
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.metrics import ChannelMetrics
+from burrowmq.broker.session.session import Session
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S
 from burrowmq.broker.vhost.vhost import Vhost
 
 TOTALS = ("messages", "messages_ready", "messages_unacknowledged")
-
-
-def totals(node: RunningNode, vhost: str | None = None) -> Row:
-    """Sums over queues, for overview and vhosts; O(queues)."""
-    owners = each_vhost(node, vhost)
-    return sums(depths(queue for owner in owners for queue in owner.queues.values()))
 
 
 def depths(queues: Iterable[Queue]) -> tuple[int, int]:
@@ -63,7 +58,7 @@ def object_totals(node: RunningNode) -> Row:
 
 
 def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
-    """One vhost with the sums of its queues."""
+    """One vhost, without the sums of its queues."""
     metadata = {"description": vhost.description, "tags": list(vhost.tags)}
     kind: Row = {"default_queue_type": vhost.default_queue_type} if vhost.default_queue_type else {}
     if vhost.is_protected:
@@ -75,18 +70,15 @@ def vhost_row(node: RunningNode, vhost: Vhost) -> Row:
         "metadata": metadata | kind,
         "tracing": vhost.tracer is not None,
         "cluster_state": {node.name: "running"},
-        **totals(node, vhost.name),
     }
 
 
-def vhost_counters(node: RunningNode, vhost: Vhost) -> Row:
-    """What was counted on a vhost's connections and channels, those that are closed included; O(its channels)."""
+def vhost_counters(vhost: Vhost, sessions: Iterable[Session]) -> Row:
+    """What was counted on a vhost's connections (these) and channels, those that are closed included."""
     past = vhost.past
     counted: list[ChannelMetrics] = [past]
     received, sent = past.recv_oct, past.send_oct
-    for session in node.sessions:
-        if session.entered is None or session.entered.vhost is not vhost:
-            continue
+    for session in sessions:
         counted.extend(channel.metrics for channel in session.channels.values())
         if session.wire is not None:
             received += session.wire.bytes_received
@@ -95,8 +87,17 @@ def vhost_counters(node: RunningNode, vhost: Vhost) -> Row:
     return row | {"recv_oct": received, "send_oct": sent} if received else row
 
 
+def sessions_by_vhost(node: RunningNode) -> dict[Vhost, list[Session]]:
+    """The connections that have entered a vhost."""
+    found: dict[Vhost, list[Session]] = {}
+    for session in node.sessions:
+        if session.entered is not None:
+            found.setdefault(session.entered.vhost, []).append(session)
+    return found
+
+
 def vhosts(node: RunningNode) -> list[Row]:
-    """Every vhost, by name."""
+    """Every vhost, by name, without the sums of its queues."""
     return [vhost_row(node, owner) for owner in each_vhost(node, None)]
 
 

@@ -273,9 +273,16 @@ def consumer_row(
 
 
 def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
-    """Every consumer, by queue."""
+    """Every consumer, by queue; O(consumers)."""
+    consumed = {
+        subscription.queue: session.entered.vhost
+        for session in node.sessions
+        if session.entered is not None and vhost in (None, session.entered.vhost.name)
+        for channel in session.channels.values()
+        for subscription in channel.consumers.values()
+    }
     return [
         consumer_row(node, owner, queue, consumer, table)
-        for owner, queue in each_queue(node, vhost)
+        for queue, owner in sorted(consumed.items(), key=lambda each: (each[1].name, each[0].name))
         for consumer in queue.consumers
     ]

@@ -6,6 +6,7 @@ key by key, and a test compares the two. Called by the UI's page of a queue.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from burrowmq.broker.inspect.values import Row, plain
@@ -51,6 +52,26 @@ def settings(vhost: Vhost, queue: Queue) -> list[Row]:
     return rows
 
 
+def defaults(vhost: Vhost, queue: Queue, consumer_timeout_ms: int | None) -> list[Row]:
+    """What nobody said anything of, and what holds then: `key` and `value`, None for nothing."""
+    said = {row["key"] for row in settings(vhost, queue)}
+    now = queue.settings
+    values = {
+        "message-ttl": now.message_ttl_ms,
+        "expires": now.expires_ms,
+        "max-length": now.max_length,
+        "max-length-bytes": now.max_length_bytes,
+        "overflow": now.overflow,
+        "dead-letter-exchange": now.dead_letter_exchange,
+        "queue-mode": now.mode,
+        "queue-version": now.version,
+        "consumer-timeout": consumer_timeout_ms,
+        "max-priority": now.max_priority,
+        "single-active-consumer": now.single_active_consumer,
+    }
+    return [{"key": key, "value": value} for key, value in values.items() if key not in said]
+
+
 def _given(source: str, name: str, value: Any) -> Row | None:
     return None if value is None else {"source": source, "name": name, "value": plain(value)}
 
@@ -71,9 +92,23 @@ def _strongest(key: str, given: list[Row | None]) -> Row | None:
     return {"key": key, **holds, "overruled": [row for row in rows if row is not holds]}
 
 
+def _above_the_operators(vhost: Vhost, queue: Queue) -> Iterator[str]:
+    for row in settings(vhost, queue):
+        if row["source"] != "operator policy" or row["key"] not in LIMITS:
+            continue
+        for other in row["overruled"]:
+            who = (
+                "The declaration" if other["source"] == "argument" else f"Policy '{other['name']}'"
+            )
+            yield (
+                f"{who} asks for {row['key']} {other['value']}: the operator policy '{row['name']}'"
+                f" allows {row['value']}."
+            )
+
+
 def warnings(vhost: Vhost, queue: Queue) -> list[str]:
     """Settings that fight each other, or do what hardly anybody means."""
-    found, now = [], queue.settings
+    found, now = [*_above_the_operators(vhost, queue)], queue.settings
     target = now.dead_letter_exchange
     if target and target not in vhost.exchanges:
         found.append(

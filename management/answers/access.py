@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.rules.auth import User
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
@@ -52,6 +53,11 @@ class Caller:
     def may_see(self, node: RunningNode, vhost: str) -> bool:
         """Whether a vhost is open to the caller: monitoring sees all, others need a permission in it."""
         return self.may("monitoring") or (vhost, self.name) in node.auth.permissions
+
+
+def open_vhosts(caller: Caller, node: RunningNode) -> list[Vhost]:
+    """Those that the caller may see, by name."""
+    return [node.vhosts[name] for name in sorted(node.vhosts) if caller.may_see(node, name)]
 
 
 def caller_of(user: User) -> Caller:

@@ -95,15 +95,16 @@ def _number(call: Call, name: str) -> int | None:
 
 
 class Past:
-    """One object's figures at the points of the ranges asked for; it is looked at from now on."""
+    """Figures of one object, or of some together, at the points of the ranges asked for; looked at from now on."""
 
-    def __init__(self, call: Call, kind: Kind, key: Hashable, ranges: Ranges) -> None:
+    def __init__(self, call: Call, kind: Kind, keys: Sequence[Hashable], ranges: Ranges) -> None:
         self._rates = call.rates
-        self._key, self._columns = key, kind.columns
+        self._keys, self._columns = keys, kind.columns
         self._ranges = ranges
         self._grids: dict[Range, list[tuple[int, Values]]] = {}
         if ranges != NO_RANGES:
-            self._rates.history.look(kind, key)
+            for key in keys:
+                self._rates.history.look(kind, key)
             scheduler = call.node.scheduler
             self._ahead_ms = scheduler.wall_ms() - int(scheduler.monotonic() * 1000)
 
@@ -111,7 +112,11 @@ class Past:
         """The figures at each point, the oldest first; None where they are not known."""
         first_ms, last_ms = asked.first_ms - self._ahead_ms, asked.last_ms - self._ahead_ms
         times = range(first_ms, last_ms + 1, asked.step_ms)
-        return self._rates.history.rows(self._key, times) or [None] * len(times)
+        unknown: list[Values | None] = [None] * len(times)
+        found = [self._rates.history.rows(key, times) or unknown for key in self._keys]
+        if len(found) == 1:
+            return found[0]
+        return [_sum(each) for each in zip(*found, strict=True)] or unknown
 
     def _points(self, asked: Range) -> list[tuple[int, Values]]:
         """(wall time, figures) at each point that is known, the newest first."""
@@ -126,7 +131,7 @@ class Past:
         """What stands beside a figure of a family."""
         asked: Range | None = getattr(self._ranges, family)
         if asked is None:
-            return {"rate": self._rates.rate(self._key, name)}
+            return {"rate": round(sum(self._rates.rate(key, name) for key in self._keys), 2)}
         place = self._columns.index(name)
         points = self._points(asked)
         samples = [{"sample": row[place], "timestamp": at} for at, row in points]
@@ -150,8 +155,15 @@ class Past:
         return row
 
 
-def history_of(call: Call, kind: Kind, key: Hashable, names: Sequence[str]) -> Row | None:
-    """Columns of an object's past for a page that asks for `history` seconds of it; None when it does not.
+def _sum(rows: Sequence[Values | None]) -> Values | None:
+    known = [row for row in rows if row is not None]
+    return tuple(map(sum, zip(*known, strict=True))) if known else None
+
+
+def history_of(
+    call: Call, kind: Kind, keys: Sequence[Hashable], names: Sequence[str]
+) -> Row | None:
+    """Columns of the past of an object, or of some together, for a page that asks for `history` seconds; else None.
 
     `from` is the wall time of the first point, each column has one figure a point, the oldest first, and null for what
     is not known. Short, where `samples` are not: a page asks again every few seconds. Raises: ApiError 400.
@@ -165,7 +177,7 @@ def history_of(call: Call, kind: Kind, key: Hashable, names: Sequence[str]) -> R
     step_ms, age_ms = step_s * 1000, int(asked) * 1000
     last_ms = call.node.scheduler.wall_ms() // step_ms * step_ms
     family = Range(last_ms - age_ms, last_ms, step_ms)
-    rows = Past(call, kind, key, Ranges(lengths=family)).rows(family)
+    rows = Past(call, kind, keys, Ranges(lengths=family)).rows(family)
     places = {name: kind.columns.index(name) for name in names}
     return {
         "age": int(asked),
@@ -180,7 +192,7 @@ def history_of(call: Call, kind: Kind, key: Hashable, names: Sequence[str]) -> R
 
 def with_past(call: Call, kind: Kind, key: Hashable, row: Row, ranges: Ranges = NO_RANGES) -> Row:
     """A row with details beside its lengths, octets and message counters; no counters where nothing was counted."""
-    past = Past(call, kind, key, ranges)
+    past = Past(call, kind, [key], ranges)
     stats = row.get("message_stats")
     if stats:
         row["message_stats"] = past.beside(stats, "msg_rates")

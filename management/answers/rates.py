@@ -1,6 +1,7 @@
 """Rates from counters: `{"publish": 10}` becomes `{"publish": 10, "publish_details": {"rate": 2.0}}`.
 
-State: the two last samples of each object that has anything to count, by a key (`*_key` below), and the `History` of
+State: the two last samples of each object that has anything to count, by a key (`*_key` below), each with the time
+since when it has been the same, and the `History` of
 those whose past is kept. `management.sampling` adds a round of samples every `collect_statistics_interval`; a reader
 gets the slope between the two. What is no longer sampled is forgotten. Invariant: memory is two small arrays a key
 (about 300 bytes). Source: rabbit_mgmt_stats, rates_mode = basic, 5 s interval.
@@ -16,7 +17,7 @@ from typing import Any
 from burrowmq.management.history.history import History
 
 Columns = tuple[str, ...]
-Sample = tuple[Columns, "array[int]"]
+Sample = tuple[Columns, "array[int]", int]
 
 NODE_KEY = "node"
 DERIVED_MAX = 50
@@ -71,7 +72,10 @@ class Rates:
 
     def add(self, columns: Columns, key: Hashable, values: tuple[int, ...]) -> None:
         """Add an object's figures to the round."""
-        self._pending[key] = (columns, array("q", values))
+        row, now_ms = array("q", values), self._times_ms[0]
+        before = self._current.get(key)
+        is_same = before is not None and before[0] is columns and before[1] == row
+        self._pending[key] = (columns, row, before[2] if before and is_same else now_ms)
 
     def end(self) -> None:
         """The round is complete; an object that was not in it is forgotten with the next one."""
@@ -100,6 +104,16 @@ class Rates:
         if place is None:
             return 0.0
         return round((new[1][place] - old[1][place]) * 1000 / elapsed_ms, 2)
+
+    def changed_ms(self, key: Hashable) -> int | None:
+        """When an object's figures were last seen to have changed; None if they are not sampled."""
+        found = self._current.get(key)
+        return None if found is None else found[2]
+
+    @property
+    def now_ms(self) -> int:
+        """When the last round of samples began."""
+        return self._times_ms[1]
 
     def details(self, key: Hashable, values: dict[str, Any]) -> dict[str, Any]:
         """The values with a `_details` object beside each."""

@@ -6,11 +6,11 @@ Owns no state. What is changed there goes through /api/users, /api/vhosts, /api/
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from burrowmq.broker import inspect
 from burrowmq.management.aio import web
+from burrowmq.management.answers import sums
 from burrowmq.management.answers.listing import reply_list
 from burrowmq.management.answers.reply import Call, Route, not_found, reply
 
@@ -38,18 +38,18 @@ async def vhosts(call: Call) -> web.Response:
     entered = Counter(vhost for vhost, _ in call.node.auth.permissions)
     connected = Counter(inspect.vhost_name(session) for session in call.node.sessions)
 
-    def rows() -> Iterator[Row]:
-        for name, owner in sorted(call.node.vhosts.items()):
-            yield {
-                **inspect.vhost_row(call.node, owner),
-                "limits": dict(owner.limits),
-                "queues": len(owner.queues),
-                "exchanges": len(owner.exchanges),
-                "connections": connected[name],
-                "users": entered[name],
-            }
-
-    return await reply_list(call, rows(), sort=("name",))
+    rows = [
+        {
+            **await sums.vhost_row(call, owner),
+            "limits": dict(owner.limits),
+            "queues": len(owner.queues),
+            "exchanges": len(owner.exchanges),
+            "connections": connected[name],
+            "users": entered[name],
+        }
+        for name, owner in sorted(call.node.vhosts.items())
+    ]
+    return await reply_list(call, rows, sort=("name",))
 
 
 async def permissions(call: Call) -> web.Response:
@@ -94,7 +94,7 @@ async def vhost_rights(call: Call) -> web.Response:
     owner = call.node.vhosts[name]
     return reply(
         {
-            "vhost": {**inspect.vhost_row(call.node, owner), "limits": dict(owner.limits)},
+            "vhost": {**await sums.vhost_row(call, owner), "limits": dict(owner.limits)},
             "queues": len(owner.queues),
             "permissions": inspect.permissions(call.node, name),
             "topic_permissions": inspect.topic_permissions(call.node, name),

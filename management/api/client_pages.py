@@ -78,7 +78,7 @@ async def connection(call: Call) -> web.Response:
     """One connection, with its channels."""
     session = _found(call, commands.sessions.sessions_named(call.node, call.path("name")))
     rows = [_channel_row(call, session.channels[number]) for number in sorted(session.channels)]
-    history = history_of(call, CONNECTION, connection_key(session.name), CONNECTION.columns)
+    history = history_of(call, CONNECTION, [connection_key(session.name)], CONNECTION.columns)
     return reply(
         {
             "connection": _connection_row(call, session),
@@ -138,7 +138,7 @@ async def channel(call: Call) -> web.Response:
     return reply(
         {
             "channel": _channel_row(call, found),
-            "history": history_of(call, CHANNEL, channel_key(call.path("name")), RATES),
+            "history": history_of(call, CHANNEL, [channel_key(call.path("name"))], RATES),
             "hindrances": inspect.hindrances(call.node, session),
             "consumers": consumers,
             "unacked": inspect.unacked_by_consumer(call.node, found),

@@ -13,6 +13,7 @@ from burrowmq.broker import inspect
 from burrowmq.broker.session.session import Session
 from burrowmq.management import commands
 from burrowmq.management.aio import web
+from burrowmq.management.answers import idle
 from burrowmq.management.answers.listing import reply_list
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import channel_key, connection_key
@@ -46,7 +47,11 @@ def _connection(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> 
 
 
 def _channel(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
-    return with_past(call, CHANNEL, channel_key(row["name"]), row, ranges)
+    key = channel_key(row["name"])
+    since = idle.since(call, key)
+    if since is not None:
+        row["idle_since"] = since
+    return with_past(call, CHANNEL, key, row, ranges)
 
 
 Shown = Callable[[Call, dict[str, Any], Ranges], dict[str, Any]]
@@ -127,12 +132,14 @@ async def channel(call: Call) -> web.Response:
     for row in _own(call, inspect.channels(call.node)):
         if row["name"] == call.path("name"):
             details = [
-                consumer
+                _public(consumer)
                 for consumer in inspect.consumers(call.node)
                 if consumer["channel_details"]["name"] == row["name"]
             ]
             shown = _channel(call, row, ranges_of(call))
-            return reply({**shown, "consumer_details": [_public(each) for each in details]})
+            # The arrays that RabbitMQ fills with rates_mode = detailed.
+            more = {"consumer_details": details, "deliveries": [], "publishes": []}
+            return reply(shown | more)
     raise not_found()
 
 

@@ -145,9 +145,8 @@ async def _upload(call: Call) -> bytes:
     return field.encode() if isinstance(field, str) else b""
 
 
-async def take_over(call: Call) -> web.Response:
-    """POST a document: what is missing is made, what is there already stays."""
-    vhost = call.vhost_or_all()
+async def document_of(call: Call) -> Row:
+    """The document that was sent, read in turns: it may be 20 MB. Raises: ApiError 400."""
     reading = json_document.Reading(await _upload(call))
     try:
         async for piece in pieces(reading.steps(), ENTRIES_PER_TURN):
@@ -156,10 +155,15 @@ async def take_over(call: Call) -> web.Response:
                 call.host.process.machine.collector.keep()
     except ValueError as error:
         raise bad_request("failed_to_parse_json") from error
-    document = reading.value
-    if not isinstance(document, dict):
+    if not isinstance(reading.value, dict):
         raise bad_request("failed_to_parse_json")
-    await commands.parameters.import_definitions(call.node, document, vhost)
+    return reading.value
+
+
+async def take_over(call: Call) -> web.Response:
+    """POST a document: what is missing is made, what is there already stays."""
+    vhost = call.vhost_or_all()
+    await commands.parameters.import_definitions(call.node, await document_of(call), vhost)
     return no_content()
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from burrowmq.broker.definitions.document import ImportRefused
 from burrowmq.broker.inspect import difference
-from burrowmq.broker.words import json_document
 from burrowmq.management.aio import web
 from burrowmq.management.answers.reply import Call, Route, bad_request, reply
+from burrowmq.management.api.definitions import document_of
 
 ENTRIES_PER_TURN = 50
 ROWS_MAX = 200
@@ -23,12 +23,7 @@ ROWS_MAX = 200
 async def compare(call: Call) -> web.Response:
     """POST a document: how many entries are new, changed, stay or are refused, by section; and which."""
     vhost = call.vhost_or_all()
-    try:
-        document = json_document.parse(await call.request.read())
-    except ValueError as error:
-        raise bad_request("failed_to_parse_json") from error
-    if not isinstance(document, dict):
-        raise bad_request("failed_to_parse_json")
+    document = await document_of(call)
     sections: dict[str, Counter[str]] = {}
     rows: list[dict[str, Any]] = []
     total = 0

@@ -54,7 +54,7 @@ async def exchange_page(call: Call) -> web.Response:
     return reply(
         {
             "exchange": with_past(call, EXCHANGE, key, row),
-            "history": history_of(call, EXCHANGE, key, EXCHANGE.columns),
+            "history": history_of(call, EXCHANGE, [key], EXCHANGE.columns),
             "alternate": _alternate(vhost, exchange),
             "outgoing": outgoing[0],
             "outgoing_count": outgoing[1],

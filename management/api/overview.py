@@ -1,23 +1,27 @@
 """/api/overview, /api/nodes, /api/whoami, /api/cluster-name, /api/extensions, /api/auth.
 
-Owns no state. message_stats, queue_totals and object_totals are always there, even on an empty broker: when one is
-missing, Telegraf believes that its login failed. Source: rabbit_mgmt_wm_overview and rabbit_mgmt_wm_node (3.13).
+Owns no state. Who may not monitor gets an overview of the virtual hosts that are open to him, and of his own
+connections; churn alone is the node's, as in RabbitMQ. message_stats, queue_totals and object_totals are always there,
+even on an empty broker: when one is missing, Telegraf believes that its login failed. Source: rabbit_mgmt_wm_overview
+and rabbit_mgmt_wm_node (3.13).
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process, settings
 from burrowmq.management.aio import web
-from burrowmq.management.answers import status
+from burrowmq.management.answers import access, status, sums
 from burrowmq.management.answers.listing import project, reply_list
 from burrowmq.management.answers.ranges import NO_RANGES, Past, Ranges, ranges_of
-from burrowmq.management.answers.rates import NODE_KEY
+from burrowmq.management.answers.rates import NODE_KEY, vhost_key
 from burrowmq.management.answers.reply import Call, Route, no_content, reply, require_keys
-from burrowmq.management.answers.turns import KEYS_PER_TURN, pieces
 from burrowmq.management.history import history as kinds
 from burrowmq.management.history import retention
 from burrowmq.management.sampling import CHURN_COUNTERS, MESSAGE_COUNTERS
@@ -81,13 +85,20 @@ async def overview(call: Call) -> web.Response:
 
 async def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """The same, for who shows more beside it."""
-    ready = unacked = 0
-    queues = [queue for vhost in call.node.vhosts.values() for queue in vhost.queues_in_order()]
-    async for piece in pieces(queues, KEYS_PER_TURN):
-        found = inspect.depths(piece)
-        ready, unacked = ready + found[0], unacked + found[1]
-    node, counters = call.node, inspect.counters(call.node)
-    past, history = Past(call, kinds.NODE, NODE_KEY, ranges), call.rates.history
+    node, history = call.node, call.rates.history
+    whole, counters = Past(call, kinds.NODE, [NODE_KEY], ranges), inspect.counters(node)
+    if call.caller.may("monitoring"):
+        past, stats = whole, _message_stats(call, whole, counters)
+        objects = inspect.object_totals(node)
+        depths = await sums.depths(inspect.each_vhost(node, None))
+        place = where(call)
+    else:
+        seen = access.open_vhosts(call.caller, node)
+        past = Past(call, kinds.VHOST, [vhost_key(owner.name) for owner in seen], ranges)
+        stats = past.beside(_stats_of(call, seen), "msg_rates")
+        objects = _objects_of(call, seen)
+        depths = await sums.depths(seen)
+        place = {}
     return {
         "management_version": status.RABBITMQ_VERSION,
         "rates_mode": "basic",
@@ -105,15 +116,40 @@ async def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
         "release_series_support_status": "supported",
         "disable_stats": False,
         "enable_queue_totals": False,
-        "message_stats": _message_stats(call, past, counters),
+        "message_stats": stats,
         # As RabbitMQ has it: here with the age of lengths, at the node with its own.
-        "churn_rates": past.beside(_counters(CHURN_COUNTERS, counters), "lengths"),
-        "queue_totals": past.beside(inspect.sums((ready, unacked)), "lengths"),
-        "object_totals": inspect.object_totals(node),
+        "churn_rates": whole.beside(_counters(CHURN_COUNTERS, counters), "lengths"),
+        "queue_totals": past.beside(depths, "lengths"),
+        "object_totals": objects,
         "statistics_db_event_queue": 0,  # there is none; rabbitmqadmin fails without the field
-        "node": node.name,
-        "listeners": _listeners(call),
-        "contexts": _contexts(call),
+        **place,
+    }
+
+
+def where(call: Call) -> dict[str, Any]:
+    """Which node it is and where it listens: not for everybody."""
+    return {
+        "node": call.node.name, "listeners": _listeners(call), "contexts": _contexts(call),
+    }  # fmt: skip
+
+
+def _stats_of(call: Call, seen: Sequence[Vhost]) -> dict[str, Any]:
+    """What was counted in some virtual hosts together."""
+    sessions = inspect.sessions_by_vhost(call.node)
+    found: Counter[str] = Counter()
+    for owner in seen:
+        found.update(inspect.vhost_counters(owner, sessions.get(owner, ()))["message_stats"])
+    return dict(found)
+
+
+def _objects_of(call: Call, seen: Sequence[Vhost]) -> dict[str, int]:
+    """What there is in some virtual hosts; of connections and channels the caller's own."""
+    own = [each for each in call.node.sessions if inspect.user_name(each) == call.caller.name]
+    return {
+        "channels": sum(len(session.channels) for session in own),
+        "connections": len(own),
+        "exchanges": sum(len(owner.exchanges) for owner in seen),
+        "queues": sum(len(owner.queues) for owner in seen),
     }
 
 
@@ -124,7 +160,7 @@ def _projected(call: Call, row: dict[str, Any]) -> dict[str, Any]:
 
 def node_row(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     """The one node."""
-    past = Past(call, kinds.NODE, NODE_KEY, ranges)
+    past = Past(call, kinds.NODE, [NODE_KEY], ranges)
     row = _node_figures(call)
     for name in (*kinds.GAUGES, *kinds.MACHINE):
         row[f"{name}_details"] = past.details(name, "node_stats")

@@ -11,6 +11,7 @@ import heapq
 import math
 from collections.abc import Iterator
 from typing import Any, cast
+from urllib.parse import unquote
 
 from burrowmq.broker import inspect
 from burrowmq.broker.inspect import reasons
@@ -20,8 +21,9 @@ from burrowmq.broker.rules.policy import ApplyTo, Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
+from burrowmq.management.answers.access import open_vhosts
 from burrowmq.management.answers.ranges import history_of
-from burrowmq.management.answers.rates import NODE_KEY, queue_key
+from burrowmq.management.answers.rates import NODE_KEY, queue_key, vhost_key
 from burrowmq.management.answers.reply import (
     Call,
     Route,
@@ -45,6 +47,7 @@ QUEUE_COLUMNS = (
 )  # fmt: skip
 OVERVIEW_COLUMNS = (*QUEUE_COLUMNS, "mem_used", "disk_free")
 HOLDERS_MAX = 20
+COMPARED_MAX = 4
 
 Row = dict[str, Any]
 Ranked = tuple[float, str, str]
@@ -55,13 +58,23 @@ async def overview_page(call: Call) -> web.Response:
     tops = await _tops(call)
     return reply(
         {
-            "overview": await overview.document(call),
+            "overview": await overview.document(call) | overview.where(call),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
-            "history": history_of(call, kinds.NODE, NODE_KEY, OVERVIEW_COLUMNS),
+            "history": _history(call),
             "top": {name: [_top_row(call, each) for each in found] for name, found in tops.items()},
         }
     )
+
+
+def _history(call: Call) -> Row | None:
+    """Messages of what the caller may see, and the node's memory and disk."""
+    found = history_of(call, kinds.NODE, [NODE_KEY], OVERVIEW_COLUMNS)
+    if found is not None and not call.caller.may("monitoring"):
+        keys = [vhost_key(owner.name) for owner in open_vhosts(call.caller, call.node)]
+        seen = history_of(call, kinds.VHOST, keys, QUEUE_COLUMNS)
+        found["columns"] |= seen["columns"] if seen is not None else {}
+    return found
 
 
 def _resources(call: Call) -> Row:
@@ -156,9 +169,10 @@ async def queue_page(call: Call) -> web.Response:
         {
             "queue": with_rates(call, row),
             "history": history_of(
-                call, kinds.QUEUE, queue_key(vhost_name, name), kinds.QUEUE.columns
+                call, kinds.QUEUE, [queue_key(vhost_name, name)], kinds.QUEUE.columns
             ),
             "settings": reasons.settings(vhost, queue),
+            "defaults": reasons.defaults(vhost, queue, call.node.config.consumer_timeout_ms),
             "warnings": [
                 *(f"The disk refuses {each['kind']}: {each['reason']}" for each in row["fault"]),
                 *reasons.warnings(vhost, queue),
@@ -169,6 +183,28 @@ async def queue_page(call: Call) -> web.Response:
             "holders": await _holders(call, vhost, queue),
         }
     )
+
+
+async def compare_page(call: Call) -> web.Response:
+    """Several queues side by side: `queue` of the query is a virtual host and a name, each quoted once more.
+
+    One that is not there, or not for the caller, has its two names and nothing else.
+    """
+    found: list[Row] = []
+    for text in call.request.query.getall("queue", [])[:COMPARED_MAX]:
+        vhost_name, name = (unquote(part) for part in text.partition("/")[::2])
+        vhost = call.node.vhosts.get(vhost_name)
+        queue = None if vhost is None else vhost.queues.get(name)
+        row: Row = {"vhost": vhost_name, "name": name}
+        if vhost and queue and call.caller.may_see(call.node, vhost_name):
+            row["queue"] = with_rates(call, inspect.queue(call.node, vhost_name, name) or {})
+            del row["queue"]["consumer_details"]
+            row["settings"] = reasons.settings(vhost, queue)
+            row["history"] = history_of(
+                call, kinds.QUEUE, [queue_key(vhost_name, name)], kinds.QUEUE.columns
+            )
+        found.append(row)
+    return reply({"queues": found})
 
 
 async def _holders(call: Call, vhost: Vhost, queue: Queue) -> list[Row]:
@@ -258,4 +294,5 @@ ROUTES = (
     Route("POST", "/api/burrowmq/pages/policy-preview/{vhost}", policy_preview, "policymaker"),
     Route("GET", "/api/burrowmq/pages/overview", overview_page),
     Route("GET", "/api/burrowmq/pages/queue/{vhost}/{name}", queue_page),
+    Route("GET", "/api/burrowmq/pages/compare", compare_page),
 )

@@ -17,6 +17,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, messages
 from burrowmq.management.aio import web
+from burrowmq.management.answers import idle
 from burrowmq.management.answers.listing import (
     PAGE_SIZE_LIMIT,
     Finish,
@@ -56,6 +57,7 @@ from burrowmq.protocol.errors import AccessRefused
 Row = dict[str, Any]
 
 GET_LIMIT = 10_000
+IDLE = "idle_since"
 ACK_MODES = ("ack_requeue_true", "ack_requeue_false", "reject_requeue_true", "reject_requeue_false")
 
 
@@ -72,6 +74,17 @@ def _columns(call: Call) -> tuple[str, ...]:
     if "owner_pid_details" in call.query("columns"):
         needed.append("owner_pid_details")
     return tuple(dict.fromkeys(name for name in needed if name in inspect.QUEUE_COLUMNS))
+
+
+def _with_idle(call: Call, row: Row, columns: str) -> Row:
+    """Add `idle_since` where the query asks for it, or for everything; a busy queue has none."""
+    if not columns or IDLE in columns.split(","):
+        owner = call.node.vhosts.get(row["vhost"])
+        queue = None if owner is None else owner.queues.get(row["name"])
+        found = None if queue is None else idle.queue_since(call, queue)
+        if found is not None:
+            row[IDLE] = found
+    return row
 
 
 def with_rates(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> dict[str, Any]:
@@ -98,8 +111,11 @@ async def _reply_queues(call: Call, columns: tuple[str, ...]) -> web.StreamRespo
     else:
         things = [queue for owner in seen for queue in owner.queues_in_order()]
 
+    is_idle_shown = columns is inspect.DETAILED_QUEUE_COLUMNS or IDLE in call.query("columns")
+
     def row(queue: Queue) -> Row:
-        return with_rates(call, inspect.queue_row(node, vhosts[queue.vhost_name], queue, columns))
+        made = with_rates(call, inspect.queue_row(node, vhosts[queue.vhost_name], queue, columns))
+        return _with_idle(call, made, call.query("columns")) if is_idle_shown else made
 
     ranges = ranges_of(call, error="invalid_range_parameters", are_lengths_rounded_up=True)
     finish = finish_of(functools.partial(with_rates, call, ranges=ranges), ranges)
@@ -143,7 +159,7 @@ def _key(call: Call, vhosts: dict[str, Vhost], by: str) -> Callable[[Queue], Any
 
 def _with_depths(call: Call, row: dict[str, Any]) -> None:
     """For the UI's lists: the depths of so many seconds, the oldest first; one figure when it was always the same."""
-    found = history_of(call, QUEUE, queue_key(row["vhost"], row["name"]), ("messages",))
+    found = history_of(call, QUEUE, [queue_key(row["vhost"], row["name"])], ("messages",))
     if found is not None:
         depths = found["columns"]["messages"]
         row["depths"] = depths[:1] if depths.count(depths[0]) == len(depths) else depths
@@ -166,6 +182,7 @@ async def queue(call: Call) -> web.Response:
         raise not_found()
     columns = call.query("columns")
     row = with_rates(call, row, ranges_of(call, are_lengths_rounded_up=True))
+    _with_idle(call, row, columns)
     return reply(project(row, columns) if columns else row)
 
 

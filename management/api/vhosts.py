@@ -5,6 +5,7 @@ Owns no state. Source: rabbit_mgmt_wm_vhosts, rabbit_mgmt_wm_vhost (3.13).
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple
 
 from burrowmq.broker import inspect
@@ -12,6 +13,7 @@ from burrowmq.broker.rules.parameter_rules import default_queue_type
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands
 from burrowmq.management.aio import web
+from burrowmq.management.answers import access, sums
 from burrowmq.management.answers.listing import project, reply_list
 from burrowmq.management.answers.ranges import NO_RANGES, Ranges, finish_of, ranges_of, with_past
 from burrowmq.management.answers.rates import vhost_key
@@ -25,31 +27,39 @@ from burrowmq.management.answers.reply import (
     not_found,
     reply,
 )
+from burrowmq.management.answers.turns import pieces
 from burrowmq.management.history.history import VHOST
+
+VHOSTS_PER_TURN = 100
 
 
 async def vhosts(call: Call) -> web.Response:
     """Those that are open to the caller."""
     ranges = ranges_of(call, error="invalid_range_parameters")
-    rows = [
-        _row(call, owner)
-        for owner in inspect.each_vhost(call.node, None)
-        if call.caller.may_see(call.node, owner.name)
-    ]
+    seen = access.open_vhosts(call.caller, call.node)
+    rows = []
+    async for piece in pieces(seen, VHOSTS_PER_TURN):
+        sessions = inspect.sessions_by_vhost(call.node)
+        counted = [inspect.vhost_counters(owner, sessions.get(owner, ())) for owner in piece]
+        rows += [await _row(call, owner, row) for owner, row in zip(piece, counted, strict=True)]
     finish = finish_of(
         lambda row: with_past(call, VHOST, vhost_key(row["name"]), row, ranges), ranges
     )
     return await reply_list(call, rows, ("name",), finish)
 
 
-def _row(call: Call, owner: Vhost, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
-    row = inspect.vhost_row(call.node, owner) | inspect.vhost_counters(call.node, owner)
+async def _row(
+    call: Call, owner: Vhost, counted: dict[str, Any], ranges: Ranges = NO_RANGES
+) -> dict[str, Any]:
+    row = await sums.vhost_row(call, owner) | counted
     return with_past(call, VHOST, vhost_key(owner.name), row, ranges)
 
 
 async def vhost(call: Call) -> web.Response:
     """One vhost."""
-    row = _row(call, call.node.vhosts[call.vhost()], ranges_of(call))
+    owner = call.node.vhosts[call.vhost()]
+    counted = inspect.vhost_counters(owner, inspect.sessions_by_vhost(call.node).get(owner, ()))
+    row = await _row(call, owner, counted, ranges_of(call))
     columns = call.query("columns")
     return reply(project(row, columns) if columns else row)
 
@@ -123,7 +133,11 @@ async def delete(call: Call) -> web.Response:
     if call.node.vhosts[name].is_protected:
         text = f"Refusing to delete virtual host '{name}' because it is protected from deletion"
         raise ApiError(412, "precondition_failed", text)
-    commands.vhosts.delete_vhost(call.node, name)
+    node = call.node
+    for _ in commands.vhosts.delete_vhost(node, name):
+        await asyncio.sleep(0)
+        if call.node is not node:
+            raise not_found()
     return no_content()
 
 

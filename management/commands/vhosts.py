@@ -5,15 +5,21 @@ Owns no state.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from burrowmq.broker import inspect
-from burrowmq.broker.definitions import parameters
+from burrowmq.broker.definitions import restore
 from burrowmq.broker.definitions.restore import create_vhost, put_vhost
+from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.vhost.trace import Tracer
-from burrowmq.broker.words.resource import row_key
 from burrowmq.management.commands.commit import staged
 from burrowmq.management.commands.sessions import close_sessions
 from burrowmq.management.commands.users import put_permission
+
+DELETED_PER_TURN = 100
+"""Queues, or exchanges, with what is bound to them."""
 
 
 def add_vhost(node: RunningNode, name: str, creator: str | None) -> None:
@@ -24,22 +30,39 @@ def add_vhost(node: RunningNode, name: str, creator: str | None) -> None:
     staged(node)
 
 
-def delete_vhost(node: RunningNode, name: str) -> None:
-    """Delete a vhost with everything in it; its consumers are cancelled and its connections closed."""
-    sessions = inspect.each_session(node, name)
-    for session in sessions:
-        session.cancel_consumers()
-    close_sessions(sessions, f"vhost '{name}' is deleted")
-    owner = node.vhosts.pop(name)
-    for queue in list(owner.queues.values()):
-        owner.delete_queue(queue)
-    for exchange in [each for each in owner.exchanges.values() if each.name]:
-        owner.delete_exchange(exchange)
-    parameters.forget_vhost(owner)
-    node.auth.delete_vhost(name)
-    node.engine.definitions.delete("vhost", row_key(name))
+def delete_vhost(node: RunningNode, name: str) -> Iterator[None]:
+    """Delete a vhost with everything in it, in steps; between two of them other work may have its turn.
+
+    Its consumers are cancelled and its connections closed. It is there until the last step, which deletes what came
+    meanwhile, so that nobody makes another one of the name before the first is gone.
+    """
+    owner = node.vhosts[name]
+    _expel(node, name)
+    things: list[Queue | Exchange] = [
+        *owner.queues.values(),
+        *(exchange for exchange in owner.exchanges.values() if exchange.name),
+    ]
+    for count, thing in enumerate(things, start=1):
+        if isinstance(thing, Queue):
+            owner.delete_queue(thing)
+        else:
+            owner.delete_exchange(thing)
+        if count % DELETED_PER_TURN == 0:
+            staged(node)
+            yield
+    if node.vhosts.get(name) is not owner:
+        return  # somebody else was asked to delete it too
+    _expel(node, name)
+    restore.delete_vhost(owner, node.vhosts, node.auth, node.engine.definitions)
     node.engine.delete_vhost(name)
     staged(node)
+
+
+def _expel(node: RunningNode, vhost: str) -> None:
+    sessions = inspect.each_session(node, vhost)
+    for session in sessions:
+        session.cancel_consumers()
+    close_sessions(sessions, f"vhost '{vhost}' is deleted")
 
 
 def describe_vhost(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from burrowmq.management.history.series import Series, Values
 from burrowmq.management.history.timeline import BASIC, GLOBAL, Policies, Timeline
@@ -115,6 +116,23 @@ class History:
             series = self._place(kind, key, is_from_birth=self._had_room)
         series.round = self._round
         series.add(values, self._timelines[kind.is_whole])
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is a place for one more object."""
+        return len(self._objects) < OBJECTS_MAX
+
+    def note_refused(self) -> None:
+        """An object was not added, since there is no place for it."""
+        self._was_refused = True
+
+    def unsampled(self, kind: Kind) -> list[Any]:
+        """The keys of a kind that have a place and no figures in this round."""
+        return [
+            key
+            for key, series in self._objects.items()
+            if series.round != self._round and self._kinds[key] is kind
+        ]
 
     def end(self) -> None:
         """The round is over: what was not in it is gone."""

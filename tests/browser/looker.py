@@ -46,5 +46,9 @@ class Looker:
     def go(self, address: str) -> None:
         self.page.goto(f"{self.base}#/{address}")
 
+    def arrives(self, address: str) -> None:
+        """Wait for an address; not by a function in the page, which its policy lets no browser evaluate twice."""
+        self.page.wait_for_url(lambda url: url.partition("?")[0] == f"{self.base}#/{address}")
+
     def sees(self, text: str) -> None:
         self.page.locator("main").get_by_text(text).first.wait_for()

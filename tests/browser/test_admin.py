@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
+import pika
 import pytest
 
 from tests.browser.looker import HOSTILE, Looker
@@ -108,7 +109,8 @@ def test_a_user_is_made_permitted_changed_and_deleted(
     looker.sees("It may enter no virtual host")
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    page.wait_for_function("() => location.hash === '#/admin/users'")
+    looker.arrives("admin/users")
+    looker.sees("app is deleted.")
     assert [row["name"] for row in node.get("/api/users")] == ["guest"]
     assert looker.complaints == []
 
@@ -127,7 +129,7 @@ def test_a_virtual_host_goes_only_by_its_name(
     assert button.is_disabled()
     dialog.get_by_role("textbox").fill("shop")
     button.click()
-    looker.page.wait_for_function("() => location.hash === '#/admin/vhosts'")
+    looker.arrives("admin/vhosts")
     assert [row["name"] for row in node.get("/api/vhosts")] == ["/"]
 
 
@@ -192,4 +194,37 @@ def test_the_log_is_live_and_filtered(look: Callable[..., Looker], node: NodeCli
     looker.page.get_by_label("At least").select_option("error")
     log.get_by_text("No line is like this.").wait_for()
     assert "level=error" in looker.page.url
+    assert looker.complaints == []
+
+
+def test_a_backup_is_begun_and_watched(
+    look: Callable[..., Looker], node: NodeClient, tmp_path: Path
+) -> None:
+    channel = node.channel()
+    channel.queue_declare("orders", durable=True)
+    channel.basic_publish("", "orders", b"x", pika.BasicProperties(delivery_mode=2))
+    looker = look(viewport={"width": 1280, "height": 1000}).enter()
+    looker.go("node")
+    looker.page.get_by_text("Back up").click()
+    looker.page.get_by_label("Directory on the node's machine").fill("not/absolute")
+    looker.page.get_by_role("button", name="Start").click()
+    looker.page.locator("details").get_by_role("alert").wait_for()
+    looker.page.get_by_label("Directory on the node's machine").fill(str(tmp_path / "monday"))
+    looker.page.get_by_role("button", name="Start").click()
+    looker.sees("done")
+    looker.sees("1 messages in 1 queues")
+    assert [text for text in looker.complaints if "400" not in text] == []
+
+
+def test_a_policy_says_where_it_is_in_force(look: Callable[..., Looker], node: NodeClient) -> None:
+    for name in ("orders", "returns"):
+        node.channel().queue_declare(name)
+    for name, pattern, priority in (("wide", ".*", 0), ("narrow", "^orders", 5)):
+        body = {"pattern": pattern, "definition": {"max-length": 5}, "apply-to": "queues"}
+        node.api("PUT", f"/api/policies/%2F/{name}", {**body, "priority": priority})
+    looker = look(viewport={"width": 1280, "height": 1000}).enter()
+    looker.go("policies")
+    row = looker.page.get_by_role("row").filter(has_text="wide")
+    row.get_by_text("Lim 5").wait_for()
+    assert row.get_by_role("cell").all_inner_texts()[5:8] == ["0", "1", "1"]
     assert looker.complaints == []

@@ -168,7 +168,7 @@ def test_bind_publish_get_unbind_and_delete(look: Callable[..., Looker], world: 
     looker.go(at("exchanges", "/", "b.headers"))
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    page.wait_for_function("location.hash.startsWith('#/exchanges')")
+    looker.arrives("exchanges")
     assert world.node.api("GET", "/api/exchanges/%2F/b.headers").status == 404
     assert looker.complaints == []
 
@@ -278,8 +278,10 @@ def test_a_blocked_connection_says_why(look: Callable[..., Looker], world: World
         looker.go("connections?text=blocked")
         row = looker.page.get_by_role("row").filter(has_text="publisher")
         row.get_by_text("alarm", exact=True).wait_for()
+        row.get_by_title("since ").get_by_text("for ").wait_for()
         row.get_by_role("link", name="publisher").click()
         looker.sees("The node is low on memory: publishers wait")
+        looker.sees(", since ")
     finally:
         world.node.ctl("set_vm_memory_high_watermark", "0.9")
     assert looker.complaints == []
@@ -295,5 +297,65 @@ def test_what_is_typed_stays_while_the_page_asks_again(
     field.fill("amq.top")
     with looker.page.expect_response("**/pages/queue/**"):
         pass
-    looker.page.wait_for_function("document.querySelector('.seen').textContent !== ''")
+    looker.page.locator(".seen").get_by_text(":").wait_for()
     assert field.input_value() == "amq.top"
+
+
+def test_what_is_gone_is_not_a_node_that_is_away(look: Callable[..., Looker], world: World) -> None:
+    channel = world.channel(connection_name="short-lived")
+    channel.queue_declare("g.queue")
+    looker = look(viewport=WIDE).enter()
+    looker.go(at("queues", "/", "g.queue"))
+    looker.sees("Why it is so")
+    channel.queue_delete("g.queue")
+    looker.sees("It is gone, or was never there.")
+    looker.sees("Why it is so")
+    looker.go("connections?text=short-lived")
+    looker.page.get_by_role("link", name="short-lived").click()
+    looker.page.get_by_role("heading", name="Channels").wait_for()
+    channel.connection.close()
+    looker.sees("It has been closed; this is what was last known of it.")
+    looker.page.get_by_role("button", name="1 h").click()
+    looker.sees("It has been closed; this is what was last known of it.")
+    assert looker.page.locator(".away, .badge").count() == 0
+    looker.go("queues?name=%5B&regex=1")
+    looker.sees("invalid regular expression")
+    assert looker.page.get_by_role("table").count() == 0, "a question that is refused has no answer"
+    assert [text for text in looker.complaints if "40" not in text] == []
+
+
+def test_queues_are_pinned_and_compared(look: Callable[..., Looker], world: World) -> None:
+    channel = world.channel()
+    channel.queue_declare("p.short", arguments={"x-max-length": 9})
+    channel.queue_declare("p.long", durable=True)
+    for _ in range(3):
+        channel.basic_publish("", "p.short", b"x")
+    looker = look(viewport=WIDE).enter()
+    page = looker.page
+    for name in ("p.short", "p.long", HOSTILE):
+        looker.go(at("queues", "/", name))
+        page.get_by_role("button", name="Pin", exact=True).click()
+    page.get_by_role("link", name="Compare with 2 pinned").click()
+    figures = page.get_by_role("table", name="Figures", exact=True)
+    ready = figures.get_by_role("row").filter(has_text="Ready").get_by_role("cell")
+    assert ready.nth(1).inner_text() == "3"
+    assert ready.nth(2).inner_text() == "0"
+    settings = page.get_by_role("table", name="Settings", exact=True).get_by_role("row")
+    settings.filter(has_text="Max length").get_by_text("differs").wait_for()
+    settings.filter(has_text="Durable").get_by_text("differs").wait_for()
+    assert settings.filter(has_text="Operator policy").get_by_text("differs").count() == 0
+    page.get_by_role("button", name="Unpin p.long").click()
+    settings.filter(has_text="Durable").get_by_text("differs").wait_for(state="detached")
+    page.reload()
+    page.get_by_role("button", name="Unpin p.short").wait_for()
+    assert page.locator("ul.pinned > li").count() == 2
+    channel.queue_delete("p.short")
+    looker.sees("which is not there, or not for this user")
+    page.get_by_role("button", name="Unpin p.short").click()
+    page.get_by_role("button", name="Unpin ").click()
+    looker.sees("Nothing is pinned.")
+    for text in ("pinned=%5B1%2C%5B%22a%22%5D%5D", "pinned=no"):
+        looker.go(f"queues/compare?{text}")
+        looker.sees("Nothing is pinned.")
+    assert page.locator("img").count() == 0
+    assert looker.complaints == []

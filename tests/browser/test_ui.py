@@ -27,7 +27,7 @@ def test_every_page_is_shown_without_a_complaint(
     for name in PAGES:
         link = looker.page.get_by_role("link", name=name.capitalize(), exact=True)
         link.click()
-        looker.page.wait_for_function("name => location.hash.startsWith('#/' + name)", arg=name)
+        looker.arrives(name)
         looker.page.locator("main :is(table, p, form)").first.wait_for()
         scrolls = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
         assert not looker.page.evaluate(scrolls), name
@@ -127,7 +127,7 @@ def test_no_page_frames_the_ui(
 ) -> None:
     looker = look().enter()
     looker.page.goto(elsewhere(f"<iframe src='{looker.base}'></iframe>"))
-    looker.page.wait_for_function("document.querySelector('iframe') !== null")
+    looker.page.locator("iframe").wait_for(state="attached")
     looker.page.wait_for_timeout(500)
     assert looker.page.frames[1].locator("#app").count() == 0
     assert any("frame-ancestors 'none'" in text for text in looker.complaints)

@@ -12,123 +12,20 @@ import argparse
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
-import urllib.request
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 
-HERE = Path(__file__).parent
+from .place import DRIVERS, HERE, Count, Place, count_junit, count_lines
+from .tool_suites import TOOLS
+
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
-RANK = {"passed": 0, "skipped": 1, "failed": 2}
 # The package index's own container launcher is replaced by one that hands back the node's address.
-ADMIN_SCRIPT = HERE.parents[1] / "management" / "download" / "rabbitmqadmin.py"
-NOT_RABBIT_HOLE = (
-    "federation|[Ss]hovel|default queue type is set|when there are runtime parameters|lists deprecated feature flags"
-    r"|parameters/\{component\}/\{vhost\}/\{name\} when the parameter does not exist"
-)
-FIXTURES = HERE / "drivers" / "container_stub.py"
-
-
-@dataclass
-class Count:
-    """What a suite came to."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    failures: tuple[str, ...] = ()
-
-
-class Place:
-    """A suite's scratch folder and the broker that it talks to."""
-
-    def __init__(self, folder: Path, host: str, port: int, management_port: int) -> None:
-        self.folder = folder
-        self.host = host
-        self.port = port
-        self.management_port = management_port
-        # The vhost is spelled out: some clients read a bare "/" as the empty name.
-        self.url = f"amqp://guest:guest@{host}:{port}/%2F"
-
-    def run(self, *command: str, timeout_s: int, cwd: Path | None = None, **env: str) -> str:
-        """Run a command, keep its output in the folder's log, return it."""
-        done = subprocess.run(
-            command,
-            cwd=cwd or self.folder,
-            env={**os.environ, **env},
-            text=True,
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout_s,
-        )
-        with (self.folder / "log").open("a") as log:
-            log.write(f"$ {' '.join(command)}\n{done.stdout}\n")
-        return done.stdout
-
-    def environment_with(self, *requirements: str) -> str:
-        """Make a virtual environment and return its interpreter."""
-        self.run(sys.executable, "-m", "venv", "venv", timeout_s=120)
-        python = str(self.folder / "venv" / "bin" / "python")
-        self.run(python, "-m", "pip", "install", "-q", *requirements, timeout_s=600)
-        return python
-
-    def source_of(self, python: str, name: str, version: str) -> Path:
-        """Download and unpack a source distribution."""
-        self.run(
-            python,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--no-binary",
-            name,
-            "-d",
-            "sdist",
-            f"{name}=={version}",
-            timeout_s=600,
-        )
-        (archive,) = (self.folder / "sdist").glob("*.tar.gz")
-        with tarfile.open(archive) as source:
-            source.extractall(self.folder / "source", filter="data")
-        (root,) = (self.folder / "source").iterdir()
-        return root
-
-
-def count_junit(report: Path) -> Count:
-    """Sum up a JUnit report; a test that was run again counts once, by its worst entry."""
-    try:
-        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return Count(failed=1, failures=("no report was written",))
-    worst: dict[str, str] = {}
-    for case in cases:
-        name = f"{case.get('classname')}::{case.get('name')}"
-        bad = case.find("failure") is not None or case.find("error") is not None
-        state = "failed" if bad else "skipped" if case.find("skipped") is not None else "passed"
-        if RANK[state] >= RANK[worst.get(name, "passed")]:
-            worst[name] = state
-    states = list(worst.values())
-    failures = tuple(sorted(name for name, state in worst.items() if state == "failed"))
-    return Count(*(states.count(one) for one in ("passed", "failed", "skipped")), failures=failures)
-
-
-def count_lines(output: str) -> Count:
-    """Sum up a driver's `ok NAME` and `FAILED NAME ...` lines."""
-    passed = re.findall(r"^ok (.+)$", output, re.MULTILINE)
-    failed = re.findall(r"^FAILED (.+)$", output, re.MULTILINE)
-    if not passed and not failed:
-        failed = ["the driver said nothing: " + output[-300:]]
-    return Count(len(passed), len(failed), 0, tuple(failed))
+FIXTURES = DRIVERS / "container_stub.py"
 
 
 def _pytest(place: Place, python: str, root: Path, *arguments: str, **env: str) -> Count:
@@ -239,7 +136,7 @@ def aio_pika(place: Place) -> Count:
 def celery(place: Place) -> Count:
     """Celery's usual paths with a worker of its own."""
     python = place.environment_with("celery==5.7.0", "kombu==5.7.0", "amqp==5.4.2")
-    driver = str(HERE / "drivers" / "celery_paths.py")
+    driver = str(DRIVERS / "celery_paths.py")
     return count_lines(place.run(python, driver, timeout_s=300, BROKER_URL=place.url))
 
 
@@ -249,13 +146,13 @@ def amqplib(place: Place) -> Count:
     place.run(
         "npm", "install", "--silent", "--no-audit", "--no-fund", "amqplib@2.3.1", timeout_s=300
     )
-    shutil.copy(HERE / "drivers" / "amqplib_paths.cjs", place.folder)
+    shutil.copy(DRIVERS / "amqplib_paths.cjs", place.folder)
     return count_lines(place.run("node", "amqplib_paths.cjs", timeout_s=120, BROKER_URL=place.url))
 
 
 def amqp_tools(place: Place) -> Count:
     """rabbitmq-c's command line tools."""
-    driver = str(HERE / "drivers" / "amqp_tools.sh")
+    driver = str(DRIVERS / "amqp_tools.sh")
     output = place.run(
         "bash",
         driver,
@@ -269,7 +166,7 @@ def amqp_tools(place: Place) -> Count:
 
 def perf_test(place: Place) -> Count:
     """RabbitMQ's PerfTest (Java client): the lazy guide's command and ten more workloads."""
-    driver = str(HERE / "drivers" / "perf_test.sh")
+    driver = str(DRIVERS / "perf_test.sh")
     return count_lines(place.run("bash", driver, place.url, timeout_s=1500))
 
 
@@ -309,76 +206,6 @@ def lapin(place: Place) -> Count:
     return Count(sums[0], sums[1], sums[2] + sums[3], failures)
 
 
-def _admin_driver(place: Place, driver: str, program: str) -> Count:
-    path = str(HERE / "drivers" / driver)
-    port = str(place.management_port)
-    return count_lines(place.run("bash", path, program, place.host, port, timeout_s=300))
-
-
-def rabbitmqadmin(place: Place) -> Count:
-    """RabbitMQ's rabbitmqadmin, as its package installs it: every subcommand and format."""
-    return _admin_driver(place, "rabbitmqadmin.sh", str(shutil.which("rabbitmqadmin")))
-
-
-def own_rabbitmqadmin(place: Place) -> Count:
-    """The rabbitmqadmin that the node hands out, by the same driver."""
-    program = place.folder / "rabbitmqadmin"
-    url = f"http://{place.host}:{place.management_port}/cli/rabbitmqadmin"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        program.write_bytes(answer.read())
-    program.chmod(0o755)
-    return _admin_driver(place, "rabbitmqadmin.sh", str(program))
-
-
-def rabbitmqadmin_ng(place: Place) -> Count:
-    """rabbitmqadmin 2, built from its crate: every command that is not about plugins or other queue types."""
-    root = str(place.folder / "ng")
-    command = ("cargo", "install", "--debug", "--locked", "--root", root, "rabbitmqadmin@2.35.0")
-    place.run(*command, timeout_s=2400, CARGO_TARGET_DIR=f"{root}/target")
-    return _admin_driver(place, "rabbitmqadmin_ng.sh", f"{root}/bin/rabbitmqadmin")
-
-
-def rabbit_hole(place: Place) -> Count:
-    """rabbit-hole's suite (Go), its addresses replaced by the node's; left out: plugins, and what 3.10.8 fails."""
-    told = place.run(
-        "go", "mod", "download", "-json", "github.com/michaelklishin/rabbit-hole/v3@v3.2.0",
-        timeout_s=600, GO111MODULE="on",
-    )  # fmt: skip
-    source = re.search(r'"Dir": "([^"]+)"', told)
-    if source is None:
-        return Count(failed=1, failures=("it was not downloaded: " + told[-300:],))
-    root = place.folder / "rabbit-hole"
-    shutil.copytree(source[1], root)
-    place.run("chmod", "-R", "u+w", str(root), timeout_s=60)
-    for name in ("rabbithole_test.go", "health_checks_test.go", "deprecated_features_test.go"):
-        text = (root / name).read_text()
-        text = text.replace("127.0.0.1:15672", f"{place.host}:{place.management_port}")
-        text = text.replace("localhost:5672", f"{place.host}:{place.port}")
-        (root / name).write_text(re.sub(r"\b5672\b", str(place.port), text))
-    driver = str(HERE / "drivers" / "rabbit_hole_setup.sh")
-    program = str(place.folder / "rabbitmqadmin")
-    shutil.copy(ADMIN_SCRIPT, program)
-    place.run("bash", driver, program, place.host, str(place.management_port), timeout_s=60)
-    report = place.folder / "report.xml"
-    place.run(
-        "go", "test", "-count=1", "-timeout", "900s", ".", "-args", "-ginkgo.no-color",
-        f"-ginkgo.skip={NOT_RABBIT_HOLE}",
-        f"-ginkgo.junit-report={report}",
-        cwd=root, timeout_s=1200, GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT="5s",
-    )  # fmt: skip
-    return count_junit(report)
-
-
-def flower(place: Place) -> Count:
-    """Celery Flower's broker page, which asks the HTTP API."""
-    python = place.environment_with("celery==5.7.0", "flower==2.0.1")
-    driver = str(HERE / "drivers" / "flower_paths.py")
-    api = f"http://guest:guest@{place.host}:{place.management_port}/api/"
-    return count_lines(
-        place.run(python, driver, timeout_s=300, BROKER_URL=place.url, BROKER_API=api)
-    )
-
-
 SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "py-amqp": (py_amqp, ()),
     "kombu": (kombu, ()),
@@ -389,17 +216,14 @@ SUITES: dict[str, tuple[Callable[[Place], Count], tuple[str, ...]]] = {
     "amqp-tools": (amqp_tools, ("amqp-publish",)),
     "perf-test": (perf_test, ("mvn", "java")),
     "lapin": (lapin, ("cargo",)),
-    "rabbitmqadmin": (rabbitmqadmin, ("rabbitmqadmin",)),
-    "own-rabbitmqadmin": (own_rabbitmqadmin, ()),
-    "rabbitmqadmin-ng": (rabbitmqadmin_ng, ("cargo",)),
-    "rabbit-hole": (rabbit_hole, ("go",)),
-    "flower": (flower, ()),
+    **TOOLS,
 }
 
 
 def compare(name: str, count: Count) -> list[str]:
     """Return what differs from the table and is not explained there."""
-    known = {one["test"] for one in EXPECTED.get("difference", []) if one["suite"] == name}
+    differences = [one for one in EXPECTED.get("difference", []) if one["suite"] == name]
+    known = {test for one in differences for test in one["tests"]}
     unknown = [test for test in count.failures if test not in known]
     wanted = EXPECTED["rabbitmq"][name]["passed"] - len(known)
     found = [f"{name}: {test}" for test in unknown]
@@ -422,11 +246,17 @@ def run_suite(name: str) -> list[str]:
         try:
             if node is not None:
                 node.start()
-                place = Place(folder, "127.0.0.1", node.amqp_port, node.management_port)
+                place = Place(
+                    folder,
+                    "127.0.0.1",
+                    (node.amqp_port, node.management_port, node.prometheus_port),
+                )
             else:
                 host, _, port = str(outside).split("@")[-1].removeprefix("amqp://").partition(":")
                 management = int(os.environ.get("BURROWMQ_TEST_MANAGEMENT_PORT", "15672"))
-                place = Place(folder, host, int(port.split("/")[0] or 5672), management)
+                metrics = int(os.environ.get("BURROWMQ_TEST_PROMETHEUS_PORT", "15692"))
+                ports = (int(port.split("/")[0] or 5672), management, metrics)
+                place = Place(folder, host, ports)
             count = suite(place)
         finally:
             if node is not None:

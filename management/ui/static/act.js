@@ -21,6 +21,19 @@ export function useAct(onDone) {
   return [state, act];
 }
 
+let said = null;
+
+// What came of a change that leads to another page: told there.
+export function report(words) {
+  said = words;
+}
+
+export function reported() {
+  const words = said;
+  said = null;
+  return words;
+}
+
 export function Outcome({state}) {
   return html`<${Failure} error=${state.error} />${state.done ? html`<p class="notice good" role="status">${state.done}</p>` : null}`;
 }

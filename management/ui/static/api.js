@@ -35,8 +35,7 @@ export function onLoggedOut(listener) {
 }
 
 // What a path answers, again every few seconds while somebody looks: not in hidden tabs, not while paused, later and
-// later while the node is away. What was shown stays; `isStale` says that it is old. `seldom` is a query that the first
-// request has too, and then one a minute.
+// later while the node is away. `seldom` is a query that the first request has too, and then one a minute.
 export function usePolled(path, seconds, isPaused, seldom = "") {
   const [state, setState] = useState({path, data: null, error: null, at: null});
   const again = useRef(() => {});
@@ -81,7 +80,20 @@ export function usePolled(path, seconds, isPaused, seldom = "") {
     data: isOurs ? state.data : null,
     error: isOurs ? state.error : null,
     at: state.at,
-    isStale: isOurs && state.error !== null && state.data !== null,
     refresh,
   };
+}
+
+// What a page shows: the answer to its question. Until there is one, `data` is the last one of the same page, so that
+// nothing jumps; it also stays while the node is away, and when what it is about is gone. A refused question has none.
+// The frame is told how old it is. `error` is what the page has to say; that the node is away is the frame's to say.
+export function usePage({isPaused, setSeen}, path, seconds, seldom) {
+  const {data, error, at, refresh} = usePolled(path, seconds, isPaused, seldom);
+  const last = useRef(null);
+  if (data) last.current = data;
+  const isRefused = Boolean(error?.status) && error.status !== 404;
+  const shown = data ?? (isRefused ? null : last.current);
+  const isAway = error !== null && error.status === undefined && shown !== null;
+  useEffect(() => setSeen({at, isAway}), [at, isAway]);
+  return {data: shown, answer: data, error: isAway ? null : error, isGone: error?.status === 404, at, refresh};
 }

@@ -1,6 +1,7 @@
 // The frame around the pages: login, rail, top bar, theme, search. Which page is shown stands in the address alone.
 import {render} from "./vendor/preact.js";
 import {useCallback, useEffect, useRef, useState} from "./vendor/hooks.js";
+import {reported} from "./act.js";
 import {onLoggedOut, request, usePolled} from "./api.js";
 import {html} from "./html.js";
 import {Login} from "./pages/login.js";
@@ -102,6 +103,8 @@ function Frame({user, isOut, onLogout}) {
   const [seen, setSeen] = useState({});
   const view = viewOf(route.parts);
   const vhost = route.query.vhost ?? "";
+  const [said, setSaid] = useState(null);
+  useEffect(() => setSaid(reported()), [route]);
   useEffect(() => {
     const pressed = (event) => {
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
@@ -120,6 +123,13 @@ function Frame({user, isOut, onLogout}) {
   useEffect(() => {
     document.title = [...route.parts.slice(1).reverse().map((part) => visible(part)), view.title, "BurrowMQ"].join(" · ");
   }, [route]);
+  // Who goes on by keyboard goes on in the page that came, not before its frame.
+  const address = route.parts.join("/");
+  const was = useRef(address);
+  useEffect(() => {
+    if (was.current !== address) document.getElementById("main").focus({preventScroll: true});
+    was.current = address;
+  }, [address]);
   const setQuery = useCallback((query) => {
     location.hash = link(route.parts.length ? route.parts : ["overview"], query);
   }, [route]);
@@ -148,6 +158,7 @@ function Frame({user, isOut, onLogout}) {
     ${seen.isAway ? html`<div class="away" role="alert">The node gives no answer. The figures are those of
       ${seen.at ? clock(seen.at) : "never"}; it is asked again by itself.</div>` : null}
     <main id="main" tabindex="-1" class=${seen.isAway ? "stale" : ""}>
+      ${said ? html`<p class="notice good" role="status">${said}</p>` : null}
       <${Shown} key=${route.parts.join("/")} view=${view.key} ...${{route, user, vhost, setQuery, setSeen, zone}} isPaused=${isPaused || isOut} />
     </main>
     ${isSearching ? html`<${Search} vhost=${vhost} onClose=${() => setSearching(false)} />` : null}

@@ -12,6 +12,12 @@ export function rate(value) {
   return (Math.abs(value) < 10 ? some.format(value) : whole.format(value)) + "/s";
 }
 
+// In a column: what has no decimals has room for them, so that the points stand below each other.
+export function rateCell(value) {
+  if (typeof value !== "number") return "–";
+  return value !== 0 && Math.abs(value) < 10 ? `${value.toFixed(2)}/s` : `${whole.format(value)}\u2008\u2007\u2007/s`;
+}
+
 export function bytes(value) {
   if (typeof value !== "number") return "–";
   const units = ["B", "kB", "MB", "GB", "TB"];

@@ -1,6 +1,6 @@
 // What several pages are made of.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
-import {duration, moment, short, visible} from "./format.js";
+import {bytes, duration, moment, number, short, visible} from "./format.js";
 import {html} from "./html.js";
 import {link} from "./route.js";
 
@@ -118,6 +118,18 @@ export function ExchangeLink({vhost, name}) {
 export function Ago({ms}) {
   const at = new Date(ms);
   return html`<time datetime=${at.toISOString()} title=${moment(at)} tabindex="0">${duration(Math.max(0, Date.now() - ms) / 1000)} ago</time>`;
+}
+
+// Octets as people read them; how many exactly is said on hover, and where they stand alone on focus too.
+export function Bytes({value, isAlone}) {
+  if (typeof value !== "number") return bytes(value);
+  return html`<span class="exact" title=${`${number(value)} bytes`} tabindex=${isAlone ? 0 : undefined}>${bytes(value)}</span>`;
+}
+
+// For how long something has been so; since when is said on hover and focus.
+export function Since({ms}) {
+  const at = new Date(ms);
+  return html`<time datetime=${at.toISOString()} title=${`since ${moment(at)}`} tabindex="0">for ${duration(Math.max(0, Date.now() - ms) / 1000)}</time>`;
 }
 
 export function Mark({text, title, quiet}) {

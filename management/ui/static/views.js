@@ -12,6 +12,7 @@ const VIEWS = {
   "overview": [() => import("./pages/overview.js"), "Overview"],
   "overview/2": [() => import("./pages/definitions.js"), "Definitions"],
   "queues": [() => import("./pages/queues.js"), "Queues"],
+  "queues/2": [() => import("./pages/compare.js"), "Compare"],
   "queues/3": [() => import("./pages/queue.js"), "Queue"],
   "exchanges": [() => import("./pages/exchanges.js"), "Exchanges"],
   "exchanges/3": [() => import("./pages/exchange.js"), "Exchange"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -271,3 +272,43 @@ def test_what_does_not_fit_its_type_is_refused(served: Served) -> None:
     ):
         assert served.api("POST", path, body | change).status == 400, change
     assert served.api("POST", path, body | {"routing_key": "k" * 255}).status == 200
+
+
+# -- counted ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_goes_through_the_api_is_counted_as_over_a_channel_of_its_own(
+    tmp_path: Path,
+) -> None:
+    with NodeBench(tmp_path) as bench:
+        client, node = bench.connect(1), bench.node
+        client.call(1, spec.Queue.Declare(queue="q"))
+        client.call(1, spec.Queue.Bind(queue="q", exchange="amq.topic", routing_key="k"))
+        for key in ("k", "k", "k", "k", "none"):
+            publish(bench, "amq.topic", key, {})
+        exchange = node.vhosts["/"].exchanges["amq.topic"]
+        assert (exchange.publish_in, exchange.publish_out) == (5, 4)
+        for mode in ("ack_requeue_true", "ack_requeue_false", "reject_requeue_false"):
+            get(bench, "q", 1, mode)
+        get(bench, "q", 9, "ack_requeue_false")
+        counted = inspect.vhost_counters(node.vhosts["/"], [])["message_stats"]
+        expected = {
+            "publish": 5, "confirm": 5, "return_unroutable": 1, "get": 2, "get_no_ack": 3, "get_empty": 1,
+            "redeliver": 1, "deliver_get": 5,
+        }  # fmt: skip
+        assert {name: value for name, value in counted.items() if value} == expected
+        row = inspect.queue(node, "/", "q")
+        assert row is not None
+        stats = row["message_stats"]
+        assert (stats["publish"], stats["get"], stats["get_no_ack"]) == (4, 2, 3)
+        totals = inspect.counters(node)
+        names = ("messages_received", "messages_confirmed", "messages_routed", "messages_delivered",
+                 "messages_get_empty", "messages_unroutable_returned")  # fmt: skip
+        assert [totals[name] for name in names] == [5, 5, 4, 5, 1, 1]
+
+
+def test_what_a_queue_refuses_is_not_confirmed(bench: NodeBench) -> None:
+    bench.queue("q", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    before = inspect.counters(bench.node)["messages_confirmed"]
+    publish(bench, "", "q", {})
+    assert inspect.counters(bench.node)["messages_confirmed"] == before

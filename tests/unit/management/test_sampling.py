@@ -9,6 +9,7 @@ import pytest
 from pika import spec
 
 from burrowmq.broker import inspect
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.management import sampling
 from burrowmq.management.answers import rates as keys
 from burrowmq.management.answers.rates import Rates
@@ -58,12 +59,12 @@ def test_everything_is_sampled_by_its_key(bench: NodeBench) -> None:
 def test_what_was_closed_is_still_counted_in_its_virtual_host(tmp_path: Path) -> None:
     with NodeBench(tmp_path) as bench:
         client = small_world(bench)
-        before = inspect.vhost_counters(bench.node, bench.node.vhosts["/"])
+        before = inspect.vhost_counters(bench.node.vhosts["/"], bench.node.sessions)
         client.call(1, spec.Channel.Close(0, "", 0, 0))
         client.bytes_received, client.bytes_sent = 1000, 2000
         bench.perform(lambda: client.session.lost("gone"))
         assert not bench.node.sessions
-        after = inspect.vhost_counters(bench.node, bench.node.vhosts["/"])
+        after = inspect.vhost_counters(bench.node.vhosts["/"], bench.node.sessions)
         assert before["message_stats"] == after["message_stats"]
         assert after["message_stats"]["publish"] == 7
         assert (after["recv_oct"], after["send_oct"]) == (1000, 2000)
@@ -93,3 +94,20 @@ def test_no_slice_of_a_sample_is_long(bench: NodeBench) -> None:
             longest = max(longest, time.thread_time() - began)
             began = time.thread_time()
     assert longest < 0.02
+
+
+def test_dormant_queues_are_passed_over_but_for_those_that_have_a_history(
+    bench: NodeBench,
+) -> None:
+    rates, owner = Rates(), bench.node.vhosts["/"]
+    for number in range(kinds.OBJECTS_MAX + 20):
+        owner.declare_queue(QueueDeclaration(name=f"idle{number}"))
+    sample(bench, rates, 0)
+    rates.history.begin(5000)
+    read = [each for each in sampling._everything(bench.node, rates.history) if each is not None]
+    assert len({key for kind, key, _ in read if kind is kinds.QUEUE}) < kinds.OBJECTS_MAX
+    late = keys.queue_key("/", f"idle{kinds.OBJECTS_MAX + 10}")
+    rates.history.look(kinds.QUEUE, late)
+    sample(bench, rates, 10, 15)
+    assert rates.history.rows(late, range(15000, 15001)) == [sampling.EMPTY_QUEUE]
+    assert owner.queues["idle0"].is_dormant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import stat
 import weakref
 from pathlib import Path
@@ -195,3 +196,17 @@ def test_a_stopped_application_is_not_kept_for_the_next_sample(tmp_path: Path) -
         assert sampled() is None
         bench.loop.run_until_complete(management.sample_what_runs())
         assert management.rates.rate("node", "connection_created") == 0.0
+
+
+@pytest.mark.parametrize(
+    "text", [b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nA: \x00\r\n\r\n"]
+)
+def test_what_is_no_request_is_answered_and_not_logged(
+    served: Served, text: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as peer:
+        peer.sendall(text)
+        answer = peer.recv(65536)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ")), answer
+    assert b"Server: BurrowMQ\r\n" in answer
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []

@@ -18,6 +18,22 @@ export function Arguments({value}) {
   return Object.keys(value).length ? html`<code>${visible(JSON.stringify(value))}</code>` : "";
 }
 
+const ENDS = 6;
+
+// What leads to a queue, and where its dead letters go, at a glance: the tables have each binding.
+export function Ways({vhost, name, bindings, count, hops}) {
+  const sources = new Map();
+  for (const {source, routing_key} of bindings) sources.set(source, [...(sources.get(source) ?? []), routing_key]);
+  const [hop] = hops;
+  return html`<div class="ways" role="group" aria-label="What leads to it, and where its dead letters go">
+    <ul>${[...sources].slice(0, ENDS).map(([source, keys]) => html`<li key=${source}><${ExchangeLink} vhost=${vhost} name=${source} />${" "}
+      <span class="hint">${keys.length === 1 ? html`by <${Name} value=${keys[0]} length=${20} />` : `by ${number(keys.length)} keys`}</span></li>`)}
+      ${sources.size > ENDS || count > bindings.length ? html`<li class="hint">and more</li>` : null}</ul>
+    <span class="arrow" aria-label="to">→</span><strong><${Name} value=${name} /></strong>
+    ${hop ? html`<span class="arrow" aria-label="dead letters to">⇢</span><ul><li>${hop.exists ? html`<${ExchangeLink} vhost=${vhost} name=${hop.exchange} />` : html`<s><${Name} value=${hop.exchange} /></s> <span class="hint">does not exist</span>`}${" "}
+      <span class="hint">dead letters</span></li>${hop.targets.slice(0, ENDS).map((row) => html`<li key=${row.name}>→ <${QueueLink} vhost=${vhost} name=${row.name} /></li>`)}</ul>` : null}</div>`;
+}
+
 // `side`: "source" shows where they come from, "destination" where they lead.
 export function BindingTable({caption, vhost, side, bindings, count, empty, onDone}) {
   const [error, setError] = useState(null);

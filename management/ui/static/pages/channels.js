@@ -1,7 +1,6 @@
 // Channels and consumers: what they do, and what they hold.
-import {useEffect, useState} from "../vendor/hooks.js";
-import {usePolled} from "../api.js";
-import {duration, number, rate, visible} from "../format.js";
+import {usePage} from "../api.js";
+import {duration, number, rate, rateCell, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Failure, Mark, Name, QueueLink, Table} from "../parts.js";
@@ -43,7 +42,7 @@ function Mode({row}) {
   return row.transactional ? html`<${Mark} text="T" title="transactions" />` : "";
 }
 
-const stat = (key) => (row) => rate(row.message_stats?.[`${key}_details`]?.rate ?? (row.message_stats ? undefined : 0));
+const stat = (key) => (row) => rateCell(row.message_stats?.[`${key}_details`]?.rate ?? (row.message_stats ? undefined : 0));
 const limit = (value) => (value ? number(value) : "no limit");
 
 export const CHANNEL_COLUMNS = [
@@ -94,15 +93,10 @@ export function Consumers(props) {
     keyOf=${(row) => `${row.vhost} ${row.queue.name} ${row.channel_details.name} ${row.consumer_tag}`} empty="Nobody consumes anything." hint="tag, queue, channel, user" />`;
 }
 
-export function Channel({route, isPaused, setQuery, setSeen}) {
+export function Channel(props) {
+  const {route, setQuery} = props;
   const [, name] = route.parts;
-  const {data, error, at, isStale} = usePolled(`burrowmq/pages/channel/${path(name)}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS, isPaused);
-  const [last, setLast] = useState(null);
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
-  useEffect(() => {
-    if (data) setLast(data);
-  }, [data]);
-  const shown = data ?? last;
+  const {data: shown, error, isGone} = usePage(props, `burrowmq/pages/channel/${path(name)}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS);
   if (!shown) return html`<${Failure} error=${error} />`;
   const {channel: row, consumers, unacked, hindrances} = shown;
   const held = [
@@ -111,7 +105,7 @@ export function Channel({route, isPaused, setQuery, setSeen}) {
     {key: "count", title: "Unacked", figure: true, cell: (each) => number(each.count)},
     {key: "since", title: "Oldest held", wide: true, cell: (each) => html`<${Held} seconds=${each.at_least_s} /> <span class="hint">delivery tag ${number(each.delivery_tag)}</span>`},
   ];
-  return html`${error?.status === 404 ? html`<p class="notice busy" role="status">It has been closed; this is what was last known of it.</p>` : html`<${Failure} error=${isStale ? null : error} />`}
+  return html`${isGone ? html`<p class="notice busy" role="status">It has been closed; this is what was last known of it.</p>` : html`<${Failure} error=${error} />`}
     <p>Channel ${number(row.number)} of <${ConnectionLink} name=${row.connection_details.name} title=${row.user_provided_name} />, ${visible(row.user)} in virtual host <${Name} value=${row.vhost} /></p>
     <${Hindrances} rows=${hindrances} />
     <section class="figures" aria-label="Figures">

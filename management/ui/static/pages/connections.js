@@ -1,29 +1,23 @@
 // Who is connected: as what, from where, and why one stands still.
-import {useEffect, useState} from "../vendor/hooks.js";
-import {request, usePolled} from "../api.js";
-import {bytes, number, visible} from "../format.js";
+import {useState} from "../vendor/hooks.js";
+import {request, usePage} from "../api.js";
+import {bytes, moment, number, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
-import {Ago, Confirm, Failure, Mark, Name, Pages, Table} from "../parts.js";
+import {Ago, Confirm, Failure, Mark, Name, Pages, Since, Table} from "../parts.js";
 import {link, path} from "../route.js";
 import {CHANNEL_COLUMNS, peer} from "./channels.js";
 import {Filter} from "./filter.js";
 
 const SECONDS = 5;
 
-export function Clients({kind, noun, columns, keyOf, empty, hint, select, children, route, vhost, isPaused, setQuery, setSeen}) {
-  const {query} = route;
+export function Clients(props) {
+  const {kind, noun, columns, keyOf, empty, hint, select, children, route: {query}, vhost, setQuery} = props;
   const asked = {page: query.page || 1, page_size: 100, text: query.text, sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
-  const found = usePolled(`burrowmq/pages/${kind}${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS, isPaused);
-  const [last, setLast] = useState(null);
-  useEffect(() => setSeen({at: found.at, isAway: found.isStale}), [found.at, found.isStale]);
-  useEffect(() => {
-    if (found.data) setLast(found.data);
-  }, [found.data]);
-  const data = found.data ?? (found.error ? null : last);
-  return html`<${Filter} value=${query.text} hint=${hint} onFilter=${(text) => setQuery({...query, text, page: ""})}>${children?.(found.refresh)}</${Filter}>
-    <${Failure} error=${found.error} />
+  const {data, error, refresh} = usePage(props, `burrowmq/pages/${kind}${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS);
+  return html`<${Filter} value=${query.text} hint=${hint} onFilter=${(text) => setQuery({...query, text, page: ""})}>${children?.(refresh)}</${Filter}>
+    <${Failure} error=${error} />
     ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery, select}} empty=${query.text ? `No ${noun} of this kind.` : empty} />
       <${Pages} page=${data.page} pageCount=${data.page_count} filtered=${data.filtered_count} total=${data.total_count} ...${{noun, query, setQuery}} />` : null}`;
 }
@@ -31,7 +25,9 @@ export function Clients({kind, noun, columns, keyOf, empty, hint, select, childr
 export function State({row}) {
   if (!row.hindrances.length) return html`<span class=${row.state === "running" ? "state good" : "state"}>${visible(row.state)}</span>`;
   const words = row.hindrances.map((each) => each.text).join(" ");
-  return html`<span class="state busy">${visible(row.state)}</span> <span class="marks">${row.hindrances.map((each) => html`<${Mark} key=${each.reason} text=${each.reason} title=${words} />`)}</span>`;
+  const since = Math.min(...row.hindrances.map((each) => each.since_ms ?? Infinity));
+  return html`<span class="state busy">${visible(row.state)}</span> <span class="marks">${row.hindrances.map((each) => html`<${Mark} key=${each.reason} text=${each.reason} title=${words} />`)}</span>
+    ${since < Infinity ? html`<${Since} ms=${since} />` : null}`;
 }
 
 function client(row) {
@@ -103,23 +99,17 @@ function Close({rows, onClose}) {
 }
 
 export function Hindrances({rows}) {
-  return rows.map((each) => html`<p key=${each.reason} class="notice busy" role="note">${visible(each.text)}</p>`);
+  return rows.map((each) => html`<p key=${each.reason} class="notice busy" role="note">${visible(each.text)} ${each.since_ms === null ? null : html`So <${Since} ms=${each.since_ms} />, since ${moment(new Date(each.since_ms))}.`}</p>`);
 }
 
-export function Connection({route, isPaused, setQuery, setSeen}) {
+export function Connection(props) {
+  const {route, setQuery} = props;
   const [, name] = route.parts;
-  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/connection/${path(name)}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS, isPaused);
-  const [last, setLast] = useState(null);
+  const {data: shown, error, isGone, refresh} = usePage(props, `burrowmq/pages/connection/${path(name)}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS);
   const [isAsking, setAsking] = useState(false);
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
-  useEffect(() => {
-    if (data) setLast(data);
-  }, [data]);
-  const shown = data ?? last;
   if (!shown) return html`<${Failure} error=${error} />`;
   const {connection: row, channels} = shown;
-  const isGone = error?.status === 404;
-  return html`${isGone ? html`<p class="notice busy" role="status">It has been closed; this is what was last known of it.</p>` : html`<${Failure} error=${isStale ? null : error} />`}
+  return html`${isGone ? html`<p class="notice busy" role="status">It has been closed; this is what was last known of it.</p>` : html`<${Failure} error=${error} />`}
     <p><${State} row=${row} /> ${row.user_provided_name ? html`<strong><${Name} value=${row.user_provided_name} /></strong>, ` : null}${visible(row.user, "not logged in yet")} in virtual host <${Name} value=${row.vhost} empty="(none yet)" /></p>
     <${Hindrances} rows=${row.hindrances} />
     <section class="figures" aria-label="Figures">
@@ -145,7 +135,7 @@ function About({row}) {
     ["Protocol", `${row.protocol}, login by ${visible(row.auth_mechanism, "nothing yet")}`],
     ["TLS", row.ssl ? visible([row.ssl_protocol, row.ssl_cipher, row.ssl_hash].filter(Boolean).join(", ")) : "none: what is sent can be read on the way"],
     ...(row.peer_cert_subject ? [["Certificate", html`<${Name} value=${row.peer_cert_subject} length=${80} />`]] : []),
-    ["Connected", html`<${Ago} ms=${row.connected_at} />`], ["Heartbeat", row.timeout ? `every ${row.timeout} s` : "off: a dead peer is not noticed"],
+    ["Connected", html`<${Ago} ms=${row.connected_at} />, ${moment(new Date(row.connected_at))}`], ["Heartbeat", row.timeout ? `every ${row.timeout} s` : "off: a dead peer is not noticed"],
     ["Largest frame", row.frame_max ? bytes(row.frame_max) : "no limit"], ["Most channels", row.channel_max ? number(row.channel_max) : "no limit"],
   ];
   return html`<dl>${facts.map(([key, value]) => html`<dt key=${key}>${key}</dt><dd>${value}</dd>`)}</dl>`;

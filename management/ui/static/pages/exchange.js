@@ -1,6 +1,7 @@
 // One exchange: where keys go, its bindings both ways, and what can be done with it.
-import {useEffect, useState} from "../vendor/hooks.js";
-import {request, usePolled} from "../api.js";
+import {useState} from "../vendor/hooks.js";
+import {report} from "../act.js";
+import {request, usePage} from "../api.js";
 import {ExchangeFeatures} from "../features.js";
 import {number, rate, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
@@ -15,18 +16,13 @@ import {Where} from "./where.js";
 const SECONDS = 5;
 const MANY = 20;
 
-export function Exchange({route, user, isPaused, setQuery, setSeen}) {
+export function Exchange(props) {
+  const {route, user, setQuery} = props;
   const [, vhost, address] = route.parts;
   const {query} = route;
   const asked = new URLSearchParams({history: rangeOf(query, OBJECT_AGES), name: query.binding ?? ""});
-  const {data, error, at, isStale, refresh} = usePolled(`burrowmq/pages/exchange/${path(vhost, address)}?${asked}`, SECONDS, isPaused);
-  const [last, setLast] = useState(null);
+  const {data: shown, error, refresh} = usePage(props, `burrowmq/pages/exchange/${path(vhost, address)}?${asked}`, SECONDS);
   const [isAsking, setAsking] = useState(false);
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
-  useEffect(() => {
-    if (data) setLast(data);
-  }, [data]);
-  const shown = data ?? last;
   if (!shown) return html`<${Failure} error=${error} />`;
   const {exchange, alternate, outgoing, incoming} = shown;
   const {name} = exchange;
@@ -35,7 +31,7 @@ export function Exchange({route, user, isPaused, setQuery, setSeen}) {
   const stat = (key) => (exchange.message_stats ? exchange.message_stats[`${key}_details`]?.rate : 0);
   const bindings = shown.outgoing_count + shown.incoming_count;
   return html`
-    <${Failure} error=${isStale ? null : error} />
+    <${Failure} error=${error} />
     <p><${ExchangeFeatures} row=${exchange} /> ${exchange.type} exchange in virtual host <${Name} value=${vhost} /></p>
     <section class="figures" aria-label="Messages">
       <div><b>${rate(stat("publish_in"))}</b> in, ${number(exchange.message_stats?.publish_in ?? 0)} in all</div>
@@ -65,7 +61,10 @@ export function Exchange({route, user, isPaused, setQuery, setSeen}) {
     ${isAsking ? html`<${Confirm} title="Delete" action="Delete" word=${bindings > 1 ? name : null}
       onDo=${() => request("DELETE", `exchanges/${path(vhost, name)}`)} onClose=${(isDone) => {
         setAsking(false);
-        if (isDone) location.hash = link(["exchanges"]);
+        if (isDone) {
+          report(html`<${Name} value=${visible(name)} /> is deleted.`);
+          location.hash = link(["exchanges"]);
+        }
       }}><p>The exchange <${Name} value=${visible(name)} /> and ${bindings === 1 ? "one binding" : `${number(bindings)} bindings`} will be gone. Queues stay, and what is in them;
         who publishes to it then gets an error.</p></${Confirm}>` : null}`;
 }

@@ -1,6 +1,5 @@
 // The pages that are one list each.
-import {useEffect, useState} from "../vendor/hooks.js";
-import {usePolled} from "../api.js";
+import {usePage} from "../api.js";
 import {number} from "../format.js";
 import {html} from "../html.js";
 import {Failure, Name, Pages, Table} from "../parts.js";
@@ -12,20 +11,14 @@ export const text = (key) => (row) => html`<${Name} value=${row[key]} />`;
 export const figure = (key) => (row) => number(row[key]);
 
 // A list that the server filters, sorts and pages.
-export function List({kind, noun, columns, keyOf, empty, perVhost, route, vhost, isPaused, setQuery, setSeen}) {
-  const {query} = route;
+export function List(props) {
+  const {kind, noun, columns, keyOf, empty, perVhost, route: {query}, vhost, setQuery} = props;
   const asked = {page: query.page || 1, page_size: 100, name: query.name, sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
   const where = vhost && perVhost ? `${kind}/${path(vhost)}` : kind;
-  const found = usePolled(`${where}?${new URLSearchParams(kept)}`, SECONDS, isPaused);
-  useEffect(() => setSeen({at: found.at, isAway: found.isStale}), [found.at, found.isStale]);
-  const [last, setLast] = useState(null);
-  useEffect(() => {
-    if (found.data) setLast(found.data);
-  }, [found.data]);
-  const data = found.data ?? (found.error ? null : last);
+  const {data, error} = usePage(props, `${where}?${new URLSearchParams(kept)}`, SECONDS);
   return html`<${Filter} value=${query.name} onFilter=${(name) => setQuery({...query, name, page: ""})} />
-    <${Failure} error=${found.error} />
+    <${Failure} error=${error} />
     ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery, empty}} />
       <${Pages} page=${data.page} pageCount=${data.page_count} filtered=${data.filtered_count} total=${data.total_count} ...${{noun, query, setQuery}} />` : null}`;
 }

@@ -1,6 +1,6 @@
 // The end of the log, as it grows: the node keeps the last lines in memory, wherever the log is written to.
 import {useEffect, useRef} from "../vendor/hooks.js";
-import {usePolled} from "../api.js";
+import {usePage} from "../api.js";
 import {number} from "../format.js";
 import {html} from "../html.js";
 import {Failure} from "../parts.js";
@@ -9,33 +9,31 @@ const SECONDS = 2;
 const LINES = 200;
 const LEVELS = ["debug", "info", "warning", "error", "critical"];
 
-export function Log({user, route, isPaused, setQuery, setSeen}) {
+export function Log(props) {
+  const {user} = props;
   const may = user.tags.some((tag) => tag === "administrator" || tag === "monitoring");
   if (!may) return html`<p class="empty">The log is for the tags monitoring and administrator.</p>`;
-  return html`<${Tail} ...${{route, isPaused, setQuery, setSeen}} />`;
+  return html`<${Tail} ...${props} />`;
 }
 
-function Tail({route, isPaused, setQuery, setSeen}) {
-  const {query} = route;
+function Tail(props) {
+  const {route: {query}, setQuery} = props;
   const level = LEVELS.includes(query.level) ? query.level : "debug";
   const asked = new URLSearchParams({lines: LINES, level, text: query.name ?? ""});
-  const {data, error, at, isStale} = usePolled(`burrowmq/log-tail?${asked}`, SECONDS, isPaused);
-  const last = useRef(null);
+  const {data, error, at} = usePage(props, `burrowmq/log-tail?${asked}`, SECONDS);
   const place = useRef(null);
   const isAtEnd = useRef(true);
-  if (data) last.current = data;
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
   useEffect(() => {
     // Who reads further up is left there.
     if (place.current && isAtEnd.current) place.current.scrollTop = place.current.scrollHeight;
   }, [at]);
-  const lines = (data ?? last.current)?.lines ?? [];
+  const lines = data?.lines ?? [];
   return html`<form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
       <label>Filter <input type="search" maxlength="200" defaultValue=${query.name ?? ""} onChange=${(event) => setQuery({...query, name: event.target.value})} /></label>
       <label>At least <select onChange=${(event) => setQuery({...query, level: event.target.value === "debug" ? "" : event.target.value})}>
         ${LEVELS.map((each) => html`<option key=${each} value=${each} selected=${each === level}>${each}</option>`)}</select></label>
       <span class="hint">the last ${number(lines.length)} lines${lines.length === LINES ? ", there are more" : ""}</span></form>
-    <${Failure} error=${isStale ? null : error} />
+    <${Failure} error=${error} />
     <div class="log" ref=${place} tabindex="0" role="log" aria-live="off" aria-label="Log"
       onScroll=${(event) => { const {scrollTop, clientHeight, scrollHeight} = event.target; isAtEnd.current = scrollTop + clientHeight > scrollHeight - 20; }}>
       ${lines.length ? lines.map((line) => html`<div key=${line.number} class=${`line ${line.level}`}>${line.text}</div>`) : html`<p class="empty">No line is like this.</p>`}</div>

@@ -1,11 +1,12 @@
 // The node: what it uses of what it has, how quick its loop and its disk are, what the store holds, where it listens.
 import {useEffect, useRef, useState} from "../vendor/hooks.js";
-import {usePolled} from "../api.js";
+import {usePage} from "../api.js";
 import {Chart} from "../chart.js";
 import {bytes, duration, number, visible} from "../format.js";
 import {html} from "../html.js";
-import {Failure} from "../parts.js";
+import {Bytes, Failure} from "../parts.js";
 import {link} from "../route.js";
+import {Backup} from "./backup.js";
 
 const SECONDS = 5;
 const KEPT = 720;
@@ -51,16 +52,16 @@ function since(now, before) {
   return before ? now.map(([edge, count], at) => [edge, count - before[at][1]]) : now;
 }
 
-export function Node({user, isPaused, setSeen}) {
+export function Node(props) {
+  const {user} = props;
   const may = user.tags.some((tag) => tag === "administrator" || tag === "monitoring");
   if (!may) return html`<p class="empty">The node is for the tags monitoring and administrator. This user has: ${user.tags.join(", ")}.</p>`;
-  return html`<${Shown} ...${{isPaused, setSeen}} />`;
+  return html`<${Shown} ...${props} />`;
 }
 
-function Shown({isPaused, setSeen}) {
-  const {data, error, at, isStale} = usePolled("burrowmq/pages/node", SECONDS, isPaused);
+function Shown(props) {
+  const {data, error, at} = usePage(props, "burrowmq/pages/node", SECONDS);
   const history = useSpreads(data, at);
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
   if (!data) return html`<${Failure} error=${error} />`;
   const {node, memory, store, listeners, log} = data;
   return html`<p>${visible(node.name)} runs for ${duration(node.uptime / 1000)} as process ${node.os_pid}, BurrowMQ ${visible(node.version)} on ${visible(node.python)};
@@ -74,6 +75,7 @@ function Shown({isPaused, setSeen}) {
       <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${listeners.map((row) => html`<tr key=${row.protocol + row.interface + row.port}>
         <td>${visible(row.purpose)}</td><td>${visible(row.interface)}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table></div></section>
     <h2>Store</h2><${Store} store=${store} />
+    ${props.user.tags.includes("administrator") ? html`<${Backup} />` : null}
     <h2>Files</h2><table><caption class="unseen">Files</caption><tbody>
       <tr><td>Configuration</td><td>${node.config_files.map((name) => html`<code key=${name}>${visible(name)} </code>`)}${node.config_files.length ? "" : "none"} <a href=${link(["admin", "configuration"])}>each key</a></td></tr>
       <tr><td>Log, from level ${visible(log.level)}</td><td>${log.files.map((name) => html`<code key=${name}>${visible(name)} </code>`)} <a href=${link(["node", "log"])}>its end, live</a></td></tr></tbody></table>`;
@@ -88,9 +90,11 @@ function SinceStart({spreads}) {
   })}</tbody></table>`;
 }
 
+const exact = (value) => html`<${Bytes} value=${value} isAlone />`;
+
 function Resources({node}) {
   const rows = [
-    ["Memory", node.mem_used, node.mem_limit, bytes, node.mem_alarm],
+    ["Memory", node.mem_used, node.mem_limit, exact, node.mem_alarm],
     ["File descriptors", node.fd_used, node.fd_total, number], ["Sockets", node.sockets_used, node.sockets_total, number],
     ["Open files of the store", node.store_files_used, node.store_files_total, number], ["Threads", node.proc_used, node.proc_total, number],
   ];
@@ -99,8 +103,8 @@ function Resources({node}) {
     ${rows.map(([title, used, total, show, alarm]) => html`<tr key=${title}><td>${title}${alarm ? html` <strong class="bad">alarm</strong>` : ""}</td>
       <td class="figure">${show(used)}</td><td class="figure">${total ? show(total) : "no limit"}</td>
       <td>${total ? html`<meter min="0" max=${total} value=${Math.min(used, total)} aria-label=${title}></meter> <span class="hint">${Math.round((used / total) * 100)} %</span>` : ""}</td></tr>`)}
-    <tr><td>Free disk${node.disk_free_alarm ? html` <strong class="bad">alarm</strong>` : ""}</td><td class="figure">${bytes(node.disk_free)}</td>
-      <td class="figure">${bytes(node.disk_free_limit)}</td><td class="hint">at least; ${bytes(Math.max(0, node.disk_free - node.disk_free_limit))} to go until an alarm</td></tr>
+    <tr><td>Free disk${node.disk_free_alarm ? html` <strong class="bad">alarm</strong>` : ""}</td><td class="figure">${exact(node.disk_free)}</td>
+      <td class="figure">${exact(node.disk_free_limit)}</td><td class="hint">at least; ${bytes(Math.max(0, node.disk_free - node.disk_free_limit))} to go until an alarm</td></tr>
   </tbody></table>`;
 }
 

@@ -1,6 +1,5 @@
 // Is anything wrong, since when, what to do about it; then rates, depth and resources; then the queues that stand out.
-import {useEffect, useRef} from "../vendor/hooks.js";
-import {usePolled} from "../api.js";
+import {usePage} from "../api.js";
 import {bytes, duration, moment, number, rate, visible} from "../format.js";
 import {html} from "../html.js";
 import {PastChart, RangeChooser, rangeOf, slopes} from "../history.js";
@@ -29,14 +28,10 @@ const TOPS = [
   ["redelivered", "Most redelivered", rate, "Nothing is redelivered."],
 ];
 
-export function Overview({vhost, route, isPaused, setQuery, setSeen}) {
+export function Overview(props) {
+  const {vhost, route, setQuery} = props;
   const asked = new URLSearchParams({history: rangeOf(route.query), ...(vhost ? {vhost} : {})});
-  const path = `burrowmq/pages/overview?${asked}`;
-  const {data: found, error, at, isStale} = usePolled(path, SECONDS, isPaused);
-  const kept = useRef(null);
-  if (found) kept.current = found;
-  const data = found ?? kept.current;
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
+  const {data, error} = usePage(props, `burrowmq/pages/overview?${asked}`, SECONDS);
   if (!data) return html`<${Failure} error=${error} />`;
   const {overview, alarms, top, resources, history} = data;
   return html`
@@ -55,7 +50,7 @@ export function Overview({vhost, route, isPaused, setQuery, setSeen}) {
     <section class="charts" aria-label="What was">
       <${PastChart} title="Rates" show=${rate} history=${history} lines=${RATES} />
       <${PastChart} title="Messages" show=${number} history=${history} lines=${LENGTHS} />
-      <${PastChart} title="Memory and disk, of what sets off an alarm" show=${percent} history=${history} lines=${nearness(resources)} />
+      <${PastChart} title="Alarm at 100 %" show=${percent} history=${history} lines=${nearness(resources)} />
     </section>
     <section class="standing">${TOPS.map(([name, title, show, none]) => html`<div key=${name}>
       <h2>${title}</h2>

@@ -1,6 +1,7 @@
 // Policies, and what one would do before it is saved.
 import {useEffect, useRef, useState} from "../vendor/hooks.js";
 import {request} from "../api.js";
+import {DefinitionMarks} from "../features.js";
 import {number, visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name, QueueLink} from "../parts.js";
@@ -22,8 +23,10 @@ function columns(edit, remove) {
     {key: "name", title: "Name", sort: "name", cell: text("name")},
     {key: "pattern", title: "Pattern", wide: true, cell: (row) => html`<code>${visible(row.pattern)}</code>`},
     {key: "apply", title: "Applies to", wide: true, cell: (row) => visible(row["apply-to"])},
-    {key: "definition", title: "Definition", wide: true, cell: (row) => html`<code>${visible(JSON.stringify(row.definition))}</code>`},
+    {key: "definition", title: "Definition", wide: true, cell: (row) => html`<${DefinitionMarks} definition=${row.definition} />`},
     {key: "priority", title: "Priority", sort: "priority", figure: true, cell: figure("priority")},
+    {key: "in_force", title: "In force on", sort: "in_force", figure: true, wide: true, cell: figure("in_force")},
+    {key: "outweighed", title: "Another wins on", sort: "outweighed", figure: true, wide: true, cell: figure("outweighed")},
     ...(edit ? [{key: "do", title: "", wide: true, cell: (row) => html`<button type="button" onClick=${() => edit(row)}>Edit</button>
       <button type="button" class="danger" onClick=${() => remove(row)}>Delete…</button>`}] : []),
   ];
@@ -43,7 +46,7 @@ function Kind({kind, may, empty, ...props}) {
   const [leaving, setLeaving] = useState(null);
   const [saved, setSaved] = useState(0);
   const keyOf = (row) => `${row.vhost} ${row.name}`;
-  return html`<${List} key=${saved} kind=${PREFIX[kind]} perVhost noun=${PREFIX[kind].replace("-", " ")} ...${props}
+  return html`<${List} key=${saved} kind=${`burrowmq/pages/${PREFIX[kind]}`} perVhost noun=${PREFIX[kind].replace("-", " ")} ...${props}
       columns=${columns(may ? setEdited : null, setLeaving)} keyOf=${keyOf} empty=${empty} />
     ${may ? html`<${Form} key=${edited ? keyOf(edited) : ""} kind=${kind} vhost=${props.vhost || "/"} row=${edited}
       onSaved=${() => setSaved(saved + 1)} onCancel=${() => setEdited(null)} />` : null}
@@ -86,6 +89,9 @@ function Form({kind, vhost, row, onSaved, onCancel}) {
       stop.abort();
     };
   }, [typed]);
+  useEffect(() => {
+    if (row) form.current.elements.pattern.focus();
+  }, []);
   const save = async (event) => {
     event.preventDefault();
     try {

@@ -1,39 +1,31 @@
 // One queue: its figures, why it is as it is, who takes from it, what leads to it, and what can be done with it.
-import {useEffect, useRef, useState} from "../vendor/hooks.js";
-import {request, usePolled} from "../api.js";
+import {useRef, useState} from "../vendor/hooks.js";
+import {report} from "../act.js";
+import {request, usePage} from "../api.js";
 import {Features} from "../features.js";
-import {bytes, milliseconds, number, rate, visible} from "../format.js";
+import {number, rate, visible} from "../format.js";
 import {OBJECT_AGES, QueuePast, rangeOf} from "../history.js";
 import {html} from "../html.js";
-import {Confirm, ExchangeLink, Failure, Name, QueueLink, Table} from "../parts.js";
+import {Bytes, Confirm, ExchangeLink, Failure, Name, QueueLink, Table} from "../parts.js";
+import {Pin} from "../pins.js";
 import {link, path} from "../route.js";
-import {Bind, BindingTable} from "./bindings.js";
+import {Bind, BindingTable, Ways} from "./bindings.js";
 import {CONSUMER_COLUMNS, ChannelLink, Held} from "./channels.js";
 import {Get, Publish} from "./message.js";
+import {Settings} from "./reasons.js";
 
 const SECONDS = 2;
 const MUCH = 1000;
-const TITLES = {
-  "message-ttl": "Message TTL", "expires": "Expires", "max-length": "Max length", "max-length-bytes": "Max length in bytes",
-  "overflow": "Overflow", "dead-letter-exchange": "Dead-letter exchange", "dead-letter-routing-key": "Dead-letter routing key",
-  "queue-mode": "Mode", "queue-version": "Version of its files", "max-priority": "Max priority",
-  "single-active-consumer": "Single active consumer", "consumer-timeout": "Consumer timeout",
-};
-const SHOW = {"message-ttl": milliseconds, "expires": milliseconds, "consumer-timeout": milliseconds, "max-length": number, "max-length-bytes": bytes};
 const CONSUMERS = CONSUMER_COLUMNS.filter((column) => !["queue", "priority"].includes(column.key)).map(({sort, ...column}) => column);
 
-export function Queue({route, isPaused, setQuery, setSeen}) {
+export function Queue(props) {
+  const {route, setQuery} = props;
   const [, vhost, name] = route.parts;
   const own = path(vhost, name);
-  const polled = usePolled(`burrowmq/pages/queue/${own}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS, isPaused);
-  const {error, at, isStale, refresh} = polled;
-  const kept = useRef(null);
-  kept.current = polled.data ?? kept.current;
-  const data = kept.current;
+  const {data, error, refresh} = usePage(props, `burrowmq/pages/queue/${own}?history=${rangeOf(route.query, OBJECT_AGES)}`, SECONDS);
   const [asking, setAsking] = useState(null);
   const [done, setDone] = useState(null);
   const [ifUnused, ifEmpty] = [useRef(null), useRef(null)];
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
   if (!data) return html`<${Failure} error=${error} />`;
   const {queue, settings, warnings, bindings} = data;
   const stat = (key) => queue.message_stats?.[`${key}_details`]?.rate ?? 0;
@@ -45,12 +37,12 @@ export function Queue({route, isPaused, setQuery, setSeen}) {
     if (asking === "purge") setDone(`Purged: ${number(queue.messages_ready)} ready messages were in it.`);
   };
   return html`
-    <${Failure} error=${isStale ? null : error} />
-    <p><${Features} row=${queue} /> in virtual host <${Name} value=${queue.vhost} />, ${queue.state}</p>
+    <${Failure} error=${error} />
+    <p><${Features} row=${queue} /> in virtual host <${Name} value=${queue.vhost} />, ${queue.state} <${Pin} ...${{vhost, name}} /></p>
     <section class="large" aria-label="Messages">
       <div><b>${number(queue.messages_ready)}</b> ready</div>
       <div><b>${number(queue.messages_unacknowledged)}</b> unacked</div>
-      <div><b>${number(queue.messages)}</b> in all, ${bytes(queue.message_bytes)}</div>
+      <div><b>${number(queue.messages)}</b> in all, <${Bytes} value=${queue.message_bytes} isAlone /></div>
     </section>
     <${QueuePast} history=${data.history} query=${route.query} setQuery=${setQuery} />
     <section class="figures" aria-label="Rates">
@@ -59,13 +51,14 @@ export function Queue({route, isPaused, setQuery, setSeen}) {
     </section>
     ${warnings.map((text) => html`<p key=${text} class="notice busy" role="note">${visible(text)}</p>`)}
     <h2>Why it is so</h2>
-    <${Settings} vhost=${vhost} settings=${settings} />
+    <${Settings} ...${{vhost, settings}} defaults=${data.defaults} />
     <h2>Consumers</h2>
     <${Table} caption="Consumers" columns=${CONSUMERS} rows=${queue.consumer_details} keyOf=${(row) => row.channel_details.name + row.consumer_tag}
       query=${{}} empty=${queue.messages_ready ? html`Nobody consumes, and ${number(queue.messages_ready)} messages wait.` : "Nobody consumes."} />
     ${queue.consumers > queue.consumer_details.length ? html`<p class="hint">${number(queue.consumer_details.length)} of ${number(queue.consumers)} are shown.</p>` : null}
     <${Holders} rows=${data.holders} unacked=${queue.messages_unacknowledged} />
     <h2>Bindings to it</h2>
+    <${Ways} ...${{vhost, name, bindings}} count=${data.binding_count} hops=${data.dead_letters} />
     <${BindingTable} caption="Bindings to it" side="source" vhost=${vhost} bindings=${bindings} count=${data.binding_count} onDone=${refresh} />
     <${Bind} vhost=${vhost} to=${{kind: "queue", name}} onDone=${refresh} />
     <${DeadLetters} vhost=${vhost} hops=${data.dead_letters} />
@@ -80,7 +73,10 @@ export function Queue({route, isPaused, setQuery, setSeen}) {
       onDo=${act} onClose=${(isDone) => {
         const was = asking;
         setAsking(null);
-        if (isDone && was === "delete") location.hash = link(["queues"]);
+        if (isDone && was === "delete") {
+          report(html`<${Name} value=${name} /> is deleted, with ${number(queue.messages)} messages.`);
+          location.hash = link(["queues"]);
+        }
         else if (isDone) refresh();
       }}>
       <p>${asking === "purge" ? html`${number(queue.messages_ready)} ready messages of <${Name} value=${name} /> will be gone; the ${number(queue.messages_unacknowledged)} unacked ones stay.`
@@ -88,22 +84,6 @@ export function Queue({route, isPaused, setQuery, setSeen}) {
       ${asking === "delete" ? html`<label class="check"><input type="checkbox" ref=${ifUnused} /> Only if nobody consumes it</label>
         <label class="check"><input type="checkbox" ref=${ifEmpty} /> Only if nothing is ready in it</label>` : null}
     </${Confirm}>` : null}`;
-}
-
-function Source({vhost, row}) {
-  if (row.source === "argument") return html`the declaration`;
-  return html`${row.source} <a href=${link(["policies"], {vhost, name: row.name})}><${Name} value=${row.name} /></a>`;
-}
-
-function Settings({vhost, settings}) {
-  if (!settings.length) return html`<p class="empty">Neither its declaration nor a policy says anything: no limit, no expiry, nothing dead-lettered.</p>`;
-  return html`<table><caption class="unseen">Settings in force</caption><thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th>
-    <th scope="col">Overruled</th></tr></thead><tbody>${settings.map((row) => {
-    const show = (value) => (SHOW[row.key] && typeof value === "number" ? SHOW[row.key](value) : visible(value));
-    const value = row.key === "dead-letter-exchange" ? html`<${ExchangeLink} vhost=${vhost} name=${row.value} />` : show(row.value);
-    return html`<tr key=${row.key}><td>${TITLES[row.key]}</td><td title=${String(row.value)}>${value}</td><td><${Source} vhost=${vhost} row=${row} /></td>
-      <td>${row.overruled.map((other, at) => html`${at ? ", " : ""}<s>${show(other.value)}</s> of <${Source} vhost=${vhost} row=${other} />`)}</td></tr>`;
-  })}</tbody></table>`;
 }
 
 // The messages that wait for an ack: with whom, and since when.

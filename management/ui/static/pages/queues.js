@@ -1,11 +1,12 @@
 // All queues: the server filters, sorts and pages; what is chosen here can be emptied or deleted.
-import {useEffect, useRef, useState} from "../vendor/hooks.js";
-import {request, usePolled} from "../api.js";
+import {useRef, useState} from "../vendor/hooks.js";
+import {request, usePage} from "../api.js";
 import {Features} from "../features.js";
-import {bytes, number, rate, visible} from "../format.js";
+import {number, rateCell, visible} from "../format.js";
 import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
-import {Confirm, Failure, Name, Pages, QueueLink, Spark, Table} from "../parts.js";
+import {Bytes, Confirm, Failure, Name, Pages, QueueLink, Spark, Table} from "../parts.js";
+import {MOST, compareLink} from "../pins.js";
 import {link, path} from "../route.js";
 import {Declare} from "./declare.js";
 import {Filter} from "./filter.js";
@@ -15,19 +16,16 @@ const MUCH = 1000;
 const NAMED = 8;
 const NEEDED = "name,vhost,messages,messages_ready,messages_unacknowledged";
 
-export function Queues({vhost, route, isPaused, setQuery, setSeen}) {
-  const {query} = route;
+export function Queues(props) {
+  const {vhost, route: {query}, setQuery} = props;
   const shown = shownIn(query);
   const asked = {page: query.page || 1, page_size: 100, columns: [NEEDED, ...shown.map((column) => column.needs).filter(Boolean)].join(","), name: query.name, use_regex: query.regex ? "true" : "",
     sort: query.sort, sort_reverse: query.desc ? "true" : ""};
   const kept = Object.entries(asked).filter(([, value]) => value);
-  const found = usePolled(`queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS, isPaused,
+  const found = usePage(props, `queues${vhost ? "/" + path(vhost) : ""}?${new URLSearchParams(kept)}`, SECONDS,
     shown.some((column) => column.key === "line") ? DEPTHS : "");
-  const last = useRef(null);
-  if (found.data) last.current = found.data;
-  const data = found.data ?? last.current;
-  const lines = useLines(found.data, keyOf);
-  useEffect(() => setSeen({at: found.at, isAway: found.isStale}), [found.at, found.isStale]);
+  const {data} = found;
+  const lines = useLines(found.answer, keyOf);
   const [chosen, setChosen] = useState(new Map());
   const [asking, setAsking] = useState(null);
   const [done, setDone] = useState(null);
@@ -49,6 +47,7 @@ export function Queues({vhost, route, isPaused, setQuery, setSeen}) {
         onChange=${(event) => setQuery({...query, regex: event.target.checked ? 1 : "", page: ""})} /> Regular expression</label>
       <${Choose} ...${{query, setQuery}} />
       ${chosen.size ? html`<span class="buttons">${number(chosen.size)} chosen:
+        ${chosen.size > 1 && chosen.size <= MOST ? html`<a href=${compareLink([...chosen.values()].map((row) => [row.vhost, row.name]))}>Compare</a>` : null}
         <button type="button" onClick=${() => setAsking("purge")}>Purge</button>
         <button type="button" class="danger" onClick=${() => setAsking("delete")}>Delete</button></span>` : null}
     </${Filter}>
@@ -73,9 +72,10 @@ function keyOf(row) {
 
 const stat = (row, name) => row.message_stats?.[`${name}_details`]?.rate ?? 0;
 const out = (row) => ["deliver", "deliver_no_ack", "get", "get_no_ack"].reduce((sum, name) => sum + stat(row, name), 0);
+const exact = (value) => html`<${Bytes} value=${value} />`;
 const amount = (key, title, show = number, isKept = false) => ({key, title, needs: key, sort: key, figure: true, wide: true, isKept, cell: (row) => show(row[key])});
 const flow = (name, title, isKept = false) => ({
-  key: name, title, needs: "message_stats", sort: `message_stats.${name}_details.rate`, figure: true, wide: true, isKept, cell: (row) => rate(stat(row, name)),
+  key: name, title, needs: "message_stats", sort: `message_stats.${name}_details.rate`, figure: true, wide: true, isKept, cell: (row) => rateCell(stat(row, name)),
 });
 // Those that are kept are shown unless others are chosen; the address says which (`columns`).
 const COLUMNS = [
@@ -91,10 +91,10 @@ const COLUMNS = [
   {key: "line", title: "Depth", needs: "depths", wide: true, isKept: true, cell: (row, lines) => html`<${Spark} values=${lines.get(keyOf(row)) ?? []}
     label=${`Depth in the last hour, now ${number(row.messages)}`} />`},
   {...flow("publish", "In", true), key: "in"},
-  {key: "out", title: "Out", needs: "message_stats", sort: "message_stats.deliver_get_details.rate", figure: true, wide: true, isKept: true, cell: (row) => rate(out(row))},
+  {key: "out", title: "Out", needs: "message_stats", sort: "message_stats.deliver_get_details.rate", figure: true, wide: true, isKept: true, cell: (row) => rateCell(out(row))},
   flow("ack", "Ack"), flow("redeliver", "Redelivered"),
-  amount("consumers", "Consumers", number, true), amount("message_bytes", "Bytes", bytes), amount("messages_persistent", "Persistent"),
-  amount("messages_ram", "In memory"), amount("memory", "Memory", bytes),
+  amount("consumers", "Consumers", number, true), amount("message_bytes", "Bytes", exact), amount("messages_persistent", "Persistent"),
+  amount("messages_ram", "In memory"), amount("memory", "Memory", exact),
 ];
 
 function shownIn(query) {

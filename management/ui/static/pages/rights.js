@@ -1,5 +1,5 @@
 // Permissions: user × virtual host × configure, write, read; routing keys of topic exchanges; limits.
-import {useEffect, useState} from "../vendor/hooks.js";
+import {useState} from "../vendor/hooks.js";
 import {Outcome, fields, useAct} from "../act.js";
 import {request} from "../api.js";
 import {visible} from "../format.js";
@@ -12,10 +12,6 @@ const RIGHTS = [
   ["configure", "may declare and delete"], ["write", "may publish to, and bind"], ["read", "may consume and get from, and bind to"],
 ];
 const SHOWN = 200;
-
-export function useSeen({setSeen}, {at, isStale}) {
-  useEffect(() => setSeen({at, isAway: isStale}), [at, isStale]);
-}
 
 // A pattern as it is, and in words where everybody uses it.
 export function Right({pattern}) {

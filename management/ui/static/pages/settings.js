@@ -1,19 +1,17 @@
 // What the node was told: parameters, feature flags, and each key of the configuration with who set it.
 import {useState} from "../vendor/hooks.js";
 import {Outcome, fields, useAct} from "../act.js";
-import {request, usePolled} from "../api.js";
+import {request, usePage, usePolled} from "../api.js";
 import {visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name, Table} from "../parts.js";
 import {link, path} from "../route.js";
-import {useSeen} from "./rights.js";
 
 const json = (value) => html`<code>${visible(JSON.stringify(value))}</code>`;
 
 export function Parameters(props) {
-  const globals = usePolled("global-parameters", 5, props.isPaused);
+  const globals = usePage(props, "global-parameters", 5);
   const found = usePolled("parameters", 5, props.isPaused);
-  useSeen(props, globals);
   const [state, act] = useAct(globals.refresh);
   const [leaving, setLeaving] = useState(null);
   const set = (event) => {
@@ -48,9 +46,8 @@ export function Parameters(props) {
 }
 
 export function Flags(props) {
-  const flags = usePolled("feature-flags", 60, props.isPaused);
+  const flags = usePage(props, "feature-flags", 60);
   const deprecated = usePolled("deprecated-features", 60, props.isPaused);
-  useSeen(props, flags);
   const columns = [
     {key: "name", title: "Name", cell: (row) => html`<code>${visible(row.name)}</code>`},
     {key: "state", title: "State", cell: (row) => visible(row.state)},
@@ -63,8 +60,7 @@ export function Flags(props) {
 
 export function Configuration(props) {
   const {route, setQuery} = props;
-  const found = usePolled("burrowmq/configuration", 60, props.isPaused);
-  useSeen(props, found);
+  const found = usePage(props, "burrowmq/configuration", 60);
   if (!found.data) return html`<${Failure} error=${found.error} />`;
   const {rows, files} = found.data;
   const wanted = (route.query.name ?? "").toLowerCase();

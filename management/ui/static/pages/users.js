@@ -1,13 +1,13 @@
 // Users: who may log in; and one of them: tags, password, limits, what it may do where.
 import {useState} from "../vendor/hooks.js";
-import {Outcome, fields, useAct} from "../act.js";
-import {request, usePolled} from "../api.js";
+import {Outcome, fields, report, useAct} from "../act.js";
+import {request, usePage} from "../api.js";
 import {number, visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name} from "../parts.js";
 import {link, path} from "../route.js";
 import {List, figure} from "./lists.js";
-import {Limits, Matrix, Topics, useSeen} from "./rights.js";
+import {Limits, Matrix, Topics} from "./rights.js";
 
 const TAGS = [
   ["administrator", "everything"], ["monitoring", "sees everything, changes what its permissions allow"],
@@ -71,13 +71,12 @@ function passwordOf({password, hash, none}) {
 
 export function User(props) {
   const {name, user} = props;
-  const found = usePolled(`burrowmq/pages/users/${path(name)}`, 5, props.isPaused);
-  useSeen(props, found);
+  const found = usePage(props, `burrowmq/pages/users/${path(name)}`, 5);
   const [leaving, setLeaving] = useState(false);
   if (!found.data) return html`<${Failure} error=${found.error} />`;
   const {data, refresh} = found;
   const isSelf = name === user.name;
-  return html`<${Failure} error=${found.isStale ? null : found.error} />
+  return html`<${Failure} error=${found.error} />
     <p>${data.user.tags.length ? html`Tagged ${visible(data.user.tags.join(", "))}` : "No tag: it cannot use this page"}; ${data.user.has_password ? `logs in with a password (${data.user.algorithm})` : "no password logs in"}.${data.permissions.length ? null : html` <strong>It may enter no virtual host, so it cannot connect.</strong>`}</p>
     <h2>What it may do where</h2>
     <${Matrix} rows=${data.permissions} other="vhost" names=${data.vhosts} user=${name} onDone=${refresh} />
@@ -89,7 +88,10 @@ export function User(props) {
     <p class="buttons"><button type="button" class="danger" onClick=${() => setLeaving(true)}>Delete…</button></p>
     ${leaving ? html`<${Confirm} title="Delete" action="Delete" word=${isSelf ? name : null} onDo=${() => request("DELETE", `users/${path(name)}`)} onClose=${(isDone) => {
       setLeaving(false);
-      if (isDone) location.hash = link(["admin", "users"]);
+      if (isDone) {
+        report(html`<${Name} value=${name} /> is deleted.`);
+        location.hash = link(["admin", "users"]);
+      }
     }}><p>The user <${Name} value=${name} /> and its ${number(data.permissions.length)} permissions will be gone, its connections closed.
       ${isSelf ? html` <strong>This is you: you will be logged out.</strong>` : null}</p></${Confirm}>` : null}`;
 }

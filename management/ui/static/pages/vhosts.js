@@ -1,13 +1,13 @@
 // Virtual hosts: what is in each and how much may be; and one of them: who may do what in it.
 import {useState} from "../vendor/hooks.js";
-import {Outcome, fields, useAct} from "../act.js";
-import {request, usePolled} from "../api.js";
+import {Outcome, fields, report, useAct} from "../act.js";
+import {request, usePage} from "../api.js";
 import {number, visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name} from "../parts.js";
 import {link, path} from "../route.js";
 import {List, figure} from "./lists.js";
-import {Limits, Matrix, Topics, VhostLink, useSeen} from "./rights.js";
+import {Limits, Matrix, Topics, VhostLink} from "./rights.js";
 
 const LIMITS = [["max-connections", "Connections"], ["max-queues", "Queues"]];
 
@@ -44,8 +44,7 @@ function AddVhost({onDone}) {
 
 export function Vhost(props) {
   const {name} = props;
-  const found = usePolled(`burrowmq/pages/vhosts/${path(name)}`, 5, props.isPaused);
-  useSeen(props, found);
+  const found = usePage(props, `burrowmq/pages/vhosts/${path(name)}`, 5);
   const [leaving, setLeaving] = useState(false);
   const [state, act] = useAct(found.refresh);
   if (!found.data) return html`<${Failure} error=${found.error} />`;
@@ -55,7 +54,7 @@ export function Vhost(props) {
     const {description, tags} = fields(event);
     act(() => request("POST", `burrowmq/vhosts/${path(name)}`, {description, tags}), "Changed.");
   };
-  return html`<${Failure} error=${found.isStale ? null : found.error} />
+  return html`<${Failure} error=${found.error} />
     <p>${vhost.description ? html`<${Name} value=${vhost.description} length=${200} />. ` : ""}${number(data.queues)} queues with ${number(vhost.messages)} messages. <a href=${link(["queues"], {vhost: name})}>Its queues</a>, <a href=${link(["exchanges"], {vhost: name})}>exchanges</a>, <a href=${link(["policies"], {vhost: name})}>policies</a>.</p>
     <h2>Who may do what in it</h2>
     <${Matrix} rows=${data.permissions} other="user" names=${data.users} vhost=${name} onDone=${refresh} />
@@ -72,6 +71,9 @@ export function Vhost(props) {
     <p class="buttons"><button type="button" class="danger" onClick=${() => setLeaving(true)}>Delete…</button></p>
     ${leaving ? html`<${Confirm} title="Delete" action="Delete" word=${name} onDo=${() => request("DELETE", `vhosts/${path(name)}`)} onClose=${(isDone) => {
       setLeaving(false);
-      if (isDone) location.hash = link(["admin", "vhosts"]);
+      if (isDone) {
+        report(html`<${Name} value=${name} /> is deleted.`);
+        location.hash = link(["admin", "vhosts"]);
+      }
     }}><p>The virtual host <${Name} value=${name} /> will be gone with its ${number(data.queues)} queues, ${number(vhost.messages)} messages and ${number(data.permissions.length)} permissions; its connections will be closed.</p></${Confirm}>` : null}`;
 }

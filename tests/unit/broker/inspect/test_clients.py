@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pika import spec
 
 from burrowmq.broker import inspect
@@ -22,9 +23,19 @@ def test_why_a_connection_stands_still(bench: NodeBench) -> None:
     publish(client, "lazy", 1)
     (row,) = inspect.hindrances(bench.node, client.session)
     assert (row["reason"], "low on memory" in row["text"]) == ("alarm", True)
+    began_ms = bench.node.scheduler.wall_ms()
+    assert row["since_ms"] == pytest.approx(began_ms, abs=1000)
+    client.pauses["alarm"] -= 90
+    publish(client, "lazy", 1)
+    (row,) = inspect.hindrances(bench.node, client.session)
+    assert row["since_ms"] == pytest.approx(began_ms - 90_000, abs=1000), (
+        "not since the last publish"
+    )
     bench.perform(lambda: bench.node.alarms.update("memory", False))
-    client.pauses = {"backlog", "held", "turn"}
-    client.session.is_congested, client.bytes_unsent = True, 70
+    client.pauses = {"backlog": 1.0, "held": 2.0, "turn": 3.0}
+    client.session.is_congested, client.bytes_unsent, client.unread_since_s = True, 70, 4.0
+    since = [row["since_ms"] for row in inspect.hindrances(bench.node, client.session)]
+    assert (since[1] - since[0], since[2] - since[0]) == (3000, 1000)
     assert reasons(bench, client) == ["disk", "client", "reply"]
     assert "70 bytes" in inspect.hindrances(bench.node, client.session)[1]["text"]
     assert inspect.session_state(bench.node, client.session) == "flow"

@@ -99,6 +99,21 @@ def test_what_hardly_anybody_means_is_said(arguments: dict[str, Any], text: str)
     assert text in warning
 
 
+def test_who_asks_for_more_than_the_operator_allows_is_told() -> None:
+    bench, queue = made({"max-length": 9}, {"expires": 8}, {"max-length": 7, "expires": 3})
+    expires, length = sorted(reasons.warnings(bench.vhost, queue), reverse=True)
+    assert expires == "The declaration asks for max-length 9: the operator policy 'o' allows 7."
+    assert length == "Policy 'p' asks for expires 8: the operator policy 'o' allows 3."
+
+
+def test_what_nobody_said_is_as_by_default() -> None:
+    bench, queue = made({"max-length": 9, "queue-mode": "lazy"}, {"overflow": "reject-publish"}, {})
+    rows = {row["key"]: row["value"] for row in reasons.defaults(bench.vhost, queue, 1_800_000)}
+    assert not {"max-length", "queue-mode", "overflow"} & set(rows)
+    assert (rows["message-ttl"], rows["consumer-timeout"]) == (None, 1_800_000)
+    assert rows["single-active-consumer"] is False
+
+
 def test_nothing_is_said_of_a_plain_queue() -> None:
     bench, queue = made({"dead-letter-exchange": "amq.direct", "max-length": 1}, {}, {})
     assert reasons.warnings(bench.vhost, queue) == []

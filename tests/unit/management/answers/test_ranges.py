@@ -144,7 +144,7 @@ def test_a_jump_of_the_wall_clock_moves_all_samples(sampled: Sampled) -> None:
     )
     call = sampled.call("lengths_age=5&lengths_incr=5")
     cast("Any", call.host).running.scheduler = jump
-    found = ranges.Past(call, kinds.QUEUE, KEY, ranges.ranges_of(call)).details(
+    found = ranges.Past(call, kinds.QUEUE, [KEY], ranges.ranges_of(call)).details(
         "messages", "lengths"
     )
     assert [(each["sample"], each["timestamp"] - BEGAN_MS) for each in found["samples"]] == [
@@ -152,21 +152,32 @@ def test_a_jump_of_the_wall_clock_moves_all_samples(sampled: Sampled) -> None:
     ]  # fmt: skip
 
 
+def test_figures_of_some_together(sampled: Sampled) -> None:
+    sampled.sample(10, 20)
+    call = sampled.call("lengths_age=5&lengths_incr=5")
+    for keys, samples in (([KEY, KEY], [40, 20]), ([KEY, ("/", "none")], [20, 10]), ([], [])):
+        past = ranges.Past(call, kinds.QUEUE, keys, ranges.ranges_of(call))
+        found = past.details("messages", "lengths")
+        assert [each["sample"] for each in found["samples"]] == samples
+    without = ranges.Past(call, kinds.QUEUE, [KEY, KEY], ranges.NO_RANGES)
+    assert without.details("messages", "lengths") == {"rate": 4.0}
+
+
 def test_a_page_gets_columns(sampled: Sampled) -> None:
     sampled.sample(10, 20)
-    assert ranges.history_of(sampled.call(""), kinds.QUEUE, KEY, ("publish",)) is None
-    found = ranges.history_of(sampled.call("history=60"), kinds.QUEUE, KEY, ("publish",))
+    assert ranges.history_of(sampled.call(""), kinds.QUEUE, [KEY], ("publish",)) is None
+    found = ranges.history_of(sampled.call("history=60"), kinds.QUEUE, [KEY], ("publish",))
     assert found is not None
     assert (found["age"], found["incr"], found["from"]) == (60, 5, BEGAN_MS - 50_000)
     assert found["columns"] == {"publish": [*[0] * 11, 10, 20]}
-    new = ranges.history_of(sampled.call("history=3600"), kinds.QUEUE, ("/", "new"), ("ack",))
+    new = ranges.history_of(sampled.call("history=3600"), kinds.QUEUE, [("/", "new")], ("ack",))
     assert new is not None
     assert new["columns"] == {"ack": [0] * 61}
-    whole = ranges.history_of(sampled.call("history=3600"), kinds.NODE, NODE_KEY, ("ack",))
+    whole = ranges.history_of(sampled.call("history=3600"), kinds.NODE, [NODE_KEY], ("ack",))
     assert whole is not None
     assert whole["columns"] == {"ack": [None] * 61}
     with pytest.raises(ApiError) as refusal:
-        ranges.history_of(sampled.call("history=61"), kinds.QUEUE, KEY, ())
+        ranges.history_of(sampled.call("history=61"), kinds.QUEUE, [KEY], ())
     assert refusal.value.status == 400
 
 

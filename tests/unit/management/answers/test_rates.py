@@ -55,3 +55,13 @@ def test_keys_of_different_things_differ() -> None:
         keys.connection_key(name), keys.channel_key(name), keys.NODE_KEY,
     }  # fmt: skip
     assert len(found) == 6
+
+
+def test_it_is_known_since_when_figures_are_the_same() -> None:
+    rates = Rates()
+    assert rates.changed_ms("node") is None
+    for now_ms, count in ((0, 1), (5000, 1), (10_000, 2), (15_000, 2)):
+        sample(rates, now_ms, "node", publish=count)
+    assert (rates.changed_ms("node"), rates.now_ms) == (10_000, 15_000)
+    sample(rates, 20_000, "other", publish=1)
+    assert rates.changed_ms("node") is None

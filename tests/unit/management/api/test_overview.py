@@ -131,3 +131,46 @@ def test_the_node_has_a_past(served: Served) -> None:
     node = served.get(f"/api/nodes/{served.node.name}?{asked}")
     assert len(node["mem_used_details"]["samples"]) == 3
     assert "rate" in served.get("/api/nodes")[0]["fd_used_details"]
+
+
+def restricted(served: Served) -> str:
+    """A user of the virtual host `v` alone, in which one message was published; its login."""
+    served.api("PUT", "/api/users/bob", {"password": "bob", "tags": "management"})
+    served.api("PUT", "/api/vhosts/v")
+    rights = {"configure": ".*", "write": ".*", "read": ".*"}
+    served.api("PUT", "/api/permissions/v/bob", rights)
+    served.api("PUT", "/api/queues/v/q", {})
+    message = {"properties": {}, "routing_key": "q", "payload": "x", "payload_encoding": "string"}
+    assert served.api("POST", "/api/exchanges/v/amq.default/publish", message).body["routed"]
+    return "bob:bob"
+
+
+def test_who_may_not_monitor_sees_what_is_open_to_him(served: Served) -> None:
+    login = restricted(served)
+    path = "/api/overview?msg_rates_age=60&msg_rates_incr=5&lengths_age=60&lengths_incr=5"
+    found = served.api("GET", path, login=login).body
+    assert not found.keys() & {"node", "listeners", "contexts"}
+    assert found["object_totals"] == {"channels": 0, "connections": 0, "exchanges": 7, "queues": 1}
+    assert (found["queue_totals"]["messages"], found["message_stats"]["publish"]) == (1, 1)
+    assert "samples" in found["message_stats"]["publish_details"]
+    assert found["churn_rates"]["connection_created"] == 1, "the node's, as in RabbitMQ"
+    short = served.api("GET", "/api/overview?disable_stats=true", login=login).body
+    assert short["object_totals"] == {"exchanges": 7, "queues": 1}
+    assert short["node"] == served.node.name
+    assert served.get("/api/overview")["queue_totals"]["messages"] == 8
+
+
+def test_the_page_of_who_may_not_monitor(served: Served) -> None:
+    login = restricted(served)
+    found = served.api("GET", "/api/burrowmq/pages/overview?history=60", login=login).body
+    assert found["overview"]["queue_totals"]["messages"] == 1
+    assert found["overview"]["node"] == served.node.name
+    everything = served.get("/api/burrowmq/pages/overview?history=60")["history"]
+    assert found["history"]["columns"].keys() == everything["columns"].keys()
+
+
+def test_who_may_enter_nothing_sees_nothing(served: Served) -> None:
+    served.api("PUT", "/api/users/eve", {"password": "eve", "tags": "management"})
+    found = served.api("GET", "/api/overview", login="eve:eve").body
+    assert (found["queue_totals"]["messages"], found["message_stats"]) == (0, {})
+    assert set(found["object_totals"].values()) == {0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from burrowmq.management.api import pages
@@ -67,6 +69,24 @@ def test_a_queue_with_its_reasons(served: Served) -> None:
     assert [(row["consumer_tag"], row["count"]) for row in page["holders"]] == [("ctag1", 1)]
     assert page["dead_letters"] == []
     assert served.api("GET", "/api/burrowmq/pages/queue/%2F/nosuch").status == 404
+
+
+def test_queues_side_by_side(served: Served) -> None:
+    served.api("PUT", "/api/queues/%2F/a%2Fb", {"arguments": {"x-max-length": 7}})
+    compare = "/api/burrowmq/pages/compare"
+    asked = "&".join(
+        f"queue={quote(text)}" for text in ("%2F/lazy", "%2F/a%2Fb", "%2F/nosuch", "no")
+    )
+    lazy, slashed, *others = served.get(f"{compare}?{asked}&history=60")["queues"]
+    assert (lazy["queue"]["messages"], lazy["settings"][0]["key"]) == (3, "queue-mode")
+    assert (slashed["name"], slashed["settings"][0]["value"]) == ("a/b", 7)
+    assert lazy["history"]["from"] == slashed["history"]["from"]
+    assert others == [{"vhost": "/", "name": "nosuch"}, {"vhost": "no", "name": ""}]
+    assert len(served.get(f"{compare}?{'&'.join([asked] * 3)}")["queues"]) == pages.COMPARED_MAX
+    assert served.get(compare) == {"queues": []}
+    served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
+    hidden = served.api("GET", f"{compare}?{asked}", login="plain:x").body["queues"]
+    assert all(set(row) == {"vhost", "name"} for row in hidden)
 
 
 def preview(served: Served, **policy: object) -> dict[str, object]:

@@ -188,7 +188,7 @@ def test_a_virtual_host_that_goes_while_its_queues_are_listed(bench: NodeBench, 
             brief.declare_queue(QueueDeclaration(name=f"a{number}"))
         answer = asyncio.ensure_future(queues.queues(call))
         await asyncio.sleep(0)
-        vhosts.delete_vhost(bench.node, "!brief")
+        list(vhosts.delete_vhost(bench.node, "!brief"))
         return await answer
 
     (row,) = json.loads(bench.loop.run_until_complete(listed()).body)["items"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pika import spec
 
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.management.commands import vhosts
 from tests.support.bench.node import NodeBench
 from tests.support.wire_client import publish_bytes
@@ -15,7 +16,7 @@ def test_deleting_a_vhost_closes_its_connections(bench: NodeBench) -> None:
     client = bench.connect(1, capabilities={"consumer_cancel_notify": True})
     client.call(1, spec.Basic.Consume(queue="lazy", consumer_tag="c"))
     client.read()
-    bench.perform(lambda: vhosts.delete_vhost(node, "/"))
+    bench.perform(lambda: list(vhosts.delete_vhost(node, "/")))
     cancel, close = (method for _, method in client.read() if method.NAME != "Basic.Deliver")
     assert (cancel.NAME, cancel.consumer_tag) == ("Basic.Cancel", "c")
     assert close.reply_text == "CONNECTION_FORCED - vhost '/' is deleted"
@@ -23,6 +24,39 @@ def test_deleting_a_vhost_closes_its_connections(bench: NodeBench) -> None:
     assert node.auth.permissions == {}
     left = [row[:2] for row in bench.store.load()]
     assert left == [("parameter", '["global","internal_cluster_id"]'), ("user", '["guest"]')]
+
+
+def test_a_vhost_goes_in_steps_and_with_what_came_meanwhile(bench: NodeBench) -> None:
+    node = bench.node
+    bench.perform(lambda: vhosts.add_vhost(node, "v", "guest"))
+    owner = node.vhosts["v"]
+    for number in range(2 * vhosts.DELETED_PER_TURN):
+        owner.declare_queue(QueueDeclaration(name=f"q{number}", durable=True))
+    steps = vhosts.delete_vhost(node, "v")
+    bench.perform(lambda: next(steps))
+    assert len(owner.queues) == vhosts.DELETED_PER_TURN
+    client = bench.connect(1, vhost="v")
+    client.call(1, spec.Queue.Declare(queue="late", durable=True))
+    beside = vhosts.delete_vhost(node, "v")  # a second request
+    bench.perform(lambda: next(beside))
+    bench.perform(lambda: [*steps, *beside])
+    assert client.read()[-1][1].reply_text == "CONNECTION_FORCED - vhost 'v' is deleted"
+    assert "v" not in node.vhosts
+    assert not [key for _, key, _ in bench.store.load() if '"v"' in key]
+
+
+def test_another_vhost_of_the_name_is_left_alone(bench: NodeBench) -> None:
+    node = bench.node
+    bench.perform(lambda: vhosts.add_vhost(node, "v", "guest"))
+    for number in range(vhosts.DELETED_PER_TURN):
+        node.vhosts["v"].declare_queue(QueueDeclaration(name=f"q{number}"))
+    slow = vhosts.delete_vhost(node, "v")
+    bench.perform(lambda: next(slow))
+    bench.perform(lambda: list(vhosts.delete_vhost(node, "v")))
+    bench.perform(lambda: vhosts.add_vhost(node, "v", "guest"))
+    bench.queue("q0", vhost="v")
+    bench.perform(lambda: list(slow))
+    assert list(node.vhosts["v"].queues) == ["q0"]
 
 
 @pytest.mark.parametrize("creator", [None, "guest"])

@@ -151,3 +151,23 @@ def test_the_most_that_rings_can_take() -> None:
     node, vhost = len(kinds.NODE.columns), len(kinds.VHOST.columns)
     assert found.size_bytes == 8 * (samples * (node + vhost) + object_samples * WIDTH)
     assert WHOLE_MAX * 8 * samples * vhost + OBJECTS_MAX * 8 * object_samples * WIDTH < 30_000_000
+
+
+def test_what_has_a_place_and_no_figures_is_named() -> None:
+    sampled = Sampled()
+    sampled.round(*range(OBJECTS_MAX - 1))
+    assert sampled.history.has_room
+    sampled.round(*range(OBJECTS_MAX - 1), "last")
+    assert not sampled.history.has_room
+    sampled.history.begin(sampled.now_ms + 5000)
+    row = (1,) * WIDTH
+    for key in range(OBJECTS_MAX - 1):
+        sampled.history.add(kinds.QUEUE, key, row)
+    assert sampled.history.unsampled(kinds.QUEUE) == ["last"]
+    assert sampled.history.unsampled(kinds.CHANNEL) == []
+    sampled.history.note_refused()
+    sampled.history.add(kinds.QUEUE, "last", row)
+    sampled.history.end()
+    # One was not added, so that whatever comes next may be old.
+    sampled.history.look(kinds.QUEUE, "another")
+    assert sampled.history.rows("another", range(1)) == []
