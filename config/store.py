@@ -93,6 +93,14 @@ class StoreConfig:
         "true",
         "Verify the checksum of messages read from a queue's store on their way to a consumer.",
     )
+    commit_log: str = option(
+        "store_commit_log",
+        units.choice_of({"on": "on", "off": "off"}),
+        "off",
+        "`on`: small queues have no files of their own, and what is written to many queues is synced once,"
+        " in a log of the node. May be changed at any start.",
+        ours=True,
+    )
     backlog_limit_bytes: int = option(
         "store_backlog_limit",
         units.binary_size(64 * 1024),

@@ -22,6 +22,7 @@ from burrowmq.offline.report import FileReport, Totals
 from burrowmq.offline.segment_check import check_segments
 from burrowmq.offline.streams import Streams
 from burrowmq.storage.directory.context import VHOST_NAME_FILE
+from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
 from burrowmq.storage.names import vhost_directory
 from burrowmq.storage.shared.references import ReferenceTally
 
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(directory: StoreDirectory, arguments: argparse.Namespace, streams: Streams) -> int:
     """Check a whole data directory."""
-    total = sum(directory.filesystem.file_size(path) for path in directory.files())
+    total = sum(directory.seen.file_size(path) for path in directory.files())
     with Progress(streams.errors, "checking", total) as progress:
         check = Check(directory, progress)
         for report in check.files():
@@ -58,7 +59,12 @@ class Check:
     def files(self) -> Iterator[FileReport]:
         """Give the report of each file as soon as it is read."""
         root = f"{self.directory.path}/vhosts"
-        filesystem = self.directory.filesystem
+        filesystem = self.directory.seen
+        if self.directory.log is not None:
+            report = FileReport(f"{self.directory.path}/{LOG_DIRECTORY}")
+            report.problems += self.directory.log.damaged
+            self.totals.add(report)
+            yield report
         if not filesystem.exists(root):
             return
         for entry in filesystem.listdir(root):
@@ -67,7 +73,7 @@ class Check:
                 yield report
 
     def _vhost(self, path: str) -> Iterator[FileReport]:
-        filesystem = self.directory.filesystem
+        filesystem = self.directory.seen
         yield self._name(path)
         tally = ReferenceTally()
         queues: list[QueueCheck] = []
@@ -92,7 +98,7 @@ class Check:
         name_path = f"{path}/{VHOST_NAME_FILE}"
         report = FileReport(name_path)
         try:
-            data = self.directory.filesystem.read_file(name_path)
+            data = self.directory.seen.read_file(name_path)
         except OSError as error:
             report.problems.append(str(error.strerror or error))
             return report

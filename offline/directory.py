@@ -14,7 +14,8 @@ from typing import Self
 from burrowmq.broker.node.data_directory import DataDirectory, DataDirectoryLocked
 from burrowmq.storage.directory.terms import CLEAN_FILE, STORE_FILE, RecordedStore, read_recorded
 from burrowmq.storage.errors import StorageError
-from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
+from burrowmq.storage.log.view import LogView
 
 
 class CannotUse(Exception):
@@ -27,6 +28,9 @@ class StoreDirectory:
     def __init__(self, path: str, lock: DataDirectory, recorded: RecordedStore | None) -> None:
         self.path = path
         self.filesystem = OsFileSystem()
+        self.log: LogView | None = None
+        if recorded is not None and recorded.has_log:
+            self.log = LogView(self.filesystem, path, recorded.identity)
         self._lock = lock
         self._recorded = recorded
 
@@ -35,6 +39,11 @@ class StoreDirectory:
         """What the store's files were made with; there is none in a directory opened with `must_exist=False`."""
         assert self._recorded is not None
         return self._recorded
+
+    @property
+    def seen(self) -> FileSystem:
+        """What a command that only reads looks at: with a commit log, what a start would find."""
+        return self.filesystem if self.log is None else self.log
 
     @property
     def is_clean(self) -> bool:
@@ -53,8 +62,8 @@ class StoreDirectory:
         self.close()
 
     def files(self) -> list[str]:
-        """Give the path of every file below `vhosts`."""
-        found: list[str] = []
+        """Give the path of every file below `vhosts`, those included that are in the commit log alone."""
+        found = [] if self.log is None else self.log.files()
         for folder, _, names in os.walk(f"{self.path}/vhosts"):
             found += [f"{folder}/{name}" for name in names]
         return sorted(found)
@@ -82,7 +91,7 @@ def open_directory(path: str, *, must_exist: bool = True) -> StoreDirectory:
         raise CannotUse(f"{path}: {error.strerror or error}") from error
     try:
         recorded = read_recorded(OsFileSystem(), path) if is_there else None
+        return StoreDirectory(path, lock, recorded)
     except (StorageError, OSError) as error:
         lock.unlock()
         raise CannotUse(str(error)) from error
-    return StoreDirectory(path, lock, recorded)

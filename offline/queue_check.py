@@ -50,7 +50,7 @@ def check_queue(
     """Check all files of a queue's directory."""
     found = QueueCheck(path)
     _check_name(directory, found)
-    _Files(directory, found, progress).check(directory.filesystem.listdir(path), tally)
+    _Files(directory, found, progress).check(directory.seen.listdir(path), tally)
     found.reports.sort(key=_path)
     return found
 
@@ -63,7 +63,7 @@ def _check_name(directory: StoreDirectory, found: QueueCheck) -> None:
     report = FileReport(f"{found.path}/{NAME_FILE}")
     found.reports.append(report)
     try:
-        data = directory.filesystem.read_file(report.path)
+        data = directory.seen.read_file(report.path)
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")
         return
@@ -91,7 +91,7 @@ class _Files:
     """The files of one queue, and what is said of each."""
 
     def __init__(self, directory: StoreDirectory, found: QueueCheck, progress: Progress) -> None:
-        self._filesystem = directory.filesystem
+        self._filesystem = directory.seen
         self._found = found
         self._progress = progress
         self._is_clean = directory.is_clean
@@ -99,7 +99,7 @@ class _Files:
             directory.recorded.identity,
             directory.recorded.limits[ENTRY_COUNT_KEY],
         )
-        cache = FileCache(directory.filesystem, _OPEN_FILES, 0, is_checked=True)
+        cache = FileCache(directory.seen, _OPEN_FILES, 0, is_checked=True)
         self._place: QueueDirectory = directory_at(
             found.path, identity, entry_count, cache, is_durable=True
         )

@@ -52,7 +52,7 @@ def check_segments(
 ) -> SegmentsCheck:
     """Scan a store's directory."""
     found = SegmentsCheck()
-    filesystem = directory.filesystem
+    filesystem = directory.seen
     scanned: list[_Scanned] = []
     for name in filesystem.listdir(path) if filesystem.exists(path) else ():
         place = parse_file_name(name)
@@ -87,9 +87,9 @@ def _scan(
 ) -> _Scanned:
     report = FileReport(path)
     number, generation = place
-    file = SegmentFile(directory.filesystem, path, number, generation)
+    file = SegmentFile(directory.seen, path, number, generation)
     try:
-        data = directory.filesystem.read_file(path)
+        data = directory.seen.read_file(path)
         sealed = read_seal(file.file(), record.seed_of(directory.recorded.identity))
     except OSError as error:
         report.problems.append(f"cannot be read: {error.strerror or error}")

@@ -4,6 +4,7 @@ Reads a data directory (of a node that runs or not) or a backup; never writes, n
 
     formats     the bytes
     files       which files there are
+    commit_log  the files that are in a log only
     columns     the columns of the views `messages` and `records`
     messages    messages of queues as Arrow batches
     records     records of store files, for audits

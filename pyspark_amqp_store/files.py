@@ -21,11 +21,13 @@ from typing import Final, NamedTuple
 
 from pyspark_amqp_store import formats as f
 from pyspark_amqp_store import index_v1 as v1
+from pyspark_amqp_store.commit_log import Disk
 
 TABLES_MAX: Final = 128
 FILES_MAX: Final = 32
-FORMAT: Final = 2
-"""Of the whole store; 1 is from before version 0.1.0."""
+FORMAT: Final = 3
+"""The newest of the whole store; 1 is from before version 0.1.0, 3 has a commit log."""
+_WITH_LOG: Final = 3
 _READ_GAP: Final = 16 * 1024
 _READ_MAX: Final = 4 << 20
 _ATTEMPTS: Final = 3
@@ -92,13 +94,17 @@ class Store:
             raise f.BadStore(f"{root}/STORE.json cannot be read: {error!r}") from error
         if not 1 <= self.format <= FORMAT:
             raise f.BadStore(f"{root}/STORE.json: format {self.format} is newer than this reader")
+        try:
+            self.disk = Disk(self.root, self.identity if self.format >= _WITH_LOG else None)
+        except (OSError, ValueError) as error:
+            raise f.BadStore(f"{root}: the commit log cannot be read: {error}") from error
 
     def queues(self) -> list[QueueFiles]:
         """Return the durable queues that have messages on disk, by vhost, name and level."""
         found = []
-        for vhost in _directories(f"{self.root}/vhosts"):
-            for directory in _directories(f"{vhost}/queues"):
-                queue = _queue(vhost, directory, self.format)
+        for vhost in self.disk.directories(f"{self.root}/vhosts"):
+            for directory in self.disk.directories(f"{vhost}/queues"):
+                queue = _queue(self.disk, vhost, directory, self.format)
                 if queue is not None:
                     found.append(queue)
         return sorted(found, key=lambda queue: (queue.vhost, queue.name, queue.level))
@@ -106,7 +112,7 @@ class Store:
     def vhosts(self) -> list[tuple[str, str]]:
         """Return (directory, name) of each vhost."""
         found = []
-        for directory in _directories(f"{self.root}/vhosts"):
+        for directory in self.disk.directories(f"{self.root}/vhosts"):
             try:
                 name = Path(directory, ".vhost_name").read_text(encoding="utf-8", errors="replace")
             except OSError:
@@ -122,7 +128,7 @@ class Store:
         Of two files for one segment the higher generation counts. `journals` were read before. Raises: BadStore.
         """
         path, old_path = f"{queue.directory}/{number}.qi", v1.segment_path(queue.directory, number)
-        old_data, data = _read(old_path), _read(path)
+        old_data, data = self._read(old_path), self._read(path)
         found = None
         if data is not None:
             found = f.parse_index(data, path, self.identity, self.queue_seed(queue), number)
@@ -142,12 +148,20 @@ class Store:
         path = self.store_path(queue, index.number, index.generation)
         return all(
             index.kinds[place] == f.KIND_SHARED for place in index.places(is_acked_too=False)
-        ) or os.path.exists(path)
+        ) or self.disk.exists(path)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return self.disk.read(path)
+        except FileNotFoundError:
+            return None
 
     def journals(self, queue: QueueFiles) -> v1.Journals:
         """Return what a queue's journals say now. Raises: BadStore, OSError."""
         seed = self.queue_seed(queue)
-        return v1.Journals(queue.directory, self.identity, seed, is_complete=self.is_backup)
+        return v1.Journals(
+            self.disk, queue.directory, self.identity, seed, is_complete=self.is_backup
+        )
 
     def segment_numbers(self, queue: QueueFiles) -> list[int]:
         """Return the index segments of a queue, those that only a journal names too. Raises: BadStore, OSError."""
@@ -178,25 +192,12 @@ class Store:
         return os.path.relpath(path, self.root)
 
 
-def _read(path: str) -> bytes | None:
+def _queue(
+    disk: Disk, vhost_directory: str, directory: str, store_format: int
+) -> QueueFiles | None:
     try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _directories(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entry.path for entry in entries if entry.is_dir())
-    except FileNotFoundError:
-        return []
-
-
-def _queue(vhost_directory: str, directory: str, store_format: int) -> QueueFiles | None:
-    try:
-        names = f.parse_names(Path(directory, ".queue_name").read_bytes(), store_format)
-        entries = [(entry.name, entry.stat().st_size) for entry in os.scandir(directory)]
+        names = f.parse_names(disk.read(f"{directory}/.queue_name"), store_format)
+        entries = disk.sizes(directory)
     except FileNotFoundError:
         return None
     indexes = {
@@ -222,11 +223,15 @@ def _queue(vhost_directory: str, directory: str, store_format: int) -> QueueFile
 class OpenFiles:
     """Files that are open for reading, the least recently used closed first."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
         self._open: OrderedDict[str, int] = OrderedDict()
 
     def read(self, path: str, size: int, offset: int) -> bytes:
         """Return up to `size` bytes. Raises: FileNotFoundError, OSError."""
+        small = self._disk.small_file(path)
+        if small is not None:
+            return small[offset : offset + size]
         descriptor = self._open.get(path)
         if descriptor is None:
             descriptor = self._open[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -237,6 +242,9 @@ class OpenFiles:
 
     def size(self, path: str) -> int:
         """Return a file's length. Raises: FileNotFoundError, OSError."""
+        small = self._disk.small_file(path)
+        if small is not None:
+            return len(small)
         self.read(path, 0, 0)
         return os.fstat(self._open[path]).st_size
 

@@ -22,6 +22,7 @@ from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from pyspark_amqp_store import formats as f
+from pyspark_amqp_store.commit_log import Disk
 
 BLOCK_SIZE: Final = 48
 MESSAGES: Final = 1
@@ -84,7 +85,9 @@ class _Said:
 class Journals:
     """What a queue's journals say."""
 
-    def __init__(self, directory: str, identity: bytes, seed: int, *, is_complete: bool) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, identity: bytes, seed: int, *, is_complete: bool
+    ) -> None:
         """Read them, the oldest first. Raises: BadStore, OSError.
 
         `is_complete`: nobody writes to them; a body that is cut off then is a loss and not one still on its way.
@@ -92,10 +95,10 @@ class Journals:
         self._said: dict[int, dict[int, _Said]] = {}
         self._seed = seed
         self._is_complete = is_complete
-        for number in journals_in(directory):
+        for number in journals_in(disk, directory):
             path = journal_path(directory, number)
             try:
-                data = Path(path).read_bytes()
+                data = disk.read(path)
             except FileNotFoundError:
                 continue  # flushed meanwhile
             f.parse_header_v1(data, path, identity)
@@ -201,9 +204,12 @@ class _Places:
 _WIDE: Final = (("Q", 8), ("I", 4), ("I", 4), ("Q", 8))
 
 
-def journals_in(directory: str) -> list[int]:
+def journals_in(disk: Disk, directory: str) -> list[int]:
     """Return the numbers of a queue's journals, the oldest first. Raises: OSError."""
-    return sorted(int(path.stem) for path in Path(directory).glob("*.jif") if path.stem.isdecimal())
+    names = [Path(name) for name, _ in disk.sizes(directory)]
+    return sorted(
+        int(path.stem) for path in names if path.suffix == ".jif" and path.stem.isdecimal()
+    )
 
 
 def journal_path(directory: str, number: int) -> str:

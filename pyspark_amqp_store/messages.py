@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -116,7 +115,7 @@ class MessageReader:
         self._wanted = wanted or Wanted()
         self._is_checked = is_checked
         self._fails_on_loss = fails_on_loss
-        self._files = OpenFiles()
+        self._files = OpenFiles(store.disk)
         self._shared: dict[str, SharedStore] = {}
         content = [name for name in schema.names if name in CONTENT_NAMES]
         self._content = Reader(schema_of(content)) if content else None
@@ -166,7 +165,8 @@ class MessageReader:
         return self.store.index(queue, number, self._journals)
 
     def _exists(self, queue: QueueFiles, number: int) -> bool:
-        return any(Path(queue.directory, f"{number}.{end}").exists() for end in ("qi", "idx"))
+        disk = self.store.disk
+        return any(disk.exists(f"{queue.directory}/{number}.{end}") for end in ("qi", "idx"))
 
     def _cut(self, index: f.IndexFile, done_to: int) -> Iterator[_Rows]:
         wanted = self._wanted

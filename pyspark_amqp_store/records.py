@@ -41,7 +41,7 @@ class StoreFile:
 def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
     """Return the store files of the vhosts and queues that are wanted."""
     found: list[StoreFile] = []
-    files = OpenFiles()
+    files = OpenFiles(store.disk)
     for directory, vhost in store.vhosts():
         if wanted.vhosts is not None and vhost not in wanted.vhosts:
             continue
@@ -54,18 +54,18 @@ def files_of(store: Store, wanted: Wanted) -> list[StoreFile]:
         if wanted.queues is None or queue.name in wanted.queues:
             name = Path(queue.directory).name
             paths = sorted(
-                path for path in Path(queue.directory).iterdir() if path.suffix in _QUEUE_SUFFIXES
+                f"{queue.directory}/{one}"
+                for one, _ in store.disk.sizes(queue.directory)
+                if Path(one).suffix in _QUEUE_SUFFIXES
             )
-            found += [
-                StoreFile(str(path), queue.vhost, queue.name, name, queue.level) for path in paths
-            ]
+            found += [StoreFile(path, queue.vhost, queue.name, name, queue.level) for path in paths]
     return found
 
 
 def batches(store: Store, file: StoreFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield a file's records."""
     try:
-        data = Path(file.path).read_bytes()
+        data = store.disk.read(file.path)
     except FileNotFoundError:
         return
     seed = f.seed_of(store.identity, file.queue_directory)

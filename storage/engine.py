@@ -66,6 +66,10 @@ def _nothing_bool(_: bool) -> None:
     return None
 
 
+def _nothing_refused(_: int, __: frozenset[QueueNames], ___: frozenset[int]) -> None:
+    return None
+
+
 def _no_fault(_: QueueNames, __: str, ___: str) -> None:
     return None
 
@@ -109,6 +113,11 @@ class Engine:
         self.on_backlog: Callable[[bool], None] = _nothing_bool
         # (queue, kind, reason): the disk refuses what one queue needs; an empty reason: not any more.
         self.on_queue_fault: Callable[[QueueNames, str, str], None] = _no_fault
+        # (epoch, queues, ids of queues): what the commit has for these queues, the acks of those that were required, is
+        # not durable. Called before `on_committed`.
+        self.on_refused: Callable[[int, frozenset[QueueNames], frozenset[int]], None] = (
+            _nothing_refused
+        )
         # Called when the disk thread becomes free and a commit waits for it: whoever sets this calls hand_over().
         self.on_due: Callable[[], None] = self.hand_over
         self.epoch = 1
@@ -126,6 +135,8 @@ class Engine:
         self._room_bytes = options.backlog_limit  # that the one in flight leaves to the next
         self._is_due = False
         self._is_over_backlog = False
+        # Open queues that the disk refuses what commits had for them, with the last of these.
+        self._owed: dict[int, int] = {}
         self._faulty: dict[int, set[str]] = {}  # open queues with the kinds of their faults
         self._writer: Writer | None = None
         self._backend: Backend | None = None
@@ -153,6 +164,7 @@ class Engine:
         Threads end and files are closed in any case, also after a failure and before a start. Raises StorageError when
         the stop was not clean.
         """
+        writer, self._writer = self._writer, None
         backend, self._backend = self._backend, None
         # The loop may still be ending connections in its own thread: what they stage from here on is not written.
         commit, self._collecting = self._collecting, StagedCommit(self.epoch + 1)
@@ -163,7 +175,6 @@ class Engine:
                 backend.close(None if commit.is_empty() else commit, ends)
         finally:
             self._recovered.discard()
-            writer, self._writer = self._writer, None
             if writer is not None:
                 writer.release()
 
@@ -187,9 +198,11 @@ class Engine:
         """What was acked in these queues so far is written with the current commit: a sync of it covers that too."""
         self._collecting.acks_of.update(queue_ids)
 
-    def order_acks(self) -> None:
-        """The current commit acks messages of which it has copies: those are made durable before the acks are."""
-        self._collecting.is_moving = True
+    def order_acks(self, vhost: str, source: str, target: str) -> None:
+        """The current commit acks messages of one queue of which it has copies for another: those are durable first."""
+        commit = self._collecting
+        commit.is_moving = True
+        commit.moves.add(((vhost, source), (vhost, target)))
 
     def wants_commit(self) -> bool:
         """Whether the commit should be handed over now: somebody waits for it, it is large, and the disk is free."""
@@ -228,7 +241,8 @@ class Engine:
 
     def commit_finished(self, commit: StagedCommit) -> None:
         """A commit is on disk, and synced if that was asked for. Called on the loop, in order."""
-        for queue_id in commit.touched:
+        refused = commit.refused
+        for queue_id in commit.touched - refused if refused else commit.touched:
             log = self._logs.get(queue_id)
             if log is not None:
                 log.release(commit.epoch)
@@ -237,9 +251,22 @@ class Engine:
         if self._is_over_backlog and self.backlog_bytes < self.options.backlog_limit // 2:
             self._is_over_backlog = False
             self.on_backlog(False)
+        if refused or commit.unwritten_acks:
+            self._owed |= dict.fromkeys(refused & self._logs.keys(), commit.epoch)
+            logs = [self._logs[queue_id] for queue_id in refused if queue_id in self._logs]
+            names = frozenset(log.names for log in logs)
+            self.on_refused(commit.epoch, names, frozenset(commit.unwritten_acks))
         self.on_committed(commit.epoch)
         if self._is_due:
             self.on_due()
+
+    def queue_written(self, queue_id: int, epoch: int) -> None:
+        """What the disk refused of a queue in commits up to this one is durable now."""
+        if self._owed.get(queue_id, 0) <= epoch:
+            self._owed.pop(queue_id, None)
+        log = self._logs.get(queue_id)
+        if log is not None:
+            log.release(epoch)
 
     def store_failed(self, reason: str) -> None:
         """The store gave up: no commit will be reported any more."""
@@ -372,13 +399,18 @@ class Engine:
         return commit.epoch
 
     def submit_read(self, request: ReadRequest) -> tuple[list[LoadedMessage], int] | None:
-        """Start a read on the reader thread."""
-        if self._backend is None:
-            raise StoreClosed("a read before start() or after close()")
-        return self._backend.submit_read(request)
+        """Start a read on the reader thread. One that comes after `close` is never answered. Raises StoreClosed."""
+        if self._backend is not None:
+            return self._backend.submit_read(request)
+        if (
+            self._writer is None
+        ):  # the loop came to the answer of a read before it, which asks for more
+            return None
+        raise StoreClosed("a read before start()")
 
     def forget(self, queue_id: int) -> None:
         """The queue was deleted."""
+        self._owed.pop(queue_id, None)
         log = self._logs.pop(queue_id, None)
         for kind in self._faulty.pop(queue_id, ()):
             if log is not None:

@@ -10,7 +10,7 @@
       WriteFailed          the file system refused a write; the file was cut back to its last good end
         DiskFull           ... because there is no room (ENOSPC, EDQUOT, EFBIG): may be tried again
           NoDescriptors    ... because too many files are open: may be tried again when some were closed
-      DirectoryFailed      a directory fsync, or the rename that puts files in place, failed: the store is done
+      DirectoryFailed      a directory fsync, or the rename that puts files in place, failed: nothing is written there
       SyncFailed           fdatasync or a directory fsync failed: never retried on the same file
         SyncFull           ... because there is no room: what it was for is written elsewhere when there is
 
@@ -77,9 +77,13 @@ class NoDescriptors(DiskFull):
 
 
 class DirectoryFailed(StorageError):
-    """A name could not be made durable or put in place: nobody knows which file a start will find."""
+    """A name in `directory` could not be made durable or put in place: nobody knows which file a start will find."""
 
     way_out = _LOOK_AT_THE_DISK
+
+    def __init__(self, text: str, directory: str) -> None:
+        super().__init__(text)
+        self.directory = directory
 
 
 class SyncFailed(StorageError):

@@ -73,6 +73,10 @@ class StoreOptions:
     `journal_run_bytes`: a run of this size goes past the journal to a segment file.
     `journal_direct_bytes`: when so many bytes went past a journal, it is flushed however few entries it has.
     `convert_slice`: how many index segments one slice of a conversion writes.
+    `has_log`: small queues, and small writes to many queues, go into a commit log.
+    `log_limit`: a file of the log; it grows to twice what small queues have in it, if that is more.
+    `log_queue_limit`, `log_total_limit`: with more bytes than this a queue has files of its own; so has, when the
+    queues in the log have more than that together, the one that is written to.
     `idle_s`: after so long without a commit the disk thread does its idle work.
     """
 
@@ -93,6 +97,10 @@ class StoreOptions:
     journal_direct_bytes: int = 64 * 1024 * 1024
     convert_slice: int = 32
     idle_s: float = 0.2
+    has_log: bool = False
+    log_limit: int = 8 * 1024 * 1024
+    log_queue_limit: int = 16 * 1024
+    log_total_limit: int = 16 * 1024 * 1024
 
 
 @dataclass(slots=True)

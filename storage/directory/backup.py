@@ -25,11 +25,11 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from burrowmq.storage.directory.context import VHOST_NAME_FILE, StoreContext
-from burrowmq.storage.directory.terms import STORE_FILE, replace_file
+from burrowmq.storage.directory.terms import STORE_FILE, recorded_text, replace_file
 from burrowmq.storage.errors import StorageError, error_text
 from burrowmq.storage.files.cache import parent_of
 from burrowmq.storage.files.filesystem import File, FileSystem
@@ -116,7 +116,12 @@ def _files(
     def whole(path: str) -> tuple[str, _Item]:
         return path, _Item(path[prefix:], filesystem.file_size(path), is_final=True)
 
-    yield whole(f"{context.data_dir}/{STORE_FILE}")
+    path = f"{context.data_dir}/{STORE_FILE}"
+    without_log = recorded_text(replace(context.recorded, has_log=False))
+    item = _Item(
+        STORE_FILE, len(without_log), is_final=False, pieces=lambda _: iter((without_log,))
+    )
+    yield path, item
     for vhost in context.vhosts():
         yield whole(f"{vhost.directory}/{VHOST_NAME_FILE}")
         for path, size, is_final in vhost.persistent.cut():

@@ -1,6 +1,7 @@
 """What belongs to one data directory: its layout, its identity, and the vhosts and queues in it.
 
     STORE.json                     identity and the recorded limits
+    commit_log/0.log  1.log        small queues, and small writes to others (storage.log)
     CLEAN  terms                   only between a clean stop and the next start
     definitions.db                 durable definitions
     quarantine/                    copies of bad bytes
@@ -24,6 +25,7 @@ from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, rese
 from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
 from burrowmq.storage.queue.disk import QueueDisk
@@ -60,6 +62,11 @@ def queue_files(open_files: int) -> int:
     return max(open_files - open_files // 3, 1)
 
 
+def behind_files(open_files: int) -> int:
+    """Give how many of those of queues the commit log may keep open until they are synced."""
+    return open_files // 4
+
+
 @dataclass(slots=True)
 class StoreContext:
     """One data directory that is in use."""
@@ -75,6 +82,7 @@ class StoreContext:
     # By directory, because the file that names a queue may be damaged.
     recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
     journals: JournalLimits = field(default_factory=JournalLimits)
+    log: LogFileSystem | None = None
     is_miscounted: bool = (
         False  # an index could not be read, and references were not given back for that reason
     )
@@ -244,6 +252,8 @@ class StoreContext:
         apart = f"{directory}.{time.time_ns()}{GONE}"
         try:
             self.filesystem.rename(directory, apart)
+        except FileNotFoundError:
+            return  # it went before the error, or the disk has never had it
         except OSError as error:
             raise write_error(directory, error) from error
         self.leftover_trees.append(apart)
@@ -285,6 +295,11 @@ class StoreContext:
                     shared[name] += found[name]
         return shared
 
+    def write_log(self) -> None:
+        """Write what the commit log has of the commits so far, so that it survives the process. Raises OSError."""
+        if self.log is not None:
+            self.log.write_noted()
+
     def sync(self) -> None:
         """Sync the queues' files at a start or stop, when nothing can be written elsewhere. Raises SyncFailed."""
         failed = self.cache.sync()
@@ -304,6 +319,8 @@ class StoreContext:
             for store in (vhost.persistent, vhost.transient):
                 store.give_up()
         self.cache.release()
+        if self.log is not None:
+            self.log.release()
         self.definitions.close()
 
     def is_dirty(self) -> bool:

@@ -20,7 +20,13 @@ from typing import NamedTuple
 
 from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.directory.backup import discard_staging
-from burrowmq.storage.directory.context import GONE, VHOST_NAME_FILE, StoreContext, queue_files
+from burrowmq.storage.directory.context import (
+    GONE,
+    VHOST_NAME_FILE,
+    StoreContext,
+    behind_files,
+    queue_files,
+)
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.directory.swap import finish_swap
 from burrowmq.storage.directory.takeover import HighestLevels, renamed_terms, take_over
@@ -31,9 +37,11 @@ from burrowmq.storage.directory.terms import (
     take_terms,
 )
 from burrowmq.storage.errors import DiskFull, StoreRefused
-from burrowmq.storage.files.cache import FileCache, as_storage_errors
+from burrowmq.storage.files.cache import FileCache, as_storage_errors, open_file, parent_of
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.files.space import give_up_ballast
+from burrowmq.storage.log.filesystem import LogFileSystem, LogOptions
+from burrowmq.storage.log.mount import mount, remove_log, unmount
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.recovery import QueueRecovery
@@ -55,7 +63,7 @@ class StoreSetup(NamedTuple):
     """What a store is opened with.
 
     `definitions_at` opens the definitions (None: SQLite). `highest_levels` says which queues have levels, for a store
-    of format 1 (None: nobody can, and such a store is refused).
+    of format 1 (None: nobody can, and such a store is refused). `log` is the file system too, once the log is open.
     """
 
     data_dir: str
@@ -65,6 +73,7 @@ class StoreSetup(NamedTuple):
     load_message: LoadMessage
     definitions_at: DefinitionsAt | None = None
     highest_levels: HighestLevels | None = None
+    log: LogFileSystem | None = None
 
 
 def open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
@@ -109,6 +118,7 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     with ExitStack() as attempt:
         attempt.callback(definitions.close)
         report = RecoveryReport()
+        setup, damaged = _with_log(setup, recorded)
         context = _new_context(setup, recorded, definitions)
         if parts is not None and clean_stop.restore(context, parts, report):
             report.clean = True
@@ -118,6 +128,9 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
                 recorded.begin_above(recorded.ceiling)
                 reserve_segments(filesystem, recorded)
                 _rebuild(context, report, is_exact=parts is not None)
+        for place in damaged:
+            report.lost += 1
+            setup.observer.record_lost(place, 0, "damaged in the commit log")
         context.take_leftovers(f"{data_dir}/vhosts")
         context.sweep()
         report.definitions = definitions.load()
@@ -125,6 +138,32 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
             report.clean = True  # a new directory: no stop came before
         attempt.pop_all()
         return context, report
+
+
+def _with_log(setup: StoreSetup, recorded: RecordedStore) -> tuple[StoreSetup, list[str]]:
+    """Open the commit log, begin one or take leave of it; gives also which places of it are damaged."""
+    base, data_dir, options = setup.filesystem, setup.data_dir, setup.options
+    if not recorded.has_log:
+        remove_log(base, data_dir)
+        if not options.has_log:
+            return setup, []
+    bounds = LogOptions(
+        options.log_limit,
+        options.log_queue_limit,
+        options.log_total_limit,
+        behind_files(options.open_files),
+    )
+    filesystem, damaged = mount(
+        base, data_dir, recorded.identity, bounds, is_new=not recorded.has_log
+    )
+    if not options.has_log:
+        unmount(filesystem)
+        recorded.set_log(base, has_log=False)
+        remove_log(base, data_dir)
+        return setup, damaged
+    if not recorded.has_log:
+        recorded.set_log(base, has_log=True)
+    return setup._replace(filesystem=filesystem, log=filesystem), damaged
 
 
 def _refuse_without_definitions(setup: StoreSetup) -> None:
@@ -151,7 +190,8 @@ def _new_context(
         definitions,
         FileCache(
             setup.filesystem,
-            queue_files(options.open_files),
+            queue_files(options.open_files)
+            - (behind_files(options.open_files) if setup.log is not None else 0),
             options.cache_size,
             options.is_checked,
         ),
@@ -160,6 +200,7 @@ def _new_context(
             run_bytes=options.journal_run_bytes,
             direct_bytes=options.journal_direct_bytes,
         ),
+        log=setup.log,
     )
 
 
@@ -185,9 +226,24 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
             context.observer.record_lost(directory, 0, "whose vhost this is cannot be read")
             continue
         queues = _rebuild_vhost(context, vhost, report, is_exact=is_exact)
+        _hold_on_to(context, directory)
         context.sync()
         for queue in queues:
             queue.after_sync()
+
+
+def _hold_on_to(context: StoreContext, directory: str) -> None:
+    """Have the directories of a vhost synced: what a process that was killed has made may not be durable.
+
+    Whatever is confirmed from now on lies in them. That of the queues may not even be there, and whoever makes a queue
+    syncs no more than its own directory and that one.
+    """
+    context.filesystem.mkdir(f"{directory}/queues")
+    cache, path = context.cache, f"{directory}/{VHOST_NAME_FILE}"
+    if context.filesystem.exists(path):
+        cache.store_written(path, open_file(context.filesystem, path))
+    for changed in (f"{directory}/queues", directory, parent_of(directory), context.data_dir):
+        cache.dir_changed(changed)
 
 
 def _vhost_name(context: StoreContext, directory: str) -> str | None:

@@ -30,8 +30,11 @@ _RESERVED = 4096
 _MAGIC = b"BQT1"
 NAMED_LEVELS = 2
 """The first format in which levels have names of their own; `takeover` brings an older store there."""
-FORMAT = 2
-"""Of the whole store. 1, from before version 0.1.0, had no names for the levels of priority queues: `takeover`."""
+WITH_LOG = 3
+"""The format of a store with a commit log, in which messages may be that are nowhere else."""
+FORMAT = 3
+"""The newest of the whole store. 1, from before version 0.1.0, had no names for the levels of priority queues:
+`takeover`. 2 has no commit log."""
 FILE_SIZE_KEY = "msg_store_file_size_limit"
 ENTRY_COUNT_KEY = "queue_index_segment_entry_count"
 
@@ -63,6 +66,7 @@ class RecordedStore:
     ceiling: int = 0
     first_segment: int = 0
     taking_over: bool = False
+    has_log: bool = False
 
     def begin_above(self, segment_no: int) -> None:
         """New stores begin at this segment number at least."""
@@ -71,6 +75,11 @@ class RecordedStore:
     def begin_takeover(self, filesystem: FileSystem) -> None:
         """From here on directories may have their names of format 1, or new ones. Raises WriteFailed."""
         self.taking_over = True
+        write_recorded(filesystem, self)
+
+    def set_log(self, filesystem: FileSystem, has_log: bool) -> None:
+        """The store has a commit log from here on, or has none any more. Raises WriteFailed."""
+        self.has_log = has_log
         write_recorded(filesystem, self)
 
     def end_takeover(self, filesystem: FileSystem) -> None:
@@ -114,7 +123,8 @@ def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:
         raise UnknownFormat(
             f"{path}: format {version} is not known, this version knows {FORMAT}: start the version that wrote it"
         )
-    return RecordedStore(path, identity.bytes, limits, ceiling, ceiling, taking_over)
+    has_log = version >= WITH_LOG
+    return RecordedStore(path, identity.bytes, limits, ceiling, ceiling, taking_over, has_log)
 
 
 def _limits_text(data_dir: str, found: dict[str, int], wanted: dict[str, int]) -> str:
@@ -144,10 +154,10 @@ def reserve_segments(filesystem: FileSystem, recorded: RecordedStore) -> None:
         raise
 
 
-def write_recorded(filesystem: FileSystem, recorded: RecordedStore) -> None:
-    """Write STORE.json anew, durably. Raises WriteFailed."""
+def recorded_text(recorded: RecordedStore) -> bytes:
+    """Give what STORE.json says."""
     text: dict[str, JsonValue] = {
-        "format": FORMAT,
+        "format": WITH_LOG if recorded.has_log else NAMED_LEVELS,
         "identity": recorded.identity.hex(),
         "checksum": "crc32",
         "segment_ceiling": recorded.ceiling,
@@ -155,8 +165,13 @@ def write_recorded(filesystem: FileSystem, recorded: RecordedStore) -> None:
     }
     if recorded.taking_over:
         text["taking_over"] = True
+    return json.dumps(text).encode()
+
+
+def write_recorded(filesystem: FileSystem, recorded: RecordedStore) -> None:
+    """Write STORE.json anew, durably. Raises WriteFailed."""
     try:
-        replace_file(filesystem, recorded.path, json.dumps(text).encode())
+        replace_file(filesystem, recorded.path, recorded_text(recorded))
     except OSError as error:
         raise write_error(recorded.path, error) from error
 

@@ -33,6 +33,9 @@ class LoopSide(Protocol):
     def queue_faulty(self, queue_id: int, kind: str, reason: str) -> None:
         """The disk refuses what one queue needs (`kind`: reading, ...); an empty reason: not any more."""
 
+    def queue_written(self, queue_id: int, epoch: int) -> None:
+        """What commits up to this one had for a queue that it refused is durable now."""
+
 
 class Backend(Protocol):
     """Where the engine's commits and reads go."""
@@ -72,6 +75,7 @@ class InlineBackend:
         self._jobs = DiskJobs(writer, loop_side.space_changed)
         self._loop_side = loop_side
         writer.troubles.tell = loop_side.queue_faulty
+        writer.refused.tell_written = loop_side.queue_written
         self._refused: list[RefusedRead] = []
 
     def submit(self, commit: StagedCommit) -> None:

@@ -81,8 +81,10 @@ class CheckedWriter(Writer):
             yield from self._references(vhost)
 
     def _references(self, vhost: VhostStore) -> Iterator[str]:
-        """Not while a rescue moves them, nor once an index could not be read."""
-        if self.is_rescuing or self.counters.rescues or self.context.is_miscounted:
+        """Not of a commit that is half written, nor while a rescue moves them, nor once an index could not be read."""
+        if self._steps or self.is_rescuing or self.counters.rescues or self.context.is_miscounted:
+            return
+        if self.refusals.queues():
             return
         recovered = [queue for queue, _ in self.context.recovered.values()]
         queues = [one for one in (*self._queues.values(), *recovered) if one.vhost == vhost.vhost]

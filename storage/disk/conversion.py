@@ -15,9 +15,11 @@ in segments and bytes, so that a commit never waits long.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
-from burrowmq.storage.errors import StorageError
+from burrowmq.storage.errors import DiskFull, StorageError
 from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.names import NAME_FILE, pack_names
@@ -32,7 +34,15 @@ _SLICE_BYTES = 8 * 1024 * 1024
 class Conversion:
     """What is being converted."""
 
-    def __init__(self, context: StoreContext, counters: Counters) -> None:
+    def __init__(
+        self,
+        context: StoreContext,
+        counters: Counters,
+        refused: Callable[[], Collection[QueueDisk]] = tuple,
+    ) -> None:
+        """`refused` gives the queues that nothing is written anew of now."""
+        self._refused = refused
+        self._looked_at: QueueDisk | None = None
         self._context = context
         self._counters = counters
         self._queues: dict[QueueDisk, None] = {}
@@ -60,11 +70,28 @@ class Conversion:
         self._queues.pop(queue, None)
 
     def begin(self) -> bool:
-        """Choose the segments of a slice; True when journals need a sync before. Raises StorageError."""
+        """Choose the segments of a slice; True when journals need a sync before. Raises StorageError.
+
+        A queue that the disk refuses what has to be done before stays as it is until the next start.
+        """
         self._chosen = []
+        try:
+            return self._choose()
+        except DiskFull:
+            raise
+        except StorageError:
+            if self._looked_at is not None:
+                self.discard(self._looked_at)
+            raise
+
+    def _choose(self) -> bool:
         is_waiting = False
         size = 0
+        refused = self._refused()
         for queue in list(self._queues):
+            if queue in refused:
+                continue
+            self._looked_at = queue
             if queue.is_conversion_held_up:
                 queue.flush_journals()
                 is_waiting = is_waiting or queue.is_conversion_held_up
@@ -92,7 +119,7 @@ class Conversion:
         self._prepared = []
         try:
             for queue, segment in self._chosen:
-                if segment.live:
+                if segment.live and queue not in self._refused():
                     self._prepared.append(prepare(segment, queue.files, None))
         except StorageError:
             self.abandon()

@@ -3,7 +3,8 @@
 State: the lock that keeps reads, compactions and backups from looking at a commit that is half applied, and the watch
 on the disk's room; `compactor` and `backups` are given the same lock. Called by the backends on the disk thread, `read`
 on the reader thread. Invariants: the lock is not held while a commit is synced or waits for free space; after a failed
-sync, what it may have lost is written elsewhere; if that cannot be synced either, the store ends.
+sync, what it may have lost is written elsewhere; if that cannot be synced either, its queue is refused or the store
+ends.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from burrowmq.storage.disk.backups import Backups
 from burrowmq.storage.disk.compactor import Compactor
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import (
+    DirectoryFailed,
     DiskFull,
     NoDescriptors,
     ReadFailed,
     SyncFailed,
     SyncFull,
+    WriteFailed,
     with_way_out,
 )
 from burrowmq.storage.files.cache import as_storage_errors
@@ -44,6 +47,10 @@ _ACKS_AFTER = 1.5
 
 QueueEnds = dict[int, tuple[int, int]]
 """For a clean stop: next_seq and next_deliver_seq of each open queue, by its id."""
+
+
+def _directories(prepared: list[Prepared]) -> set[str]:
+    return {one.target.directory.path for one in prepared}
 
 
 class DiskJobs:
@@ -85,6 +92,10 @@ class DiskJobs:
 
     def apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         """Write a commit and sync it if somebody waits. Raises StorageError."""
+        self._apply(commit, wait_for_space)
+        self._writer.finish()
+
+    def _apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         writer = self._writer
         if (
             writer.is_rescuing
@@ -102,6 +113,18 @@ class DiskJobs:
         is_waited_for = (commit.sync or is_moving) and self._is_synced_first
         if is_waited_for or writer.is_sync_due or writer.unsynced_bytes > self._unsynced_limit:
             self.sync(commit, wait_for_space)
+        elif self._context.log is not None:
+            self._write_log(wait_for_space)
+
+    def _write_log(self, wait_for_space: WaitForSpace) -> None:
+        while True:
+            try:
+                with self._lock, as_storage_errors():
+                    self._context.write_log()
+            except DiskFull as error:
+                wait_for_space(error)
+            else:
+                return
 
     def _write(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         writer = self._writer
@@ -136,6 +159,7 @@ class DiskJobs:
             return
         self._next_upkeep = now + self._upkeep_interval_s
         has_acks, self._writer.has_new_acks = self._writer.has_new_acks, False
+        self.reopen()
         self.upkeep()
         if has_acks and self._is_synced_first and self._context.is_dirty():
             with suppress(DiskFull):  # the next commit begins with what is left of it
@@ -173,6 +197,8 @@ class DiskJobs:
             failed, reason, is_full = self._sync_once(wait_for_space)
             if not reason:
                 return
+            if is_last and not is_full and self._contain(failed, commit):
+                continue  # for directories that found no room
             if is_last and not is_full:
                 raise SyncFailed(f"after writing elsewhere again: {reason}")
             is_last = is_last or not is_full
@@ -183,6 +209,26 @@ class DiskJobs:
             if is_full and wait_for_space is not None:
                 wait_for_space(DiskFull(reason))
             self._rescue(wait_for_space)
+
+    def _contain(self, failed: dict[str, str], commit: StagedCommit | None) -> bool:
+        with self._lock:
+            return bool(failed) and self._writer.refused.contain(failed, commit)
+
+    def reopen(self, *, is_last: bool = False) -> None:
+        """Try to write what single queues are owed, where it is time for that. Raises StorageError."""
+        writer = self._writer
+        if writer.is_rescuing or not writer.refusals:
+            return
+        with self._lock:
+            written = writer.refused.write_owed(is_last=is_last)
+        if not written:
+            return
+        try:
+            self.sync(None)
+        except DiskFull:  # they are refused until a sync finds room
+            return
+        with self._lock:
+            writer.refused.note_reopened(written)
 
     def _rescue(self, wait_for_space: WaitForSpace | None) -> None:
         """Write elsewhere what a failed sync may have lost; wait for room if need be. Raises StorageError."""
@@ -224,6 +270,7 @@ class DiskJobs:
 
     def idle(self) -> None:
         """Write acks, remove empty segments, make everything durable."""
+        self.reopen()
         is_done = False
         while not is_done:
             is_done = self.upkeep()
@@ -266,7 +313,10 @@ class DiskJobs:
         if prepared is None:
             return False
         with self._lock, as_storage_errors():
-            self._conversion.put_in_place()
+            try:
+                self._conversion.put_in_place()
+            except DirectoryFailed as error:
+                self._writer.refused.refuse_directories(_directories(prepared), str(error))
         return bool(prepared)
 
     def _begin_slice(self) -> bool:
@@ -286,7 +336,9 @@ class DiskJobs:
         """
         try:
             return step()
-        except (ReadFailed, SyncFailed) as error:
+        except (ReadFailed, SyncFailed, WriteFailed) as error:
+            if isinstance(error, DiskFull):
+                raise
             with self._lock:
                 self._conversion.abandon()
                 self._conversion.give_up_chosen()
@@ -309,6 +361,8 @@ class DiskJobs:
             try:
                 if writer.is_rescuing:
                     self.sync(None)
+                self.reopen(is_last=True)
+                writer.refusals.require_none()
                 with self._lock, as_storage_errors():
                     writer.upkeep(is_last=True)
                     queues = [

@@ -15,11 +15,14 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
+from typing import Protocol
 
 from burrowmq.storage.directory.context import StoreContext
-from burrowmq.storage.errors import ReadFailed, StorageError
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
@@ -27,7 +30,7 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.places import bits_of, slots_of
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.vhost_store import VhostStore, forget_handles
-from burrowmq.storage.types import CarriedMessage, StoredMessage
+from burrowmq.storage.types import CarriedMessage, StoredMessage, StoreObserver
 
 
 @dataclass(slots=True)
@@ -38,7 +41,45 @@ class _Place:
     slot: int
 
 
-def messages_of(runs: Iterable[Append], segment: Segment) -> dict[int, StoredMessage]:
+def steps_of(
+    queue: QueueDisk, failed: set[str], runs: Iterable[Run], observer: StoreObserver
+) -> list[Callable[[], None]]:
+    """Give the steps that write elsewhere what `failed` files of a queue may have lost; `runs` are in memory."""
+    in_memory = partial(messages_of, list(runs))
+    steps = [queue.make] if f"{queue.directory}/{NAME_FILE}" in failed else []
+    return [*steps, *queue.rescue_steps(failed, in_memory, observer)]
+
+
+class Run(Protocol):
+    """Messages with consecutive sequence numbers."""
+
+    @property
+    def first_seq(self) -> int:
+        """Of the first."""
+
+    @property
+    def messages(self) -> Sequence[StoredMessage]:
+        """All of them."""
+
+
+def appends_of(commit: StagedCommit | None, queue_id: int) -> list[Append]:
+    """Give the runs that a commit has for a queue."""
+    commands = commit.commands if commit is not None else ()
+    return [each for each in commands if isinstance(each, Append) and each.queue_id == queue_id]
+
+
+def paths_by_queue(queues: Mapping[int, QueueDisk], paths: Collection[str]) -> dict[int, set[str]]:
+    """Give those of the paths that are in a queue's directory."""
+    directories = {queue.directory: queue_id for queue_id, queue in queues.items()}
+    found: dict[int, set[str]] = {}
+    for path in paths:
+        queue_id = directories.get(path.rpartition("/")[0])
+        if queue_id is not None:
+            found.setdefault(queue_id, set()).add(path)
+    return found
+
+
+def messages_of(runs: Iterable[Run], segment: Segment) -> dict[int, StoredMessage]:
     """Give the messages in memory that lie in a segment, by place."""
     entry_count = segment.files.directory.entry_count
     base = segment.number * entry_count
@@ -48,6 +89,9 @@ def messages_of(runs: Iterable[Append], segment: Segment) -> dict[int, StoredMes
         for slot, message in enumerate(run.messages, run.first_seq - base)
         if 0 <= slot < entry_count
     }
+
+
+NOTHING_OWED: Mapping[int, Sequence[Run]] = MappingProxyType({})
 
 
 class _Moves:
@@ -146,12 +190,20 @@ class Rescue:
         queues: Mapping[int, QueueDisk],
         commit: StagedCommit | None,
         failed: Collection[str],
+        refuse: Callable[[int, StorageError, AbstractSet[str], Sequence[Run]], None],
+        owed: Mapping[int, Sequence[Run]] = NOTHING_OWED,
     ) -> None:
-        """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`."""
+        """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`.
+
+        `refuse` (queue id, error, its failed files, its messages in memory) is told which queue cannot be rescued;
+        `owed` are runs of refused queues that are in memory, too.
+        """
         self._failed = set(failed)
         self._observer = context.observer
+        self._refuse = refuse
+        self._refused: set[int] = set()
         self._steps: deque[Callable[[], None]] = deque()
-        runs: dict[int, list[Append]] = {}
+        runs: dict[int, list[Run]] = {queue_id: list(found) for queue_id, found in owed.items()}
         for command in commit.commands if commit is not None else ():
             if isinstance(command, Append) and command.queue_id in queues:
                 runs.setdefault(command.queue_id, []).append(command)
@@ -161,15 +213,24 @@ class Rescue:
             if ranges:
                 its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
                 self._steps.append(_Moves(vhost, ranges, its, in_memory).run)
-        for queue_id, queue in queues.items():
-            if any(path.startswith(f"{queue.directory}/") for path in self._failed):
-                self._plan(queue, runs.get(queue_id, []))
+        for queue_id, paths in paths_by_queue(queues, self._failed).items():
+            self._plan(queue_id, queues[queue_id], paths, runs.get(queue_id, []))
 
-    def _plan(self, queue: QueueDisk, runs: list[Append]) -> None:
-        if f"{queue.directory}/{NAME_FILE}" in self._failed:
-            self._steps.append(queue.make)
-        in_memory = partial(messages_of, runs)
-        self._steps += queue.rescue_steps(self._failed, in_memory, self._observer)
+    def _plan(self, queue_id: int, queue: QueueDisk, failed: set[str], runs: Sequence[Run]) -> None:
+        def attempt(step: Callable[[], None]) -> None:
+            if queue_id in self._refused:
+                return
+            try:
+                with as_storage_errors():
+                    step()
+            except DiskFull:
+                raise
+            except StorageError as error:
+                self._refuse(queue_id, error, failed, runs)
+                self._refused.add(queue_id)
+
+        steps = steps_of(queue, failed, runs, self._observer)
+        self._steps += [partial(attempt, step) for step in steps]
 
     def advance(self) -> None:
         """Go on. Raises DiskFull (call it again later) or another StorageError."""

@@ -70,6 +70,7 @@ class ThreadedBackend:
     def __init__(self, writer: Writer, loop_side: LoopSide, post: Post, idle_s: float) -> None:
         self._jobs = DiskJobs(writer, self._tell_space)
         writer.troubles.tell = self._tell_fault
+        writer.refused.tell_written = self._tell_written
         writer.troubles.first_pause_s = FIRST_PAUSE_S
         self._loop_side = loop_side
         self._post_to_loop = post
@@ -215,6 +216,9 @@ class ThreadedBackend:
 
     def _tell_space(self, is_exhausted: bool) -> None:
         self._post(lambda: self._loop_side.space_changed(is_exhausted))
+
+    def _tell_written(self, queue_id: int, epoch: int) -> None:
+        self._post(lambda: self._loop_side.queue_written(queue_id, epoch))
 
     def _apply(self, commit: StagedCommit) -> None:
         waited_s = 0.0

@@ -1,8 +1,9 @@
-"""What the disk refuses of single queues on the disk thread: acks to write. It is tried again, less and less often.
+"""What the disk refuses of single queues on the disk thread: acks and messages to write. It is tried again and again.
 
 A write of one queue's file that is refused (and not for want of room) concerns that queue: what it was for stays in
-memory and is due again after a pause that doubles. State: the queues in trouble, by kind, and when each is due. Called
-by the writer; `tell` gets (queue id, kind, reason), once when it begins and once, with an empty reason, when it ends.
+memory (messages: `storage.disk.refusals`) and is due again after a pause that doubles. State: the queues in trouble, by
+kind, and when each is due. Called by the writer; `tell` gets (queue id, kind, reason), once when it begins and once,
+with an empty reason, when it ends.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from burrowmq.storage.errors import StorageError, with_way_out
 
 ACKING: Final = "acknowledging"
+WRITING: Final = "writing"
 LONGEST_PAUSE_S: Final = 5.0
 
 
@@ -60,4 +62,5 @@ class Troubles:
 
     def forget(self, queue_id: int) -> None:
         """The queue is gone."""
-        self._found.pop((queue_id, ACKING), None)
+        for kind in (ACKING, WRITING):
+            self._found.pop((queue_id, kind), None)

@@ -36,6 +36,7 @@ from burrowmq.storage.disk.elision import (
     left_to_write,
 )
 from burrowmq.storage.disk.reader import Lost, Reader
+from burrowmq.storage.disk.refused_queues import RefusedQueues
 from burrowmq.storage.disk.rescue import Rescue
 from burrowmq.storage.disk.setting_aside import SettingAside
 from burrowmq.storage.disk.shared_work import SharedWork
@@ -45,7 +46,6 @@ from burrowmq.storage.errors import (
     DiskFull,
     ReadFailed,
     StorageError,
-    SyncFailed,
     WriteFailed,
 )
 from burrowmq.storage.files.cache import as_storage_errors
@@ -89,8 +89,12 @@ class Writer:
         # A journal is full, and the one before cannot be removed without a sync.
         self.is_sync_due = False
         self.troubles = Troubles()
+        self.refused = RefusedQueues(
+            context, self.troubles, self._queues, self._write, self._unflushed
+        )
+        self.refusals = self.refused.refusals
         self._next_sweep = 0.0
-        self.conversion = Conversion(context, self.counters)
+        self.conversion = Conversion(context, self.counters, self.refusals.queues)
         self._rescue: Rescue | None = None
         self.reader = Reader(context, self._queues, self.counters)
         self.aside = SettingAside(context)
@@ -100,6 +104,7 @@ class Writer:
     def begin(self, commit: StagedCommit) -> None:
         """Take a commit in; `advance` writes it."""
         assert not self._steps, "a commit is being written"
+        self.refused.begin(commit)
         left = left_to_write(commit)
         is_moving = commit.is_moving and self.context.options.confirm == "fsync"
         early = self._redeclared(left)
@@ -169,6 +174,10 @@ class Writer:
         """The commit's messages are durable: `advance` goes on with its acks."""
         self._steps, self._ack_steps = self._ack_steps, deque()
 
+    def finish(self) -> None:
+        """The commit is done: what is refused from here on is not among what it has for its queues."""
+        self.refused.begin(StagedCommit(self.refused.commit.epoch))
+
     def _control(self, command: ControlCommand) -> None:
         if isinstance(command, Open):
             queue = self._queues.get(command.queue_id)
@@ -187,6 +196,8 @@ class Writer:
             if queue is not None:
                 self._delete_queue(queue)
                 del self._queues[command.queue_id]
+                self._shared.dropped(queue.vhost).extend(self.refusals.forget(command.queue_id))
+                self.refused.end(command.queue_id)
                 self.troubles.forget(command.queue_id)
             self._unflushed.pop(command.queue_id, None)
             self._flushed_early.pop(command.queue_id, None)
@@ -214,6 +225,7 @@ class Writer:
         """Now that the queues exist, add the steps that write their messages and acks."""
         puts: list[Callable[[], None]] = []
         acks: list[Callable[[], None]] = []
+        flushed: set[int] = set()
         for queue_id, changes in left.queues.items():
             queue = self._queues.get(queue_id)
             if queue is None:
@@ -223,13 +235,14 @@ class Writer:
                 self._unflushed[queue_id] = None
             for run in changes.runs:
                 self._shared.share(queue.vhost, run.messages)
-                puts += self._put_steps(queue, run)
+                puts += self._put_steps(queue_id, queue, run)
             if changes.acks or changes.acked_seqs or changes.discard_below:
-                acks.append(partial(self._ack, queue, changes))
+                acks.append(partial(self._ack, queue_id, queue, changes))
                 self._unflushed[queue_id] = None
                 is_due = is_moving or queue_id in acks_of
                 acks.append(partial(self._flush_acks, queue_id, queue, is_due=is_due))
-        for queue_id in acks_of - left.queues.keys():
+                flushed.add(queue_id)
+        for queue_id in acks_of - flushed:  # acked in earlier commits
             queue = self._queues.get(queue_id)
             if queue is not None and queue_id in self._unflushed:
                 acks.append(partial(self._flush_acks, queue_id, queue, is_due=True))
@@ -238,22 +251,30 @@ class Writer:
             self._steps.append(partial(self._shared.add_refs, vhost))
         self._steps += puts
         later = self._ack_steps if is_moving else self._steps
+        if self.refused.commit.moves:
+            later.append(self.refused.withhold)
         later += acks
         later.append(self._shared.drop_refs)
 
-    def _put_steps(self, queue: QueueDisk, run: RunToWrite) -> list[Callable[[], None]]:
+    def _put_steps(
+        self, queue_id: int, queue: QueueDisk, run: RunToWrite
+    ) -> list[Callable[[], None]]:
         entry_count = self.context.options.segment_entry_count
         if run.first_seq % entry_count + len(run.messages) <= entry_count:
-            return [partial(self._put, queue, run)]
+            return [partial(self.refused.put, queue_id, queue, run)]
         steps: list[Callable[[], None]] = []
         seq = run.first_seq
         while seq < run.end_seq:
             end = min(run.end_seq, (seq // entry_count + 1) * entry_count)
-            steps.append(partial(self._put, queue, run.part(seq, end)))
+            steps.append(partial(self.refused.put, queue_id, queue, run.part(seq, end)))
             seq = end
         return steps
 
-    def _put(self, queue: QueueDisk, run: RunToWrite) -> None:
+    def _write(self, queue: QueueDisk, run: RunToWrite) -> None:
+        with as_storage_errors():
+            self._write_run(queue, run)
+
+    def _write_run(self, queue: QueueDisk, run: RunToWrite) -> None:
         if not queue.is_made:
             queue.make()
         filled = queue.put(run.first_seq, run.messages, run.expiries)
@@ -267,12 +288,14 @@ class Writer:
             self._retiring[queue] = None
             self.is_sync_due = self.is_sync_due or queue.needs_sync
 
-    def _ack(self, queue: QueueDisk, changes: QueueChanges) -> None:
+    def _ack(self, queue_id: int, queue: QueueDisk, changes: QueueChanges) -> None:
         """Take the acks in, in memory.
 
         Where an index cannot be read, the references of what was acked are kept until the next start counts them.
         """
-        dropped = self._shared.dropped(queue.vhost)
+        withheld = self.refusals.withheld_drops(queue_id)
+        dropped = self._shared.dropped(queue.vhost) if withheld is None else withheld
+        self.refusals.settle(queue_id, changes, dropped)
         for ack in changes.acks:
             # After a rescue, messages that the broker holds may carry handles that were given up.
             messages = None if self.counters.rescues else ack.messages
@@ -290,6 +313,11 @@ class Writer:
         self.context.observer.index_unreadable(queue.directory, reason)
 
     def _flush_acks(self, queue_id: int, queue: QueueDisk, *, is_due: bool) -> None:
+        if self.refusals.is_held(queue_id):
+            self._unflushed[queue_id] = None
+            if is_due:
+                self.refused.commit.unwritten_acks.add(queue_id)
+            return
         if not is_due and self.troubles.is_waiting(queue_id, ACKING):
             return
         try:
@@ -305,18 +333,21 @@ class Writer:
                 else:
                     self._rewrite_sparse(flushed)
         except StorageError as error:
-            if is_due:  # a confirm of the same commit says that they are durable
-                raise
             self._note_trouble(queue_id, error)
+            if is_due:  # a confirm of the same commit would say that they are durable
+                self.refused.commit.unwritten_acks.add(queue_id)
         else:
             self.troubles.end(queue_id, ACKING)
 
     def _note_trouble(self, queue_id: int, error: StorageError) -> None:
         """Acks that cannot be written stay in memory until an idle moment can. Raises what is not the queue's."""
-        if isinstance(error, DiskFull | DirectoryFailed | SyncFailed):
+        if isinstance(error, DiskFull):
             raise error
         self._unflushed[queue_id] = None
-        self.troubles.note(queue_id, ACKING, error)
+        if isinstance(error, DirectoryFailed):
+            self.refused.refuse(queue_id, error)
+        else:
+            self.troubles.note(queue_id, ACKING, error)
 
     def _rewrite_sparse(self, flushed: list[Segment]) -> None:
         """Write the stores anew that are larger than `rewrite_above`, and of which less than a quarter is live."""
@@ -340,6 +371,7 @@ class Writer:
             or self.conversion.queue_count
             or self.is_rescuing
             or self.reader.has_lost
+            or self.refusals
         )
 
     def begin_conversion(self) -> bool:
@@ -359,19 +391,26 @@ class Writer:
         stores = [vhost.persistent for vhost in self.context.vhosts()]
         shared = ChainMap(*(store.unsynced_files() for store in stores))
         began, before = time.perf_counter(), self.context.cache.syncs
-        failed = self.context.cache.sync(shared)
+        failed = self.context.cache.sync(shared, self.refused.is_own)
         if self.context.cache.syncs != before:
             self.counters.sync_s.add(time.perf_counter() - began)
         for store in stores:
             store.note_synced(failed)
+        for directory, reason in self.context.cache.failed_directories.items():
+            self.refused.refuse_directories({directory}, reason)
+        held = self.refusals.queues()
         filled, self._filled = self._filled, []
         for queue, segment in filled if not failed else ():
-            with suppress(WriteFailed):  # the mark only saves the next start a look at the bodies
+            if queue in held:
+                continue
+            # The mark only saves the next start a look at the bodies.
+            with suppress(WriteFailed), as_storage_errors():
                 queue.mark_synced(segment)
         for queue in list(self._retiring) if not failed else ():
-            with suppress(
-                WriteFailed
-            ):  # an old journal that cannot be removed goes after another sync
+            if queue in held:  # what takes the journal's place may not be durable
+                continue
+            # An old journal that cannot be removed goes after another sync.
+            with suppress(WriteFailed), as_storage_errors():
                 queue.after_sync()
             if not queue.is_retiring:
                 del self._retiring[queue]
@@ -389,7 +428,14 @@ class Writer:
         assert self._rescue is None, "a rescue is not finished"
         self.counters.rescues += 1
         self.context.observer.sync_failed(", ".join(failed), reason)
-        self._rescue = Rescue(self.context, self._queues, commit, failed.keys())
+        self._rescue = Rescue(
+            self.context,
+            self._queues,
+            commit,
+            failed.keys(),
+            self.refused.refuse_files,
+            self.refusals.in_memory(),
+        )
 
     def go_on_rescuing(self) -> None:
         """Write elsewhere what a failed sync may have lost. Raises DiskFull (call it again later) or StorageError."""
@@ -412,6 +458,8 @@ class Writer:
             queue = self._queues.get(queue_id)
             if queue is None:
                 del self._unflushed[queue_id]
+            elif self.refusals.is_held(queue_id):
+                continue
             elif is_last or not self.troubles.is_waiting(queue_id, ACKING):
                 try:
                     self._keep_up(queue_id, queue)
@@ -454,6 +502,9 @@ class Writer:
         queue = self._queues.get(lost.queue_id)
         if queue is None or not queue.is_live(lost.seq):
             return
+        if self.refusals.is_held(lost.queue_id):
+            self.reader.put_back(lost)
+            return
         try:
             if not self.aside.keep(queue, lost.seq, lost.reason):
                 return  # there are too many: the next start finds it again
@@ -490,6 +541,9 @@ class Writer:
         queue = self._queues.get(request.queue_id)
         if queue is None:
             return None
+        reason = self.refusals.why_unreadable(request.queue_id)
+        if reason:
+            raise ReadFailed(f"nobody knows what is on disk: {reason}")
         if queue.keeps_entries:
             # What the read leaves in memory goes at the next idle moment.
             self._unflushed[request.queue_id] = None
@@ -506,7 +560,11 @@ class Writer:
         return self._queues
 
     def durable_queues(self) -> list[QueueDisk]:
-        """Give the durable queues, those included that were recovered and not opened yet."""
+        """Give the durable queues, those included that were recovered and not opened yet.
+
+        Raises WriteFailed while one of them is refused: its files are not what a backup should have.
+        """
+        self.refusals.require_none()
         recovered = [queue for queue, _ in self.context.recovered.values()]
         return [queue for queue in (*self._queues.values(), *recovered) if queue.durable]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -83,6 +83,10 @@ def parent_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+def _nobodys(_: str) -> bool:
+    return False
+
+
 BUFFER_BYTES = 512 * 1024
 NOTHING: Mapping[File, str] = MappingProxyType({})
 
@@ -108,6 +112,8 @@ class FileCache:
         self.syncs = 0
         self.was_full = False
         """Whether every file that the last sync failed for did so for want of room."""
+        self.failed_directories: dict[str, str] = {}
+        """Those of single queues (see `sync`) that the last sync failed for, and why."""
         self._open: OrderedDict[str, File] = OrderedDict()
         self._dirty_stores: dict[str, File] = {}
         self._dirty_indexes: dict[str, File] = {}
@@ -259,15 +265,21 @@ class FileCache:
         """Files that are open."""
         return len(self._open.keys() | self._dirty_stores.keys() | self._dirty_indexes.keys())
 
-    def sync(self, others: Mapping[File, str] = NOTHING) -> dict[str, str]:
+    def sync(
+        self,
+        others: Mapping[File, str] = NOTHING,
+        is_own: Callable[[str], bool] = _nobodys,
+    ) -> dict[str, str]:
         """Make everything durable: stores, indexes and directories. Gives the files whose sync failed, and why.
 
         `others` are files of somebody else, with their paths, that are synced in the same call: a journalling file
-        system takes about as long for all of them as for one. Raises DirectoryFailed when a directory's fails;
-        DiskFull when there is no room or no descriptor for it, which may be tried again.
+        system takes about as long for all of them as for one. Raises DirectoryFailed when a directory's fails, unless
+        it `is_own` of a queue: then it is in `failed_directories`; DiskFull when there is no room or no descriptor for
+        it, which may be tried again.
         """
         dirty = (*self._dirty_stores.items(), *self._dirty_indexes.items())
-        paths = {**others, **{file: path for path, file in dirty}}
+        paths = {**others, **{file: file.path for file in self.filesystem.overdue()}}
+        paths.update({file: path for path, file in dirty})
         directories = list(self._dirty_dirs)
         self._dirty_stores.clear()
         self._dirty_indexes.clear()
@@ -276,17 +288,25 @@ class FileCache:
         failed: dict[str, str] = {}
         is_full = True
         refused: OSError | None = None
+        broken: DirectoryFailed | None = None
+        self.failed_directories = {}
         for item, error in self.filesystem.sync_all(list(paths), directories):
             if not isinstance(item, str):
-                self._open.pop(paths[item], None)
-                failed[paths[item]] = error_text(error, paths[item])
+                path = paths.get(item, item.path)
+                self._open.pop(path, None)
+                failed[path] = error_text(error, path)
                 is_full = is_full and error.errno in NO_ROOM
             elif error.errno in NO_ROOM:
                 self._dirty_dirs[item] = None
                 refused = error
-            elif not isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
-                # Nothing can be written elsewhere instead of a name: the store is done.
-                raise DirectoryFailed(error_text(error, item)) from error
+            elif isinstance(error, FileNotFoundError):  # gone: its queue was deleted since
+                continue
+            elif is_own(item):
+                self.failed_directories[item] = error_text(error, item)
+            else:  # nothing can be written elsewhere instead of a name: the store is done
+                broken = DirectoryFailed(error_text(error, item), item)
+        if broken is not None:
+            raise broken
         self.was_full = bool(failed) and is_full
         if refused is not None and not failed:
             raise write_error("", refused) from refused

@@ -138,6 +138,9 @@ class FileSystem(Protocol):
         Everything is tried; a failure of one does not keep the others from being synced.
         """
 
+    def overdue(self) -> list[File]:
+        """Give files of earlier commits that the next `sync_all` has to sync as well (`storage.log`)."""
+
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing the target."""
 
@@ -376,6 +379,10 @@ class OsFileSystem:
         for job in jobs:
             failed += job.result()
         return failed
+
+    def overdue(self) -> list[File]:
+        """There are none: what was written is synced by whoever wrote it."""
+        return []
 
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing the target."""

@@ -96,7 +96,10 @@ class StagedCommit:
     queues that it has commands for. `deleted`: the durable queues (vhost, name) among them that it deletes.
     `backup`: the cut of this backup is taken when the commit is applied. `acks_of`: the acks of these queues,
     earlier ones included, are written with the commit. `is_moving`: what it acks has copies among its messages,
-    which have to be durable first.
+    which have to be durable first: `moves` says from which queue (vhost, name) to which.
+
+    Filled in by the disk side: `refused`, the queues that the disk refuses what the commit has for them;
+    `unwritten_acks`, those of `acks_of` whose acks it refuses.
     """
 
     epoch: int
@@ -109,6 +112,9 @@ class StagedCommit:
     backup: BackupJob | None = None
     acks_of: set[int] = field(default_factory=set)
     is_moving: bool = False
+    moves: set[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=set)
+    refused: set[int] = field(default_factory=set)
+    unwritten_acks: set[int] = field(default_factory=set)
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing to write and nobody waits for it."""

@@ -109,12 +109,12 @@ def put_in_place(
         try:
             filesystem.rename(aside_of(one.path), one.path)
         except OSError as error:
-            raise DirectoryFailed(error_text(error, one.path)) from error
+            raise DirectoryFailed(error_text(error, one.path), one.target.directory.path) from error
         one.target.directory.cache.forget(one.path)
     places = [one.target.directory for one in prepared]
     failed = filesystem.sync_all((), sorted({place.path for place in places if place.is_durable}))
     if failed:
-        raise DirectoryFailed(error_text(failed[0][1]))
+        raise DirectoryFailed(error_text(failed[0][1]), str(failed[0][0]))
     for one in prepared:
         _switch(one)
         directory = one.target.directory

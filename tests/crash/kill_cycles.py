@@ -2,7 +2,8 @@
 
 State: none between cycles but the node's data directory; every cycle drains the queues afterwards.
 Callers: test_kill_cycles (3 short cycles) and, for the release figures,
-`python -m tests.crash.kill_cycles --cycles 20 --messages 5000`, with `--conversion` for version 1 and conversions.
+`python -m tests.crash.kill_cycles --cycles 20 --messages 5000`, with `--conversion` for version 1 and conversions, `--commit-log` for
+a store that has one.
 Oracle: confirmed and not acked => present, bodies whole, once, in the publisher's order, flagged as
 redelivered; declared => there; deleted => gone. What was neither confirmed nor refused may be either.
 """
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pika import spec
@@ -43,12 +44,13 @@ class Scenario:
     version: int = (
         2  # of the queues; under conversion the one that the first policy asks for is the other
     )
+    has_log: bool = False  # store_commit_log
 
     def __str__(self) -> str:
         return (
             f"confirm={self.confirm} mode={self.mode} fan-out={self.fan_out}"
             f" bodies={min(self.sizes)}..{max(self.sizes)} during={self.disturbance}"
-            f" version={self.version}"
+            f" version={self.version}{' log' if self.has_log else ''}"
         )
 
 
@@ -77,6 +79,12 @@ CONVERSIONS = (
     Scenario("written", "lazy", 1, MIXED, "compaction", version=1),
     Scenario("written", "default", 2, MIXED, "conversion", version=1),
     Scenario("fsync", "lazy", 1, SMALL, "steady", version=1),
+)
+
+
+# The same with a commit log: queues that stay in it, that move out, that are converted there.
+WITH_LOG = tuple(
+    replace(scenario, has_log=True) for scenario in (*SCENARIOS[:5], *CONVERSIONS, *SCENARIOS[5:10])
 )
 
 
@@ -118,6 +126,7 @@ class Cycle:
         settings = {
             "confirm": scenario.confirm,
             "classic_queue.default_version": str(scenario.version),
+            "store_commit_log": "on" if scenario.has_log else "off",
         }
         self.node = BrokerProcess(directory / "data", settings)
         self.queues = [f"crash.{number}" for number in range(scenario.fan_out)]
@@ -248,9 +257,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--directory", type=Path, default=None)
     parser.add_argument("--conversion", action="store_true", help="version 1, and conversions")
+    parser.add_argument("--commit-log", action="store_true", help="with store_commit_log = on")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kill-", dir=options.directory) as place:
         scenarios = CONVERSIONS if options.conversion else SCENARIOS
+        if options.commit_log:
+            scenarios = WITH_LOG
         report = run(options.cycles, options.messages, options.seed, Path(place), scenarios)
     for problem in report.problems:
         sys.stdout.write(f"PROBLEM {problem}\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pika
+import pika.exceptions
 import pytest
 
 from burrowmq.storage.names import QueueNames
@@ -154,4 +155,66 @@ def test_a_file_that_cannot_be_removed_stops_nobody(
     node.start()
     connection = connect(node)
     assert drain(connection, "q", 3) == [0, 1, 2]
+    assert node.stop() == 0
+
+
+def confirmed(channel: Any, queue: str, numbers: range) -> list[int]:
+    """Publish with confirms, one by one; gives the numbers that were acked."""
+    found = []
+    for number in numbers:
+        with contextlib.suppress(pika.exceptions.NackError):
+            channel.basic_publish("", queue, b"%08d" % number + bytes(100), PERSISTENT)
+            found.append(number)
+    return found
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("operation", ["pwrite", "fdatasync"])
+def test_writes_that_are_refused_are_nacked_and_the_queue_comes_back(
+    node: FaultyNode, connect: Callable[[BrokerProcess], Any], operation: str, version: int
+) -> None:
+    connection = connect(node)
+    channel = connection.channel()
+    channel.confirm_delivery()
+    for name in ("q", "other"):
+        channel.queue_declare(name, durable=True, arguments={"x-queue-version": version})
+    kept = confirmed(channel, "q", range(50))
+    assert kept == list(range(50))
+    node.refuse({"operation": operation, "part": node.queue_files("q"), "error": "EIO"})
+    assert confirmed(channel, "q", range(50, 60)) == []
+    assert confirmed(channel, "other", range(50)) == list(range(50))
+    assert wait_for(lambda: get(node, "/api/queues/%2F/q")[1]["state"] == "blocked", 5)
+    row = get(node, "/api/queues/%2F/q")[1]
+    assert "writing" in [fault["kind"] for fault in row["fault"]]
+    status, answer = get(node, "/api/health/checks/alarms")
+    assert (status, answer["alarms"][0]["resource"]) == (503, "queue")
+    node.refuse()
+    assert wait_for(lambda: get(node, "/api/queues/%2F/q")[1]["state"] == "running", 10)
+    assert get(node, "/api/health/checks/alarms")[0] == 200
+    kept += confirmed(channel, "q", range(60, 90))
+    assert kept[50:] == list(range(60, 90))
+    node.kill()
+    node.start()
+    connection = connect(node)
+    found = drain(connection, "q", len(kept), 10)
+    assert [number for number in found if number in set(kept)] == kept
+    assert len(found) == len(set(found))
+    assert set(found) <= set(range(90))
+    assert drain(connection, "other", 50) == list(range(50))
+    assert node.stop() == 0
+
+
+def test_a_node_that_is_killed_while_it_refuses_has_what_it_confirmed(
+    node: FaultyNode, connect: Callable[[BrokerProcess], Any]
+) -> None:
+    channel = connect(node).channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q", durable=True)
+    kept = confirmed(channel, "q", range(50))
+    node.refuse({"operation": "pwrite", "part": node.queue_files("q"), "error": "EIO"})
+    assert confirmed(channel, "q", range(50, 60)) == []
+    node.kill()
+    node.refuse()
+    node.start()
+    assert drain(connect(node), "q", 50, 10) == kept
     assert node.stop() == 0

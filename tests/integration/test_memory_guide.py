@@ -47,11 +47,16 @@ def figures(node: BrokerProcess) -> dict[str, dict[str, int]]:
 
 
 def fill(channel: BlockingChannel, queue: str, sizes: list[int], **arguments: Any) -> None:
-    """A durable queue with persistent messages of these sizes, all of them on disk."""
+    """A durable queue with persistent messages of these sizes, all of them on disk: the last one's confirm says so."""
     table = {key.replace("_", "-"): value for key, value in arguments.items()}
     channel.queue_declare(queue, durable=True, arguments=table)
-    for number, size in enumerate(sizes):
-        channel.basic_publish("", queue, (b"%d." % number).ljust(size), PERSISTENT)
+    bodies = [(b"%d." % number).ljust(size) for number, size in enumerate(sizes)]
+    for body in bodies[:-1]:
+        channel.basic_publish("", queue, body, PERSISTENT)
+    confirming = channel.connection.channel()
+    confirming.confirm_delivery()
+    confirming.basic_publish("", queue, bodies[-1], PERSISTENT)
+    confirming.close()
     assert channel.queue_declare(queue, passive=True).method.message_count == len(sizes)
 
 

@@ -263,6 +263,9 @@ def _recover(world: World, *, is_power: bool) -> None:
 def _go_on(world: World) -> None:
     """Nothing was raised: everything must be committed, and found."""
     world.filesystem.heal()
+    world.idle()
+    if world.is_refused:  # until a restart
+        world.crash(is_power=False)
     world.run(15)
     world.sync()
     if world.durable_epoch != world.engine.epoch - 1:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from burrowmq.storage.disk.checked_writer import CheckedWriter
-from burrowmq.storage.disk.troubles import ACKING
+from burrowmq.storage.disk.troubles import ACKING, WRITING
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, error_text
 from burrowmq.storage.files.cache import NO_ROOM, write_error
@@ -137,6 +137,7 @@ class ModelQueue:
     is_replaced: bool = False  # deleted and declared again in one batch: may come back empty
     delete_epoch: int | None = None
     version: int = 2
+    refused: set[int] = field(default_factory=set)  # the disk does not take them
 
     def live(self) -> list[int]:
         return [seq for seq, entry in self.entries.items() if entry.ack_epoch is None]
@@ -193,6 +194,7 @@ class World:
         )
         engine.on_committed = self._committed
         engine.on_queue_fault = self._note_fault
+        engine.on_refused = self._refused
         self.faults.clear()  # of the process before
         self.unwritten_acks.clear()
         self.report = engine.recover()
@@ -213,6 +215,17 @@ class World:
 
     def _past(self, epoch: int) -> int:
         return 0 if epoch <= self.durable_epoch else NEVER
+
+    def _refused(self, epoch: int, names: frozenset[QueueNames], acks_of: frozenset[int]) -> None:
+        """Nothing that these queues got since the last synced commit is durable."""
+        for name in {each.name for each in names} & self.queues.keys():
+            self._doubt(self.queues[name])
+
+    def _doubt(self, queue: ModelQueue) -> None:
+        for seq, entry in queue.entries.items():
+            if entry.epoch > self.durable_epoch:
+                entry.epoch = NEVER
+                queue.refused.add(seq)
 
     def _committed(self, epoch: int) -> None:
         if epoch in self.synced:
@@ -362,13 +375,21 @@ class World:
 
     def _note_fault(self, names: QueueNames, kind: str, reason: str) -> None:
         self.faults[names.name] = reason
-        if kind == ACKING:
-            self.unwritten_acks[names.name] = reason
+        if kind in (ACKING, WRITING):
+            self.unwritten_acks[names.name + kind] = reason
+        queue = self.queues.get(names.name)
+        if kind == WRITING and queue is not None:
+            if reason:
+                self._doubt(queue)
+            else:  # all is written, and synced
+                for seq in queue.refused & queue.entries.keys():
+                    queue.entries[seq].epoch = self.durable_epoch
+                queue.refused.clear()
 
     def _all_durable(self) -> None:
         self.durable_epoch = self.engine.epoch - 1
         for queue in self.queues.values():
-            if self.unwritten_acks.get(queue.name):
+            if any(self.unwritten_acks.get(queue.name + kind) for kind in (ACKING, WRITING)):
                 continue
             for entry in queue.entries.values():
                 if entry.ack_epoch is not None:
@@ -406,6 +427,11 @@ class World:
             raise Violation("a clean stop was not found")
         self._adopt(exact=True)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the disk refuses a queue."""
+        return any(self.unwritten_acks.get(name + WRITING) for name in self.queues)
+
     # -- power cuts -----------------------------------------------------------------------------------------------
 
     def crash(self, *, is_power: bool = True) -> None:
@@ -425,6 +451,8 @@ class World:
     def _stop(self, is_power: bool) -> None:
         self.observer.lost.clear()
         if is_power:
+            for queue in self.queues.values():
+                queue.refused.clear()
             self.filesystem = self.filesystem.cut(self.rng)
         else:
             self.filesystem = self.filesystem.process_killed()
@@ -488,7 +516,8 @@ class World:
         queue.entries = {seq: queue.entries[seq] for seq in sorted(set(seqs))}
         for seq, message, _ in found:
             entry = queue.entries[seq]
-            entry.message, entry.epoch = message, 0
+            # A process that is killed leaves pages that a failed sync has marked as clean: they may go with the power.
+            entry.message, entry.epoch = message, NEVER if seq in queue.refused else 0
             if not self._is_reported(queue, seq):
                 entry.ack_epoch = None
         queue.epoch = 0

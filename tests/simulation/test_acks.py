@@ -42,7 +42,7 @@ def move(world: World, *, is_ordered: bool, then_delete: bool = False) -> None:
     for seq in seqs:
         source.entries[seq].ack_epoch = epoch
     if is_ordered:
-        world.engine.order_acks()
+        world.engine.order_acks("/", "source", "target")
     if then_delete:
         del world.queues["a"]
         world.engine.require_acks([source.log.queue_id])
@@ -124,6 +124,18 @@ def test_a_confirm_covers_acks_that_it_is_asked_to(version: int) -> None:
     with pytest.raises(Violation, match="came back after its ack was durable"):
         for seed in range(20):
             confirm(seed, version, lambda world: world.engine.require_acks([99]))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_confirm_covers_acks_of_the_queue_that_the_publish_goes_to(version: int) -> None:
+    for seed in range(10):
+        world, session = begun(seed, version)
+        session.ack("a", range(3))  # in a commit of its own: nobody waits for it
+        world.engine.require_acks([world.queues["a"].log.queue_id])
+        session.publish(("a",), (20,), sync=True)
+        for entry in world.queues["a"].entries.values():
+            entry.is_ack_durable = entry.ack_epoch is not None
+        world.crash()
 
 
 def test_acks_of_a_queue_that_goes_in_the_same_commit_are_nobodys() -> None:

@@ -173,13 +173,15 @@ def _retry(monkeypatch: pytest.MonkeyPatch, *, shared: bool) -> None:
     """A failed sync is tried again on the same file: of the shared stores, or of the queues."""
     original = FileCache.sync
 
-    def sync(self: FileCache, others: Mapping[File, str] = NOTHING) -> dict[str, str]:
+    def sync(
+        self: FileCache, others: Mapping[File, str] = NOTHING, *more: Callable[[str], bool]
+    ) -> dict[str, str]:
         files = {path: file for file, path in others.items()}
         if not shared:
             files = {**self._dirty_stores, **self._dirty_indexes}
         return {
             path: said
-            for path, said in original(self, others).items()
+            for path, said in original(self, others, *more).items()
             if path not in files or not _can_be_synced(files[path])
         }
 
@@ -219,9 +221,9 @@ def forget_the_other_acks(monkeypatch: pytest.MonkeyPatch) -> None:
         if self.unread:
             raise writer.ReadFailed(self.unread)
 
-    def note(self: writer.Writer, queue: QueueDisk, pending: object) -> None:
+    def note(self: writer.Writer, *details: object) -> None:
         try:
-            original_ack(self, queue, pending)
+            original_ack(self, *details)
         except writer.ReadFailed:
             return
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from burrowmq.storage.errors import StorageError
-from burrowmq.storage.files.cache import NOTHING, FileCache
-from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.files.cache import FileCache
 from burrowmq.storage.queue.recovery import QueueRecovery
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.shared.unsynced import Unsynced
@@ -77,7 +76,7 @@ def test_what_was_handed_over_survives_the_process() -> None:
 def sync_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A confirm without fsync."""
 
-    def forget(self: FileCache, others: Mapping[File, str] = NOTHING) -> dict[str, str]:
+    def forget(self: FileCache, *_: object) -> dict[str, str]:
         self._dirty_stores.clear()
         self._dirty_indexes.clear()
         self._dirty_dirs.clear()

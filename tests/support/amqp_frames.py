@@ -85,8 +85,8 @@ def plain(event: object) -> tuple[object, ...]:
     """A codec's event as a tuple, the same for both codecs."""
     kind = type(event).__name__
     names = {
-        "PublishRun": ("channel", "address", "flags", "size"),
-        "AckRun": ("channel", "first_tag", "last_tag", "multiple"),
+        "PublishRun": ("channel", "address", "flags", "size", "is_mixed"),
+        "AckRun": ("channel", "first_tag", "last_tag", "multiple", "method", "requeue"),
         "Frame": ("type", "channel", "payload"),
         "BadFrame": ("type", "channel", "payload", "too_large", "value"),
     }[kind]
@@ -109,7 +109,7 @@ def flat(events: Iterable[object]) -> list[tuple[object, ...]]:
         elif kind == "AckRun":
             first, last = event.first_tag, event.last_tag  # type: ignore[attr-defined]
             result += [
-                ("ack", event.channel, tag, event.multiple)  # type: ignore[attr-defined]
+                ("ack", event.channel, tag, event.multiple, event.method, event.requeue)  # type: ignore[attr-defined]
                 for tag in range(first, last + 1)
             ]
         else:

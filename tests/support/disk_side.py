@@ -82,6 +82,7 @@ class DiskSide:
         self._epoch += 1
         batch = StagedCommit(self._epoch, list(commands), list(definitions), sync=sync)
         for command in commands:
+            batch.touched.add(command.queue_id)
             if isinstance(command, Append):
                 batch.size += sum(one.size for one in command.messages)
         self.jobs.apply(batch, self.no_room)

@@ -161,7 +161,7 @@ class MemoryEngine:
         """Remember whose."""
         self.acks_required.append(set(queue_ids))
 
-    def order_acks(self) -> None:
+    def order_acks(self, *_: str) -> None:
         """Count the moves."""
         self.moves += 1
 

@@ -27,6 +27,7 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from burrowmq.storage.files.filesystem import File, sync_in_order
 
@@ -69,8 +70,8 @@ class _Inode:
             _apply(self.durable, operation)
         self.pending.clear()
 
-    def after_cut(self, rng: random.Random) -> _Inode:
-        """Give what is found after a power cut."""
+    def after_cut(self, rng: random.Random, sector: int = SECTOR) -> _Inode:
+        """Give what is found after a power cut; writes may be torn at so many octets."""
         found = _Inode(bytes(self.durable))
         fate = rng.random()
         if fate < 0.3:
@@ -83,7 +84,7 @@ class _Inode:
             if isinstance(operation, _Truncate) or fate <= 0.6 or rng.random() < 0.5:
                 _apply(found.durable, operation)
             else:
-                for piece in _sectors(operation):
+                for piece in _sectors(operation, sector):
                     if rng.random() < 0.6:
                         _apply(found.durable, piece)
         found.content = bytearray(found.durable)
@@ -102,12 +103,12 @@ def _apply(target: bytearray, operation: _Write | _Truncate) -> None:
     target[operation.offset : operation.offset + len(operation.data)] = operation.data
 
 
-def _sectors(write: _Write) -> list[_Write]:
+def _sectors(write: _Write, sector: int) -> list[_Write]:
     """Cut a write at the sector borders of the file."""
     pieces: list[_Write] = []
     start = 0
     while start < len(write.data):
-        size = SECTOR - (write.offset + start) % SECTOR
+        size = sector - (write.offset + start) % sector
         pieces.append(_Write(write.offset + start, write.data[start : start + size]))
         start += size
     return pieces
@@ -227,6 +228,8 @@ class SimFile:
         if failed is not None:
             self._inode.is_suspect = self._inode.is_suspect or bool(self._inode.pending)
             self._inode.pending.clear()
+            if self._filesystem.reverts:
+                self._inode.content = bytearray(self._inode.durable)
             self._inode.failures += 1
             self._failures_seen = self._inode.failures
             raise failed[0]
@@ -260,6 +263,8 @@ class SimFileSystem:
 
     def __init__(self, *, strict: bool = True) -> None:
         self.strict = strict
+        self.sector = SECTOR
+        self.reverts = False  # what a failed sync has lost cannot be read any more either
         self.operations = 0
         self.cut_before: int | None = None
         self.free_bytes: int | None = None
@@ -357,31 +362,44 @@ class SimFileSystem:
         if failed is not None:
             raise failed[0]
 
-    def cut(self, rng: random.Random) -> SimFileSystem:
+    def cut(self, rng: random.Random) -> Self:
         """Give the file system as found after a power cut now."""
-        found = SimFileSystem(strict=self.strict)
+        found = self._another()
         found.failed, found.resynced = self.failed, self.resynced
-        names = {path: dict(entries) for path, entries in self._durable_names.items()}
         if self.strict:
             kept = [link for link in self._pending if rng.random() < 0.5]
         else:
             kept = self._pending[: rng.randint(0, len(self._pending))]
-        for link in kept:
-            _link(names, link)
+        names = self._found_names(rng, kept)
         inodes: dict[int, _Inode] = {}
         for path, entries in names.items():
             target: dict[str, _Inode] = {}
             for name, inode in entries.items():
                 if id(inode) not in inodes:
-                    inodes[id(inode)] = inode.after_cut(rng)
+                    inodes[id(inode)] = inode.after_cut(rng, self.sector)
                 target[name] = inodes[id(inode)]
             found._names[path] = target
             found._durable_names[path] = dict(target)
         return found
 
-    def process_killed(self) -> SimFileSystem:
+    def _another(self) -> Self:
+        """An empty one of the same kind."""
+        found = type(self)(strict=self.strict)
+        found.sector, found.reverts = self.sector, self.reverts
+        return found
+
+    def _found_names(
+        self, _: random.Random, kept: list[_Link | _Move]
+    ) -> dict[str, dict[str, _Inode]]:
+        """Every directory with its names, when of what is pending these operations came through."""
+        names = {path: dict(entries) for path, entries in self._durable_names.items()}
+        for link in kept:
+            _link(names, link)
+        return names
+
+    def process_killed(self) -> Self:
         """Give the file system as found after the process died: the page cache survives, and what fails goes on to."""
-        found = SimFileSystem(strict=self.strict)
+        found = self._another()
         for entries in self._names.values():
             for inode in entries.values():
                 inode.is_suspect = False  # nobody can know it any more
@@ -491,6 +509,10 @@ class SimFileSystem:
     ) -> list[tuple[File | str, OSError]]:
         """Sync one after the other, so that a cut or a fault has its place in a fixed order."""
         return sync_in_order(self, files, directories)
+
+    def overdue(self) -> list[File]:
+        """There are none."""
+        return []
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file or a directory within one directory."""

@@ -401,7 +401,9 @@ class IndexFilesV1:
                 filesystem.fsync_dir(directory.path)
             except OSError as error:
                 if error.errno not in NO_ROOM:
-                    raise DirectoryFailed(error_text(error, directory.path)) from error
+                    raise DirectoryFailed(
+                        error_text(error, directory.path), directory.path
+                    ) from error
                 directory.cache.dir_changed(directory.path)  # the next sync tries again
 
     def cut(self, segment: Segment) -> Iterator[FileCut]:

@@ -76,7 +76,7 @@ def rewrite(
         _write_index(directory, segment, aside, generation, copy.columns_with(kept))
         if directory.is_durable:
             # The store's name before the index that needs it: POSIX promises no order of names.
-            filesystem.fsync_dir(directory.path)
+            _sync_names(directory)
         filesystem.rename(aside, path)
     except (StorageError, OSError) as error:
         for leftover in (aside, store.path(segment.number, generation)):
@@ -90,6 +90,16 @@ def rewrite(
         seq = segment.number * directory.entry_count + slot
         observer.record_lost(directory.path, seq, "unreadable while it was written anew")
     return len(copy.lost)
+
+
+def _sync_names(directory: QueueDirectory) -> None:
+    """Sync the directory. Raises OSError for want of room, else DirectoryFailed: names of before may be lost."""
+    try:
+        directory.cache.filesystem.fsync_dir(directory.path)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        raise DirectoryFailed(error_text(error, directory.path), directory.path) from error
 
 
 def _write_index(
@@ -125,10 +135,8 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
     segment.begin_generation(segment.files, end, 0, segment.epoch + 1, kept)
     if directory.is_durable:
         try:
-            directory.cache.filesystem.fsync_dir(directory.path)
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise DirectoryFailed(error_text(error, directory.path)) from error
+            _sync_names(directory)
+        except OSError:
             # The next sync tries again. The old store is what a power cut before that goes back to: a start removes it.
             directory.cache.dir_changed(directory.path)
             return

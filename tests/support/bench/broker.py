@@ -30,6 +30,7 @@ from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
 from burrowmq.broker.turn.checked_scheduler import make_scheduler
 from burrowmq.broker.turn.clock import Pumpable
+from burrowmq.broker.vhost.invariants import verify as verify_routes
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.store import StoreConfig
@@ -158,6 +159,8 @@ class BrokerBench:
         queues = {queue for vhost in self.vhosts.values() for queue in vhost.queues.values()}
         for queue in queues.union(each for each in touched if isinstance(each, Queue)):
             verify(queue)
+        for vhost in self.vhosts.values():
+            verify_routes(vhost)
 
     # -- clients and time ---------------------------------------------------------------------------------------
 

@@ -41,7 +41,8 @@ class Client:
         self.bench: Any = bench  # the test knows which of the two it is
         self.written: list[bytes] = []
         self.is_stuck = False
-        self.pauses: set[str] = set()
+        self.pauses: dict[str, float] = {}
+        self.unread_since_s: float | None = None
         self.looked_at: list[float] = []
         self.close_after_s: float | None = None
         self.bytes_received = self.bytes_sent = self.bytes_unsent = 0
@@ -64,11 +65,11 @@ class Client:
 
     def pause_reading(self, reason: str) -> None:
         """Remember why."""
-        self.pauses.add(reason)
+        self.pauses.setdefault(reason, self.session.scheduler.monotonic())
 
     def resume_reading(self, reason: str) -> None:
         """Forget one reason."""
-        self.pauses.discard(reason)
+        self.pauses.pop(reason, None)
 
     def heartbeat_due(self, now: float) -> None:
         """Remember when it was asked."""

@@ -297,6 +297,6 @@ def test_a_store_of_version_0_1(tmp_path: Path, stopped: str) -> None:
 def test_a_store_of_a_format_to_come_is_refused(tmp_path: Path) -> None:
     StoreOnDisk(tmp_path)
     path = tmp_path / "STORE.json"
-    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
-    with pytest.raises(BadStore, match="format 3"):
+    path.write_text(path.read_text().replace('"format": 2', '"format": 4'))
+    with pytest.raises(BadStore, match="format 4"):
         Store(str(tmp_path))

@@ -656,7 +656,7 @@ def test_demands_go_with_their_commit() -> None:
     engine = held_engine()
     engine.require_acks([3, 4])
     engine.require_acks([4, 5])
-    engine.order_acks()
+    engine.order_acks("/", "a", "b")
     commit(engine)
     assert [(one.acks_of, one.is_moving) for one in engine.held] == [({3, 4, 5}, True)]
     assert (engine._collecting.acks_of, engine._collecting.is_moving) == (set(), False)

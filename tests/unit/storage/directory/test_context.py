@@ -115,6 +115,13 @@ def test_a_directory_that_cannot_be_removed_durably_is_said() -> None:
         side.context.remove_tree(directory)
 
 
+def test_a_directory_that_is_gone_when_its_removal_fails_is_no_error() -> None:
+    side = DiskSide()
+    side.filesystem.fail("rmtree", errno.EIO)
+    side.context.remove_tree(side.context.queue_dir(Q, durable=True), is_synced=False)
+    assert side.context.leftover_count == 0
+
+
 def test_the_shared_stores_have_a_third_of_the_open_files() -> None:
     assert [queue_files(count) for count in (256, 9, 2, 0)] == [171, 6, 2, 1]
 

@@ -12,6 +12,7 @@ from burrowmq.storage.directory.terms import (
     ENTRY_COUNT_KEY,
     FILE_SIZE_KEY,
     FORMAT,
+    NAMED_LEVELS,
     STORE_FILE,
     TERMS_FILE,
     dump_json,
@@ -90,7 +91,7 @@ def test_a_new_directory_gets_an_identity_of_its_own() -> None:
     assert first.identity != second.identity
     assert first.limits == {FILE_SIZE_KEY: 16 * 1024 * 1024, ENTRY_COUNT_KEY: 16_384}
     text = json.loads(made().content(f"{DATA}/{STORE_FILE}"))
-    assert (text["format"], text["checksum"]) == (FORMAT, "crc32")
+    assert (text["format"], text["checksum"]) == (NAMED_LEVELS, "crc32")
     assert "taking_over" not in text
 
 
@@ -138,7 +139,7 @@ def test_a_format_from_before_has_to_be_taken_over() -> None:
     recorded = read_recorded(filesystem, DATA)
     assert recorded.taking_over
     recorded.begin_takeover(filesystem)
-    assert json.loads(filesystem.content(path))["format"] == FORMAT
+    assert json.loads(filesystem.content(path))["format"] == NAMED_LEVELS
     assert read_recorded(filesystem, DATA).taking_over, "a start that was cut off goes on"
     recorded.end_takeover(filesystem)
     assert not read_recorded(filesystem, DATA).taking_over

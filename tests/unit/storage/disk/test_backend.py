@@ -41,6 +41,9 @@ class LoopSide:
     def queue_faulty(self, queue_id: int, kind: str, reason: str) -> None:
         self.failures.append(f"{queue_id} {kind} {reason}")
 
+    def queue_written(self, queue_id: int, epoch: int) -> None:
+        self.failures.append(f"{queue_id} written {epoch}")
+
 
 class Setup:
     """A backend with one open queue."""

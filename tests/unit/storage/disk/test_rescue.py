@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from burrowmq.storage.disk.rescue import Rescue
-from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.errors import DiskFull, StorageError
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 
@@ -22,7 +22,11 @@ def unsynced(size: int, *, version: int = 2) -> tuple[DiskSide, StagedCommit]:
 
 def rescue(side: DiskSide, commit: StagedCommit | None, *endings: str) -> Rescue:
     failed = [path for ending in endings for path in side.paths(ending)]
-    return Rescue(side.context, side.writer.queues(), commit, failed)
+    return Rescue(side.context, side.writer.queues(), commit, failed, not_refused)
+
+
+def not_refused(queue_id: int, error: StorageError, *_: object) -> None:
+    raise AssertionError(f"{queue_id}: {error}")
 
 
 def bodies(side: DiskSide) -> list[int]:

@@ -34,7 +34,7 @@ class FailingFileSystem(OsFileSystem):
     def create(self, path: str):
         if self.is_broken:
             raise RuntimeError("broken")
-        if self.error is not None and path.endswith((".qi", ".qs", ".seg")):
+        if self.error is not None and path.endswith((".qi", ".qs", ".seg", "probe")):
             raise OSError(self.error, "no", path)
         return super().create(path)
 
@@ -247,6 +247,23 @@ def test_what_was_staged_last_is_written_by_closing(tmp_path: Path) -> None:
     found = again.report.queues[QueueNames("/", "q")]
     assert (found.count, found.next_seq, found.next_deliver_seq) == (5, 5, 3)
     again.engine.close()
+
+
+def test_an_answer_that_the_loop_comes_to_after_closing_may_ask_for_more(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(at, 10, persistent=True) for at in range(5)], None, 50)
+    node.sync()
+    answers: list[int] = []
+
+    def go_on(loaded: list[object], next_seq: int) -> None:
+        answers.append(next_seq)
+        assert log.read(next_seq, 1, 1 << 20, go_on) is None
+
+    assert log.read(0, 1, 1 << 20, go_on) is None
+    node.engine.close()
+    node.loop.run_until(lambda: bool(answers))
+    assert answers == [1]
 
 
 def test_an_idle_store_syncs_by_itself(node: Node) -> None:

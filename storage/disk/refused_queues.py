@@ -1,0 +1,158 @@
+"""Queues whose files fail while they are written or synced: refused, tried again, and taken back.
+
+What a refused queue is owed, and whom that holds up, is kept by `storage.disk.refusals`; here is what is done about it
+on disk. State: the commit under way, to which the refusals of its queues are noted. Called by the writer and
+`storage.disk.jobs` on the disk thread, under the lock. Invariants: a file whose sync failed is never synced again: it
+is written anew elsewhere, from memory or as it can be read; a queue takes part again only after a sync of everything
+that it was owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.disk.elision import RunToWrite
+from burrowmq.storage.disk.refusals import Refusals
+from burrowmq.storage.disk.rescue import Run, appends_of, paths_by_queue, steps_of
+from burrowmq.storage.disk.troubles import ACKING, WRITING, Troubles
+from burrowmq.storage.errors import DirectoryFailed, DiskFull, StorageError, SyncFailed, WriteFailed
+from burrowmq.storage.files.cache import as_storage_errors
+from burrowmq.storage.loop.staged_commit import StagedCommit
+from burrowmq.storage.queue.disk import QueueDisk
+
+
+def _nobody(_: int, __: int) -> None:
+    return None
+
+
+class RefusedQueues:
+    """Those of one store."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        troubles: Troubles,
+        queues: Mapping[int, QueueDisk],
+        write: Callable[[QueueDisk, RunToWrite], None],
+        unflushed: dict[int, None],
+    ) -> None:
+        """`write` writes a run of one segment; `unflushed` gets the queues that have idle work again."""
+        self.refusals = Refusals(context, troubles)
+        self.commit = StagedCommit(0)  # the last that began
+        # (queue id, epoch): what the disk refused of a queue up to this commit is durable now.
+        self.tell_written: Callable[[int, int], None] = _nobody
+        self._context = context
+        self._troubles = troubles
+        self._queues = queues
+        self._write = write
+        self._unflushed = unflushed
+
+    def begin(self, commit: StagedCommit) -> None:
+        """A commit is under way: what it has for refused queues is refused too."""
+        self.commit = commit
+        self.refusals.note_in(commit)
+
+    def put(self, queue_id: int, queue: QueueDisk, run: RunToWrite) -> None:
+        """Write a run of one segment; at the second refusal its queue is refused, and owed it. Raises DiskFull."""
+        if not self.refusals.has(queue_id):
+            error = self._attempt(queue, run)
+            if error is not None:
+                error = self._attempt(queue, run)
+            if error is None:
+                return
+            self.refuse(queue_id, error)
+        self.refusals.keep(queue_id, run)
+
+    def _attempt(self, queue: QueueDisk, run: RunToWrite) -> StorageError | None:
+        try:
+            self._write(queue, run)
+        except DiskFull:
+            raise
+        except StorageError as error:
+            return error
+        return None
+
+    def withhold(self) -> None:
+        """Where a queue was refused the copies of messages, the acks of the originals wait until it has them."""
+        if not self.commit.refused:
+            return
+        ids: dict[tuple[str, str], set[int]] = {}
+        for queue_id, queue in self._queues.items():
+            ids.setdefault(queue.names[:2], set()).add(queue_id)
+        for source, target in self.commit.moves:
+            owed = ids.get(target, set()) & self.commit.refused
+            for queue_id in ids.get(source, ()) if owed else ():
+                self.refusals.withhold(queue_id, self._queues[queue_id], owed)
+                error = WriteFailed(f"its dead letters for queue '{target[1]}' are not on disk")
+                self._troubles.note(queue_id, ACKING, error)
+
+    def is_own(self, directory: str) -> bool:
+        """Whether it is the directory of an open queue."""
+        return any(queue.directory == directory for queue in self._queues.values())
+
+    def refuse_directories(self, directories: AbstractSet[str], reason: str) -> None:
+        """Nobody knows which names queues' directories have. Raises what is not the queues' alone."""
+        for queue_id, queue in self._queues.items():
+            if queue.directory in directories:
+                self.refuse(queue_id, DirectoryFailed(reason, queue.directory))
+
+    def refuse_files(
+        self, queue_id: int, error: StorageError, failed: AbstractSet[str], lost: Sequence[Run]
+    ) -> None:
+        """What a sync may have lost of a queue cannot be written elsewhere now. Raises what is not the queue's."""
+        self.refusals.refuse(queue_id, self._queues[queue_id], error, failed, lost)
+        self.refusals.note_in(self.commit)
+
+    def refuse(self, queue_id: int, error: StorageError) -> None:
+        """The disk refuses a queue something. Raises what is not the queue's alone."""
+        self.refuse_files(queue_id, error, frozenset(), [])
+
+    def contain(self, failed: Mapping[str, str], commit: StagedCommit | None) -> bool:
+        """Files failed that were written elsewhere just before: refuse their queues. False when not all are queues'."""
+        by_queue = paths_by_queue(self._queues, failed)
+        if sum(map(len, by_queue.values())) < len(failed):
+            return False
+        for queue_id, paths in by_queue.items():
+            error = SyncFailed(", ".join(failed[path] for path in paths))
+            self.refuse_files(queue_id, error, paths, appends_of(commit, queue_id))
+        return True
+
+    def write_owed(self, *, is_last: bool = False) -> list[int]:
+        """Try to write what refused queues are owed. Gives those that need a sync now, then `note_reopened`."""
+        written: list[int] = []
+        for queue_id, one in self.refusals.due(is_last=is_last):
+            try:
+                observer = self._context.observer
+                with as_storage_errors():
+                    for step in steps_of(one.queue, one.failed, one.in_files, observer):
+                        step()
+                while one.runs:
+                    self._write(one.queue, one.runs[0])
+                    self.refusals.written(one)
+            except DiskFull as error:
+                self._troubles.note(queue_id, WRITING, error)
+            except StorageError as error:
+                self.refusals.refuse(queue_id, one.queue, error)
+            else:
+                one.failed.clear()
+                written.append(queue_id)
+        return written
+
+    def note_reopened(self, queue_ids: list[int]) -> None:
+        """A sync came after `write_owed`: queues of which it failed nothing take part again."""
+        for queue_id in queue_ids:
+            if queue_id in self._queues and not self.refusals.why_unreadable(queue_id):
+                self._unflushed[queue_id] = None
+                self.end(queue_id)
+                self.tell_written(queue_id, self.commit.epoch)
+
+    def end(self, queue_id: int) -> None:
+        """A queue is not refused any more, or gone: what was withheld for it goes on."""
+        for source_id, withheld in self.refusals.end(queue_id):
+            self._unflushed[source_id] = None
+            self._troubles.end(source_id, ACKING)
+            vhost = withheld.queue.vhost
+            if withheld.dropped and self._context.has_vhost(vhost):
+                self._context.vhost(vhost).drop_refs(withheld.dropped)

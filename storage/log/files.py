@@ -1,0 +1,230 @@
+"""Open files below `vhosts/*/queues/`: those of small queues, which lie in the log, and own ones.
+
+State: a small file's content, until it moves out; what was written to an own file since its last sync. Called through
+the `File` protocol by the queues' files, on the disk thread; `pread` also on the reader thread. Invariants: whoever
+holds a small file goes on reading and writing it after it moved out; what was written to an own file is in the file,
+and in the log only what a sync decides to put there.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from typing import Protocol
+
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.content import Content, Piece
+from burrowmq.storage.log.records import Kind
+
+Bytes = bytes | bytearray | memoryview
+# An own file that more was written to since its last sync is synced in place.
+LARGE = 32 * 1024
+
+
+class Journal(Protocol):
+    """What a file tells of itself."""
+
+    def note(self, kind: Kind, path: str, offset: int = 0, data: bytes = b"") -> None:
+        """A small file changed."""
+
+    def flush(self) -> None:
+        """Make all that was noted durable. Raises OSError."""
+
+    def unsynced(self, path: str) -> Unsynced:
+        """Give what is known of an own file's bytes."""
+
+    def settled(self, path: str) -> None:
+        """All of an own file is durable in place. Raises OSError."""
+
+
+class SmallFile:
+    """A file whose bytes are in the log."""
+
+    __slots__ = ("__weakref__", "_is_gone", "_journal", "_own", "_path", "content")
+
+    def __init__(self, journal: Journal, path: str, content: Content) -> None:
+        self._journal = journal
+        self._path = path
+        self._own: OwnFile | None = None
+        self._is_gone = False  # from its name
+        self.content = content
+
+    @property
+    def path(self) -> str:
+        """Give the path that it was opened under."""
+        return self._path
+
+    @property
+    def own(self) -> OwnFile | None:
+        """The file that it moved out to."""
+        return self._own
+
+    def name_again(self, path: str) -> None:
+        """It was renamed; what is written from here on is written there."""
+        self._path = path
+
+    def drop(self) -> None:
+        """Its name is gone: what is still written to it concerns nobody."""
+        self._is_gone = True
+
+    def move_out(self, own: OwnFile) -> None:
+        """From here on the bytes are there."""
+        self._own = own
+        self.content = Content()
+
+    def pwrite(self, data: Bytes, offset: int) -> None:
+        """Write all of data."""
+        if self._own is not None:
+            self._own.pwrite(data, offset)
+            return
+        data = bytes(data)
+        self.content.write(data, offset)
+        if not self._is_gone:
+            self._journal.note(Kind.WRITE, self._path, offset, data)
+
+    def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
+        """Write the parts."""
+        self.pwrite(b"".join(parts), offset)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read; the content is taken first, because a move replaces it last."""
+        content = self.content
+        if self._own is not None:
+            return self._own.pread(size, offset)
+        return content.read(size, offset)
+
+    def fdatasync(self) -> None:
+        """Make what was written durable."""
+        if self._own is not None:
+            self._own.fdatasync()
+        else:
+            self._journal.flush()
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend."""
+        if self._own is not None:
+            self._own.truncate(size)
+            return
+        self.content.resize(size)
+        if not self._is_gone:
+            self._journal.note(Kind.RESIZE, self._path, size)
+
+    def size(self) -> int:
+        """Give the length."""
+        content = self.content
+        return content.size if self._own is None else self._own.size()
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class Unsynced:
+    """What was written to an own file and is not known to be durable in it."""
+
+    __slots__ = ("file", "is_behind", "is_large", "is_spoilt", "pieces", "size")
+
+    def __init__(self) -> None:
+        self.file: OwnFile | None = (
+            None  # stays open, so that its sync hears of a failed write-back
+        )
+        self.pieces: list[Piece] = []
+        self.size = 0
+        self.is_large = False
+        self.is_spoilt = False  # a sync of it failed: it is never synced again
+        self.is_behind = False  # the log has something that the file may not have durably
+
+    def add(self, data: Bytes, offset: int) -> None:
+        """Something was written."""
+        if self.is_large:
+            return
+        self.size += len(data)
+        if self.size > LARGE:
+            self.set_large()
+        else:
+            self.pieces.append((offset, bytes(data)))
+
+    def set_large(self) -> None:
+        """Only a sync in place makes it durable."""
+        self.is_large = True
+        self.pieces = []
+
+    def take_pieces(self) -> None:
+        """What was written is in the log."""
+        self.pieces = []
+        self.size = 0
+        self.is_behind = True
+
+
+class OwnFile:
+    """A file on the disk that the log may be ahead of."""
+
+    __slots__ = ("_journal", "_path", "base")
+
+    def __init__(self, journal: Journal, base: File) -> None:
+        self._journal = journal
+        self._path = base.path
+        self.base = base
+
+    @property
+    def path(self) -> str:
+        """Give the path that it was opened under."""
+        return self._path
+
+    def pwrite(self, data: Bytes, offset: int) -> None:
+        """Write all of data."""
+        self.base.pwrite(data, offset)
+        self._journal.unsynced(self._path).add(data, offset)
+
+    def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
+        """Write the parts."""
+        self.base.pwritev(parts, offset)
+        unsynced = self._journal.unsynced(self._path)
+        for part in parts:
+            unsynced.add(part, offset)
+            offset += len(part)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read."""
+        return self.base.pread(size, offset)
+
+    def fdatasync(self) -> None:
+        """Make what was written durable, in place."""
+        self.base.fdatasync()
+        self._journal.settled(self._path)
+
+    def truncate(self, size: int) -> None:
+        """Cut or extend."""
+        self.base.truncate(size)
+        self._journal.unsynced(self._path).set_large()
+
+    def size(self) -> int:
+        """Give the length."""
+        return self.base.size()
+
+    def close(self) -> None:
+        """Let go of it: the log may still have to sync it, and its descriptor goes with the last who has it."""
+
+
+def missing(path: str, operation: str) -> FileNotFoundError:
+    """Give the error of a small file that is not there."""
+    error = FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+    error.add_note(operation)
+    return error
+
+
+def opened(unsynced: Unsynced) -> OwnFile:
+    """Give the file that stays open until it is synced."""
+    assert unsynced.file is not None, "an own file in the log stays open"
+    return unsynced.file
+
+
+def is_small(file: File) -> bool:
+    """Tell whether a file is in the log alone."""
+    return isinstance(file, SmallFile) and file.own is None
+
+
+def base_of(file: File) -> File:
+    """Give the file of the real file system."""
+    if isinstance(file, SmallFile) and file.own is not None:
+        return file.own.base
+    return file.base if isinstance(file, OwnFile) else file

@@ -1,0 +1,98 @@
+"""A store's file system with its commit log: replayed when the store is opened, emptied when it is to have none.
+
+State: none. Called by recovery before anything looks at a queue. Invariants: what is replayed is the same however often
+a start is cut off; the log's old generation is written over only after all that it said of own files is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burrowmq.storage.errors import SyncFailed, error_text
+from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.log.commit_log import DIRECTORY
+from burrowmq.storage.log.filesystem import LogFileSystem, LogOptions
+from burrowmq.storage.log.replay import Replayed, replay
+
+# Own files that are written and synced together.
+_STEP = 64
+
+
+def mount(
+    base: FileSystem, data_dir: str, identity: bytes, options: LogOptions, *, is_new: bool
+) -> tuple[LogFileSystem, list[str]]:
+    """Give the file system with what the log says in it, and the damaged places. Raises StorageError or OSError.
+
+    `is_new`: the store has no log yet.
+    """
+    found = Replayed() if is_new else replay(base, data_dir, identity)
+    root = f"{data_dir}/vhosts"
+    _put_own_files_right(base, root, found)
+    _drop_what_is_elsewhere(base, root, found)
+    filesystem = LogFileSystem(base, data_dir, identity, options, found)
+    filesystem.begin_generation()
+    return filesystem, found.damaged
+
+
+def unmount(filesystem: LogFileSystem) -> FileSystem:
+    """Let all small queues move out: nothing is in the log then. Gives the real file system. Raises OSError."""
+    base = filesystem.base
+    names = filesystem.small_directories
+    for at in range(0, len(names), _STEP):
+        filesystem.move_out(names[at : at + _STEP])
+    filesystem.flush()
+    return base
+
+
+def remove_log(base: FileSystem, data_dir: str) -> None:
+    """Remove a log that nothing is in, durably. Raises OSError."""
+    if base.exists(f"{data_dir}/{DIRECTORY}"):
+        base.rmtree(f"{data_dir}/{DIRECTORY}")
+        base.fsync_dir(data_dir)
+
+
+def _put_own_files_right(base: FileSystem, root: str, found: Replayed) -> None:
+    changed: dict[str, None] = {}
+    for source, target in found.own_renames:
+        if base.exists(f"{root}/{source}"):
+            base.rename(f"{root}/{source}", f"{root}/{target}")
+            changed[f"{root}/{target}".rpartition("/")[0]] = None
+    paths = [path for path in found.own_writes if base.exists(f"{root}/{path}")]
+    for at in range(0, len(paths), _STEP):
+        files: list[File] = []
+        for path in paths[at : at + _STEP]:
+            file = base.open(f"{root}/{path}")
+            for offset, data in found.own_writes[path]:
+                file.pwrite(data, offset)
+            files.append(file)
+        _sync(base, files, [])
+    for path in found.removed:
+        if base.exists(f"{root}/{path}"):
+            base.rmtree(f"{root}/{path}")
+            changed[f"{root}/{path}".rpartition("/")[0]] = None
+    _sync(base, [], list(changed))
+
+
+def _drop_what_is_elsewhere(base: FileSystem, root: str, found: Replayed) -> None:
+    """Remove what a move that was cut off left on the disk, and small queues whose vhost is gone."""
+    by_parent: dict[str, list[str]] = {}
+    for name in found.directories:
+        by_parent.setdefault(name.rpartition("/")[0], []).append(name)
+    for parent, names in by_parent.items():
+        directory = f"{root}/{parent}"
+        if not base.exists(directory):
+            for name in names:
+                del found.directories[name]
+            continue
+        present = set(base.listdir(directory))
+        left = [name for name in names if name.rpartition("/")[2] in present]
+        for name in left:
+            base.rmtree(f"{root}/{name}")
+        if left:
+            _sync(base, [], [directory])
+
+
+def _sync(base: FileSystem, files: Sequence[File], directories: Sequence[str]) -> None:
+    for item, error in base.sync_all(files, directories):
+        path = item if isinstance(item, str) else item.path
+        raise SyncFailed(error_text(error, path))

@@ -1,0 +1,216 @@
+"""The files of small queues: unpacked while somebody uses them, else as the bytes that a snapshot has of them.
+
+State: for each directory the contents of its files by name, or their packed form; the open files. Called by
+`storage.log.filesystem` on the disk thread; what opens a file or looks at one also on the reader thread, which may do
+so while the disk thread syncs: `lock` keeps it from what a sync packs or lets move out. Invariant: a directory is
+packed only when none of its files is open, so that nobody holds a content that does not count any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from weakref import WeakValueDictionary
+
+from burrowmq.storage.log.content import Content, Piece
+from burrowmq.storage.log.files import Journal, SmallFile
+from burrowmq.storage.log.records import Kind, pack_record, records_in
+
+Contents = dict[str, Content]
+# So many directories may be unpacked without a look at who uses them.
+UNPACKED = 256
+
+
+class SmallQueues:
+    """See the module. Paths are whole ones."""
+
+    def __init__(
+        self, journal: Journal, root: str, seed: int, directories: Mapping[str, Contents]
+    ) -> None:
+        """Begin with these; their paths are below the root."""
+        self.lock = threading.RLock()
+        self._journal = journal
+        self._start = len(root)
+        self._seed = seed
+        self._contents: dict[str, Contents | bytes] = {
+            f"{root}{name}": contents for name, contents in directories.items()
+        }
+        self._open: WeakValueDictionary[str, SmallFile] = WeakValueDictionary()
+        self._unpacked: dict[str, None] = dict.fromkeys(self._contents)
+        self._forms: dict[str, bytes] = {}  # packed forms of those that have not changed since
+        self._pack_above = UNPACKED
+
+    def __contains__(self, directory: str) -> bool:
+        return directory in self._contents
+
+    def names(self) -> list[str]:
+        """Give the directories."""
+        return list(self._contents)
+
+    def below(self, directory: str) -> list[str]:
+        """Give those below a directory."""
+        prefix = f"{directory}/"
+        return [name for name in list(self._contents) if name.startswith(prefix)]
+
+    def contents(self, directory: str) -> Contents | None:
+        """Give the contents of a directory's files; None when it is no small queue's."""
+        with self.lock:
+            found = self._contents.get(directory)
+            if isinstance(found, bytes):
+                self._forms[directory] = found
+                found = self._contents[directory] = self._unpack(found)
+                self._unpacked[directory] = None
+            return found
+
+    def content(self, path: str) -> tuple[Content | None, bool]:
+        """Give a file's content, and whether it would be in a small queue's directory."""
+        directory, _, name = path.rpartition("/")
+        contents = self.contents(directory)
+        return (None, False) if contents is None else (contents.get(name), True)
+
+    def stored(self) -> int:
+        """Give how many bytes there are."""
+        return sum(self.stored_in(directory) for directory in self._contents)
+
+    def stored_in(self, directory: str) -> int:
+        """Give how many bytes a queue's files have, or a little more."""
+        found = self._contents[directory]
+        if isinstance(found, bytes):
+            return len(found)
+        return sum(content.stored for content in found.values())
+
+    def note_changed(self, directory: str) -> None:
+        """Something in a directory is not as it was."""
+        self._forms.pop(directory, None)
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def open(self, path: str) -> tuple[SmallFile | None, bool]:
+        """Open a file if it is there; gives also whether it would be in a small queue's directory."""
+        with self.lock:
+            content, is_small = self.content(path)
+            if content is None:
+                return None, is_small
+            file = self._open.get(path)
+            if file is None:
+                file = self._open[path] = SmallFile(self._journal, path, content)
+            return file, True
+
+    def opened(self, path: str) -> SmallFile | None:
+        """Give a file if somebody has it open."""
+        return self._open.get(path)
+
+    def create(self, path: str) -> SmallFile:
+        """Make a file."""
+        directory, _, name = path.rpartition("/")
+        contents = self.contents(directory)
+        assert contents is not None
+        content = contents[name] = Content()
+        file = self._open[path] = SmallFile(self._journal, path, content)
+        return file
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        directory, _, name = path.rpartition("/")
+        contents = self.contents(directory)
+        assert contents is not None
+        del contents[name]
+        self._drop(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file within its directory."""
+        directory, _, name = source.rpartition("/")
+        contents = self.contents(directory)
+        assert contents is not None
+        content = contents.pop(name)
+        self._drop(target)
+        contents[target.rpartition("/")[2]] = content
+        file = self._open.pop(source, None)
+        if file is not None:
+            file.name_again(target)
+            self._open[target] = file
+
+    def _drop(self, path: str) -> None:
+        file = self._open.pop(path, None)
+        if file is not None:
+            file.drop()
+
+    # -- directories ----------------------------------------------------------------------------------------------
+
+    def add(self, directory: str) -> None:
+        """Make a directory."""
+        self._contents[directory] = {}
+        self._unpacked[directory] = None
+
+    def remove(self, directory: str) -> None:
+        """Remove a directory with its files."""
+        for name in self.contents(directory) or ():
+            self._drop(f"{directory}/{name}")
+        self._forget(directory)
+
+    def let_go(self, directory: str) -> None:
+        """Its files are somewhere else; who has one open goes on there."""
+        for name in self.contents(directory) or ():
+            self._open.pop(f"{directory}/{name}", None)
+        self._forget(directory)
+
+    def _forget(self, directory: str) -> None:
+        del self._contents[directory]
+        self._forms.pop(directory, None)
+        self._unpacked.pop(directory, None)
+
+    def pack_idle(self) -> None:
+        """Pack the directories of which no file is open, once there are many more than the last time."""
+        if len(self._unpacked) <= self._pack_above:
+            return
+        for directory in list(self._unpacked):
+            self._packed(directory)
+        self._pack_above = max(UNPACKED, 2 * len(self._unpacked))
+
+    def snapshot(self) -> Iterator[bytes]:
+        """Give the records that make all of it again."""
+        for directory in self.names():
+            yield pack_record(self._seed, Kind.MAKE, directory[self._start :])
+            yield self._packed(directory)
+
+    def _packed(self, directory: str) -> bytes:
+        """Give a directory's packed form; from now on there is only that, when none of its files is open."""
+        with self.lock:
+            contents = self._contents[directory]
+            if isinstance(contents, bytes):
+                self._unpacked.pop(directory, None)
+                return contents
+            packed = self._forms.get(directory)
+            if packed is None:
+                packed = self._forms[directory] = self._pack(directory, contents)
+            if not any(f"{directory}/{name}" in self._open for name in contents):
+                self._contents[directory] = packed
+                del self._forms[directory], self._unpacked[directory]
+            return packed
+
+    def _pack(self, directory: str, contents: Contents) -> bytes:
+        records: list[bytes] = []
+        for name, content in contents.items():
+            path = f"{directory}/{name}"[self._start :]
+            if len(content.pieces) > 1:
+                content.join()
+            records += [
+                pack_record(self._seed, Kind.WRITE, path, offset, data)
+                for offset, data in content.pieces
+            ]
+            if content.size != content.end:
+                records.append(pack_record(self._seed, Kind.RESIZE, path, content.size))
+        return b"".join(records)
+
+    def _unpack(self, packed: bytes) -> Contents:
+        pieces: dict[str, list[Piece]] = {}
+        sizes: dict[str, int] = {}
+        for record in records_in(packed, self._seed):
+            assert record is not None
+            name = record.path.rpartition("/")[2]
+            if record.kind == Kind.WRITE:
+                pieces.setdefault(name, []).append((record.offset, record.data))
+            else:
+                pieces.setdefault(name, [])
+                sizes[name] = record.offset
+        return {name: Content(tuple(found), sizes.get(name, -1)) for name, found in pieces.items()}

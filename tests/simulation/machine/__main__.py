@@ -1,0 +1,133 @@
+"""`python -m tests.simulation.machine`: run seeds of the simulated machine, on as many processes as are asked for.
+
+Prints how many a second, what they did, and of each that fails its seed, its history and the shortest plan that fails
+alike, as a line for tests/simulation/failing_plans.jsonl. Exits with 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+from tests.simulation.machine.plans import failed, packed
+from tests.simulation.machine.run import Plan, minimized, plan_of, run
+
+_CHUNK = 20
+_FIGURES = ("publications", "confirmed", "switches")
+
+
+def work(seeds: list[int], *, may_fail: bool = False) -> tuple[int, Counter[str], list[str]]:
+    """Run some seeds: how many, what they did, and the reports of those that failed."""
+    total: Counter[str] = Counter()
+    reports: list[str] = []
+    for seed in seeds:
+        plan = plan_of(seed, may_fail=may_fail)
+        try:
+            result = run(plan)
+        except Exception as error:
+            reports.append(report(plan, error))
+            continue
+        total += result.operations
+        total["runs with a pair"] += bool(result.operations["pair"])
+        for name in _FIGURES:
+            total[name] += getattr(result, name)
+    return len(seeds), total, reports
+
+
+def report(plan: Plan, error: Exception) -> str:
+    """What is said of a seed that fails."""
+    wanted = likeness(error)
+
+    def fails_alike(shorter: Plan) -> bool:
+        try:
+            run(shorter)
+        except Exception as found:
+            return likeness(found) == wanted
+        return False
+
+    shortest = minimized(plan, fails_alike)
+    history = "\n".join(getattr(error, "__notes__", ()))
+    return (
+        f"seed {plan.seed}: {type(error).__name__}: {error}\n{history}\n"
+        f"{len(shortest.steps)} of {len(plan.steps)} steps: {' '.join(name for name, _ in shortest.steps)}\n"
+        f"{packed(shortest, str(error))}"
+    )
+
+
+def likeness(error: Exception) -> str:
+    """Two failures are alike when they are of one kind and say the same but for names and numbers."""
+    text = "".join(each for each in str(error) if not each.isdigit())
+    return f"{type(error).__name__}{text.partition(':')[2][:12]}"
+
+
+def chunks(first: int, count: int) -> Iterator[list[int]]:
+    """The seeds in handfuls."""
+    seeds = iter(range(first, first + count))
+    while chunk := list(itertools.islice(seeds, _CHUNK)):
+        yield chunk
+
+
+def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> int:
+    """Run them; gives how many failed."""
+    began = time.monotonic()
+    done = failed = 0
+    total: Counter[str] = Counter()
+    with multiprocessing.Pool(jobs) as pool:
+        for number, counts, reports in pool.imap_unordered(
+            partial(work, may_fail=may_fail), chunks(first, count)
+        ):
+            done += number
+            total += counts
+            failed += len(reports)
+            for text in reports:
+                print(text, flush=True)
+            if done % 1000 < _CHUNK:
+                print(
+                    f"{done} seeds, {done / (time.monotonic() - began):.1f} a second, {failed} failed",
+                    flush=True,
+                )
+    seconds = time.monotonic() - began
+    share = total["runs with a pair"] / max(1, done)
+    print(
+        f"seeds {first} to {first + count - 1}: {done} in {seconds:.0f} s, {done / seconds:.1f} a second, {jobs} jobs"
+    )
+    print(f"deleted and declared again in one commit: in {share:.1%} of the runs")
+    print(", ".join(f"{name} {value}" for name, value in sorted(total.items())))
+    print(f"{failed} failed")
+    return failed
+
+
+def until_one_fails(first: int, count: int) -> None:
+    """Exit with 1 at the first seed that fails, plans that failed once before all others; with 0 if none does."""
+    for plan in (*(plan for plan, _ in failed()), *map(plan_of, range(first, first + count))):
+        try:
+            run(plan)
+        except Exception as error:
+            sys.exit(f"seed {plan.seed}: {error}")
+    sys.exit(0)
+
+
+def main() -> None:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--until-one-fails", action="store_true", help="no report, one process")
+    parser.add_argument("--faults", action="store_true", help="let calls to the disk fail, too")
+    arguments = parser.parse_args()
+    if arguments.until_one_fails:
+        until_one_fails(arguments.first, arguments.seeds)
+    sys.exit(
+        bool(simulate(arguments.first, arguments.seeds, arguments.jobs, may_fail=arguments.faults))
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""What the clients of the simulated machine know: what they published, what was promised, what may be where.
+
+A `Publication` has one `Copy` in each `Home` that it was routed to; a home is one queue from its declaration to its
+deletion, so that a queue that is deleted and declared again has two. A copy is `in` its home, or `left`: it was acked,
+rejected, purged or has expired, and a crash may bring it back until that is durable; then it is `gone` for good. A copy
+that left as a dead letter has `heirs` in the queue of dead letters.
+
+State owned: all of it. `tests.simulation.machine.clients` changes it, `tests.simulation.machine.audit` compares it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+State = Literal["in", "left", "gone"]
+DEAD = "dead"
+
+
+@dataclass(eq=False, slots=True)
+class Publication:
+    """One message, published once."""
+
+    number: int
+    body: bytes
+    is_persistent: bool
+    publisher: int
+    priority: int
+    deadline_ms: int | None
+    is_confirmed: bool = False
+    copies: list[Copy] = field(default_factory=list)
+    covers: list[Copy] = field(default_factory=list)  # acks that its confirm promises too
+
+
+@dataclass(eq=False, slots=True)
+class Copy:
+    """A message in a queue."""
+
+    publication: Publication
+    home: Home
+    state: State = "in"
+    is_promised: bool = False  # it has to survive whatever happens
+    is_certain: bool = True  # the broker has taken it in, in this process
+    is_routed: bool = True  # its queue was declared and bound when it was published
+    is_outstanding: bool = False  # a client has it
+    deadline_ms: int | None = None
+    born_in: int = 0  # the process in which it came
+    left_in: int = 0  # the process in which it left
+    heirs: list[Copy] = field(default_factory=list)
+    origin: Copy | None = None
+
+    @property
+    def number(self) -> int:
+        """Of the publication."""
+        return self.publication.number
+
+    def leave(self, start: int) -> None:
+        """It was settled in this process."""
+        if self.state == "in":
+            self.state, self.left_in = "left", start
+        self.is_outstanding = False
+
+
+@dataclass(eq=False, slots=True)
+class Home:
+    """A queue, from its declaration to its deletion."""
+
+    name: str
+    identity: int
+    is_durable: bool
+    has_dead_letters: bool = False
+    ttl_ms: int | None = None
+    levels: int | None = None
+    version: int = 2
+    is_declared: bool = False  # the client has seen declare-ok
+    is_bound: bool = (
+        True  # to `fan`; only a crash in the middle of a declaration leaves one that is not
+    )
+    is_deleting: bool = False  # the client has asked for its end
+    is_deleted: bool = False  # ... and has the answer
+    is_replaced: bool = (
+        False  # in the same commit as its deletion a successor may have been declared
+    )
+    grace: int = 0  # messages that basic.get may have taken away without a word
+    copies: dict[int, list[Copy]] = field(default_factory=dict)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether nobody declares or deletes it just now."""
+        return self.is_declared and not self.is_deleting
+
+    def all_copies(self) -> list[Copy]:
+        """Every copy that was ever here."""
+        return [copy for copies in self.copies.values() for copy in copies]
+
+    def add(self, copy: Copy) -> None:
+        """A copy comes."""
+        self.copies.setdefault(copy.number, []).append(copy)
+
+
+class Model:
+    """Everything that the clients of one run know."""
+
+    def __init__(self) -> None:
+        self.publications: dict[int, Publication] = {}
+        self.homes: list[Home] = []
+        self.current: dict[str, Home] = {}  # the newest home of each name
+        self.start = 1  # which process runs
+        self.now_ms = 0
+        self.rolled_back: set[int] = set()
+
+    def targets(self, name: str) -> list[Home]:
+        """The queues that a publish to a queue's name, or to the exchange `fan`, may reach now."""
+        names = [each for each in self.current if each != DEAD] if name == "fan" else [name]
+        homes = [self.current[each] for each in names if each in self.current]
+        return [home for home in homes if not home.is_deleted and (name != "fan" or home.is_bound)]
+
+    def route(self, publication: Publication, name: str, *, is_certain: bool) -> None:
+        """A publication is on its way to its queues."""
+        for home in self.targets(name):
+            copy = Copy(publication, home, is_certain=is_certain and home.is_stable)
+            copy.is_routed, copy.born_in = home.is_stable, self.start
+            own = None if home.ttl_ms is None else self.now_ms + home.ttl_ms
+            ends = [each for each in (own, publication.deadline_ms) if each is not None]
+            copy.deadline_ms = min(ends) if ends else None
+            home.add(copy)
+            publication.copies.append(copy)
+
+    def confirm(self, publication: Publication) -> None:
+        """A publication is safe, and with it what was acked before it."""
+        publication.is_confirmed = True
+        for copy in publication.copies:
+            if publication.is_persistent and copy.home.is_durable and copy.is_routed:
+                copy.is_promised = True
+        for copy in publication.covers:
+            if copy.state == "left" and copy.left_in == self.start:
+                copy.state = "gone"
+
+    def reject(self, copy: Copy) -> None:
+        """A client refuses a message: it is a dead letter where its queue has them."""
+        copy.leave(self.start)
+        dead, home = self.current.get(DEAD), copy.home
+        if home.has_dead_letters and not home.is_deleted and dead is not None:
+            is_certain = dead.is_stable and not home.is_deleting
+            self.bequeath(copy, dead).is_certain = is_certain
+
+    def bequeath(self, copy: Copy, dead: Home) -> Copy:
+        """A copy goes to the queue of dead letters."""
+        heir = Copy(copy.publication, dead, origin=copy, born_in=self.start)
+        copy.heirs.append(heir)
+        dead.add(heir)
+        return heir
+
+    def find(self, home: Home, number: int) -> Copy | None:
+        """The copy that a client is given by a queue; None: there is none that could be."""
+        copies = home.copies.get(number, ())
+        for wanted in ("in", "left"):
+            for copy in copies:
+                if copy.state == wanted and not copy.is_outstanding:
+                    if wanted == "left" and copy.left_in == self.start:
+                        continue
+                    return copy
+        return self._expired_heir(home, number)
+
+    def _expired_heir(self, home: Home, number: int) -> Copy | None:
+        """A message that nobody rejected is a dead letter when its time is over."""
+        publication = self.publications.get(number)
+        if home.name != DEAD or publication is None:
+            return None
+        for copy in publication.copies:
+            if not copy.home.has_dead_letters or not self.is_over(copy) or copy.state == "gone":
+                continue
+            # A crash between the copy and its original's ack leaves both: in each process it may expire once more.
+            if len(copy.heirs) <= self.start - copy.born_in:
+                copy.leave(self.start)
+                return self.bequeath(copy, home)
+        return None
+
+    def is_over(self, copy: Copy) -> bool:
+        """Whether a message's time may be over."""
+        return copy.deadline_ms is not None and copy.deadline_ms <= self.now_ms + 2
+
+    def begin_start(self) -> None:
+        """Another process runs: what was in flight may be there or not."""
+        self.start += 1
+        for home in self.homes:
+            for copy in home.all_copies():
+                copy.is_outstanding = False
+                copy.is_certain = False
+
+    def all_safe(self) -> None:
+        """Everything was idle for a while: what was settled stays away."""
+        for home in self.homes:
+            for copy in home.all_copies():
+                if copy.state == "left" and copy.left_in == self.start and not self.is_over(copy):
+                    copy.state = "gone"
+
+    def stopped(self) -> None:
+        """A clean stop: what lasts is on disk, confirmed or not, and what was settled stays away."""
+        self.all_safe()
+        for home in self.homes:
+            for copy in home.all_copies() if home.is_durable and home.is_stable else ():
+                if copy.state == "in" and copy.is_certain and copy.publication.is_persistent:
+                    copy.is_promised = True

@@ -1,0 +1,348 @@
+"""The simulated machine's node: the real broker and the real store, with its threads, on one seeded scheduler.
+
+`Machine` has the threads (`tests.support.sim_threads`), the disk (`tests.support.machine_disk`) and a loop, and starts
+a `RunningNode` on them: the same one that serves, without listeners. Threads change places at every call to the disk
+if the seed says so. `stop`, `die` and `start` are the life of the process.
+
+State owned: the disk as it is now, the node that runs, what was logged. Invariants: nothing moves but in `step`,
+`settle` and `let_pass`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from burrowmq.broker.node import options as node_options
+from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.node.server_process import Machine as Standing
+from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.broker.peer.wire import Peer
+from burrowmq.broker.session.session import Session
+from burrowmq.broker.turn.loop_scheduler import LoopScheduler
+from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
+from burrowmq.config.store import StoreConfig
+from burrowmq.storage.directory import context, terms
+from burrowmq.storage.types import StoreOptions
+from tests.simulation.machine.definitions import LoggedDefinitions
+from tests.support.bench.node import Figures
+from tests.support.bench.observer import RecordingObserver
+from tests.support.collector import IdleCollector
+from tests.support.counting_entropy import CountingEntropy
+from tests.support.machine_disk import MachineDisk
+from tests.support.sim_threads import SimThreads
+
+SETTLE_STEPS = 200_000
+CALLS_MAX = 200_000  # a run makes some thousand
+LAG_SAMPLE = f"{LoopScheduler.watch_lag.__qualname__}.<locals>.sample"
+
+
+class Violation(AssertionError):
+    """Something that was promised does not hold."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The small limits of one run, so that a few dozen operations roll, empty, rewrite, compact and flush."""
+
+    store: dict[str, Any] = field(default_factory=dict)
+    embed_below: int = 120
+    segment_size: int = 3000
+    entry_count: int = 16
+    journal_entries: int = 20
+    cache_size: int = 4096
+    default_version: int = 2
+    default_mode: str = "bounded"
+    index: str = "array"
+    reserved_segments: int = 4096  # numbers that a start takes before it uses any
+    is_checked_each_turn: bool = False
+
+
+class SimLoop:
+    """As much of an event loop as a node without sockets uses; its clock is the threads'."""
+
+    def __init__(self, threads: SimThreads) -> None:
+        self._threads = threads
+        self.ready: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self.errors: list[dict[str, Any]] = []
+        self._timers: list[tuple[float, int, SimTimer]] = []
+        self._count = itertools.count()
+
+    def time(self) -> float:
+        """Seconds."""
+        return self._threads.now_s
+
+    def get_debug(self) -> bool:
+        """What asyncio's futures ask."""
+        return False
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """A future of this loop."""
+        return asyncio.Future(loop=cast("asyncio.AbstractEventLoop", self))
+
+    def call_soon(
+        self, callback: Callable[..., object], *arguments: Any, context: Any = None
+    ) -> None:
+        """Run in the next pass."""
+        self.ready.append((callback, arguments))
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(
+        self, delay_s: float, callback: Callable[..., object], *arguments: Any
+    ) -> SimTimer:
+        """Run when time has come so far. The loop's lag is not measured: a turn takes no time here."""
+        timer = SimTimer(callback, arguments)
+        if getattr(callback, "__qualname__", "") == LAG_SAMPLE:
+            return timer
+        heapq.heappush(self._timers, (self._threads.now_s + delay_s, next(self._count), timer))
+        return timer
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """A turn's step has failed: a bug."""
+        self.errors.append(context)
+
+    def run_in_executor(
+        self, _: object, function: Callable[..., object], *arguments: Any
+    ) -> asyncio.Future[Any]:
+        """Another thread does it while the loop waits; nothing else is asked of it then."""
+        future = self.create_future()
+        try:
+            future.set_result(function(*arguments))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    @property
+    def next_deadline_s(self) -> float | None:
+        """When the next timer is due."""
+        while self._timers and self._timers[0][2].callback is None:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a pass would do something."""
+        due = self.next_deadline_s
+        return bool(self.ready) or (due is not None and due <= self._threads.now_s)
+
+    def run_once(self) -> None:
+        """One pass: due timers, then what was ready before it began."""
+        while (due := self.next_deadline_s) is not None and due <= self._threads.now_s:
+            timer = heapq.heappop(self._timers)[2]
+            if timer.callback is not None:
+                self.ready.append((timer.callback, timer.arguments))
+        ready, self.ready = self.ready, []
+        for callback, arguments in ready:
+            callback(*arguments)
+
+
+class SimTimer:
+    """A pending call."""
+
+    def __init__(self, callback: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        self.callback: Callable[..., object] | None = callback
+        self.arguments = arguments
+
+    def cancel(self) -> None:
+        """Forget it."""
+        self.callback = None
+
+
+class Machine:
+    """See the module."""
+
+    def __init__(
+        self, rng: random.Random, disk: MachineDisk, limits: Limits, switch_share: float
+    ) -> None:
+        self.rng = rng
+        self.disk = disk
+        self.limits = limits
+        self.threads = SimThreads(rng, switch_share)
+        self.loop = SimLoop(self.threads)
+        self.observer = RecordingObserver()
+        self.node: RunningNode | None = None
+        self.starts = 0
+        self.calls = 0  # to the disk, in all
+        self.broken: list[str] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The store's and the broker's modules see the machine's threads and clock, and its small limits."""
+        original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
+
+        def small(config: StoreConfig, open_files: int) -> StoreOptions:
+            changed = {"ballast_bytes": 0, "open_files": 12, **self.limits.store}
+            return replace(original(config, open_files), **changed)
+
+        node_options.store = small
+        terms._RESERVED = self.limits.reserved_segments
+        context.SEGMENT_MARGIN = self.limits.reserved_segments // 2
+        try:
+            with self.threads.in_place():
+                yield
+        finally:
+            node_options.store = original
+            terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start a process on the disk. Raises what the node's start raises, and PowerCut."""
+        self.starts += 1
+        self.loop = SimLoop(self.threads)
+        self.disk.on_call = self._called
+        process = ServerProcess(
+            config=self._config(),
+            observer=cast("Any", self.observer),
+            machine=Standing(
+                filesystem=self.disk,
+                definitions_at=lambda path: LoggedDefinitions(self.disk, path),
+                measure=Figures().measure,
+                allocator=Figures(),
+                collector=IdleCollector(),
+                entropy=CountingEntropy(),
+                end=(lambda _: self.broken.append("self-check"))
+                if self.limits.is_checked_each_turn
+                else None,
+            ),
+            sockets_max=1000,
+        )
+        node = RunningNode(process, cast("asyncio.AbstractEventLoop", self.loop))
+        self._drive(node.start())
+        self.node = node
+
+    def _called(self) -> None:
+        """Somebody calls the disk: others may go on first."""
+        self.calls += 1
+        if self.calls > CALLS_MAX:
+            raise Violation("the disk is called for ever")
+        self.threads.switch_point()
+
+    def _config(self) -> NodeConfig:
+        limits = self.limits
+        return NodeConfig(
+            node_name="rabbit@test",
+            data_dir="/data",
+            listeners=(),
+            busy_wait="off",
+            resources=ResourceConfig(memory_total_bytes=1_000_000_000, start_check="warn"),
+            login=LoginConfig(failed_delay_ms=0),
+            store=StoreConfig(
+                default_mode=limits.default_mode,
+                default_version=limits.default_version,
+                embed_below_bytes=limits.embed_below,
+                segment_size_limit_bytes=limits.segment_size,
+                segment_entry_count=limits.entry_count,
+                journal_entry_max=limits.journal_entries,
+                cache_size_bytes=limits.cache_size,
+                index_module=limits.index,
+            ),
+        )
+
+    def _drive(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine to its end; where it waits, let everything else move."""
+        asyncio._set_running_loop(cast("asyncio.AbstractEventLoop", self.loop))
+        try:
+            for _ in range(10_000):
+                try:
+                    waits_for = coroutine.send(None)
+                except StopIteration as end:
+                    return end.value
+                if waits_for is not None:
+                    waits_for._asyncio_future_blocking = False
+                while waits_for is not None and not waits_for.done():
+                    if not self.step() and not self.pass_time():
+                        raise Violation("a start or a stop does not end")
+        finally:
+            asyncio._set_running_loop(None)
+        raise Violation("a start or a stop goes on for ever")
+
+    def stop(self) -> bool:
+        """Stop cleanly; gives whether it was clean."""
+        node, self.node = self.node, None
+        assert node is not None
+        for session in list(node.sessions):
+            session.wire = None
+            session.lost("")
+        return bool(self._drive(node.stop()))
+
+    def die(self, *, is_power: bool) -> None:
+        """The process is killed, or the power goes: what is left of the disk is what the next start finds."""
+        self.node = None
+        old = self.disk
+        old.cut_before = None
+        self.disk = old.cut(self.rng) if is_power else old.process_killed()
+        old.is_off = True
+        self.threads.kill()
+
+    # -- moving -------------------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Let the loop make a pass or some thread go on; False when nobody can."""
+        if self.loop.is_ready and self.rng.random() < 0.5:
+            self.loop.run_once()
+            self._look()
+            return True
+        if self.threads.run_one():
+            return True
+        if self.loop.is_ready:
+            self.loop.run_once()
+            self._look()
+            return True
+        return False
+
+    def _look(self) -> None:
+        if self.loop.errors:
+            error = self.loop.errors[0].get("exception")
+            raise Violation(f"a bug in a turn: {error!r}") from error
+        if self.broken:
+            raise Violation(f"the self-check: {self.observer.named('invariant_broken')}")
+
+    def settle(self) -> None:
+        """Until nobody can move without time passing."""
+        for _ in range(SETTLE_STEPS):
+            if not self.step():
+                return
+        raise Violation("the node goes on for ever")
+
+    def pass_time(self, until_s: float | None = None) -> bool:
+        """Jump to the next deadline, not beyond `until_s`."""
+        due = [
+            each
+            for each in (self.loop.next_deadline_s, self.threads.next_deadline_s, until_s)
+            if each is not None
+        ]
+        if not due:
+            return False
+        self.threads.now_s = max(self.threads.now_s, min(due))
+        return True
+
+    def let_pass(self, seconds: float) -> None:
+        """Let so much time pass, and everything that is due."""
+        until = self.threads.now_s + seconds
+        self.settle()
+        while self.threads.now_s < until:
+            self.pass_time(until)
+            self.settle()
+
+    # -- for tests.support.bench.client.Client ---------------------------------------------------------------------
+
+    def open_session(self, peer: Peer) -> Session:
+        """A connection that was accepted."""
+        assert self.node is not None
+        return self.node.open_session(peer)
+
+    def perform(self, step: Callable[[], object]) -> None:
+        """Take a step on the loop, and let turns end; the disk stands still."""
+        step()
+        for _ in range(4):
+            if self.loop.ready:
+                self.loop.run_once()
+        self._look()

@@ -1,0 +1,670 @@
+"""One seed of the simulated machine: a plan of operations, the run of it, and what it came to.
+
+`plan_of` draws the limits, the faults and the list of operations of a seed; `run` executes a plan. Each operation has a
+seed of its own, so that a plan can be cut down (`minimized`) and what is left does what it did: a failure is printed
+with its seed, its history, and the shortest plan that fails alike.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from pika import spec
+
+from burrowmq.broker.definitions.parameters import clear_policy, set_policy
+from burrowmq.broker.rules.policy import Policy
+from burrowmq.storage.errors import StorageError
+from burrowmq.storage.names import QueueNames
+from tests.simulation.machine.audit import Auditor
+from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refused, SimClient
+from tests.simulation.machine.model import DEAD, Home, Model, Publication
+from tests.simulation.machine.node import Limits, Machine, Violation
+from tests.support.bench.client import Client
+from tests.support.machine_disk import MachineDisk
+from tests.support.sim_filesystem import PowerCut
+from tests.support.sim_threads import Stuck
+from tests.support.wire_client import method_bytes
+
+NEAR = 256  # what stands in a record before its body
+NAMES = ("a", "b", "c", "d")
+SIZES = (8, 20, 60, 130, 400, 900)
+WRITES = frozenset({"pwrite", "create", "truncate"})
+SYNCS = frozenset({"fdatasync", "fsync_dir"})
+READS = frozenset({"pread", "open"})
+NAMING = frozenset({"unlink", "rename", "mkdir", "rmtree"})
+WEIGHTS = {
+    "publish": 30,
+    "settle": 16,
+    "consume": 6,
+    "cancel": 2,
+    "get": 5,
+    "transact": 4,
+    "declare": 4,
+    "delete": 2,
+    "redeclare": 2,
+    "purge": 2,
+    "policy": 3,
+    "lose": 2,
+    "wait": 8,
+    "idle": 3,
+    "fault": 3,
+    "heal": 3,
+    "look": 1,
+    "crash": 3,
+    "restart": 1,
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a seed stands for."""
+
+    seed: int
+    limits: Limits
+    strict: bool
+    sector: int
+    reverts: bool
+    switch_share: float
+    has_faults: bool
+    has_damage: bool
+    steps: tuple[tuple[str, int], ...]
+
+
+def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
+    """Draw a seed's limits and operations. Each run is good at something else: weights are swarm-varied.
+
+    `may_fail`: in a third of the runs calls to the disk fail, too.
+    """
+    rng = random.Random(seed)
+    entry_count = rng.choice((8, 16, 16, 64, 256))
+    limits = Limits(
+        store={
+            "rewrite_above": rng.choice((600, 600, 4000, 1 << 22)),
+            "journal_run_bytes": rng.choice((200, 500, 16384)),
+            "journal_direct_bytes": rng.choice((3000, 1 << 26)),
+            "convert_slice": rng.choice((1, 2, 32)),
+            "unsynced_limit": rng.choice((2000, 32 << 20)),
+            "open_files": rng.choice((6, 12, 256)),
+            "confirm": "fsync",
+        },
+        embed_below=rng.choice((0, 120, 120, 120, 4096)),
+        segment_size=rng.choice((1500, 3000, 3000, 20_000)),
+        entry_count=entry_count,
+        journal_entries=rng.choice((5, 20, 200)),
+        cache_size=rng.choice((600, 4096, 512 * 1024)),
+        default_version=rng.choice((1, 2)),
+        default_mode=rng.choice(("bounded", "bounded", "cached")),
+        index=rng.choice(("array", "array", "array", "paged")),
+        reserved_segments=rng.choice((4, 10, 4096)),
+        is_checked_each_turn=rng.random() < 0.1,
+    )
+    weights = {name: weight * rng.choice((0, 1, 1, 1, 3)) for name, weight in WEIGHTS.items()}
+    weights["publish"] = weights["publish"] or 30
+    has_faults = rng.random() < 0.35 and may_fail
+    if not has_faults:
+        weights["fault"] = weights["heal"] = 0
+    names = list(weights)
+    count = rng.choice((25, 40, 60))
+    chosen = rng.choices(names, list(weights.values()), k=count)
+    return Plan(
+        seed,
+        limits,
+        strict=rng.random() < 0.7,
+        sector=rng.choice((512, 4096)),
+        reverts=rng.random() < 0.3,
+        switch_share=rng.choice((0.0, 0.1, 0.5)),
+        has_faults=has_faults,
+        # The self-check counts a persistent message that was damaged until the next start.
+        has_damage=rng.random() < 0.1 and not limits.is_checked_each_turn,
+        steps=tuple((name, rng.randrange(1 << 30)) for name in chosen),
+    )
+
+
+@dataclass
+class Result:
+    """What a run came to."""
+
+    operations: Counter[str] = field(default_factory=Counter)
+    publications: int = 0
+    confirmed: int = 0
+    file_calls: int = 0
+    switches: int = 0
+    history: list[str] = field(default_factory=list)
+
+
+class Run:
+    """One plan on its way."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rng = random.Random(plan.seed)
+        disk = MachineDisk(strict=plan.strict)
+        disk.sector, disk.reverts = plan.sector, plan.reverts
+        self.machine = Machine(random.Random(plan.seed + 1), disk, plan.limits, plan.switch_share)
+        self.model = Model()
+        self.auditor = Auditor(self.machine, self.model)
+        self.clients: list[SimClient] = []
+        self.result = Result()
+        self.is_faulty = self.was_faulty = False  # now; since this process started
+        self.number = 0
+        self.next_client = 0
+        self.identity = 0
+
+    # -- the whole ----------------------------------------------------------------------------------------------
+
+    def go(self) -> Result:
+        """Do it all."""
+        with self.machine.running():
+            self._start()
+            self._begin()
+            for name, seed in self.plan.steps:
+                self.rng = random.Random(seed)
+                self.machine.rng.seed(seed + 1)
+                self._take(name)
+            self._heal()
+            self._end_well()
+        self.result.switches = self.machine.threads.switches
+        self.result.publications = len(self.model.publications)
+        self.result.confirmed = sum(each.is_confirmed for each in self.model.publications.values())
+        return self.result
+
+    def _take(self, name: str) -> None:
+        self.result.operations[name] += 1
+        self.note(name)
+        self.model.now_ms = int(self.machine.threads.now_s * 1000)
+        try:
+            getattr(self, f"do_{name}")()
+            self._move(self.rng.choice((0, 0, 1, 3, 10, 40)))
+        except PowerCut:
+            self._crash_now(is_power=self.rng.random() < 0.7)
+        self._look_for_failure()
+
+    def note(self, text: str) -> None:
+        """A line of the history."""
+        self.result.history.append(f"{self.machine.threads.now_s:.3f} {text}")
+
+    def _move(self, steps: int) -> None:
+        for _ in range(steps):
+            if not self.machine.step():
+                break
+        self._pump()
+
+    def _pump(self) -> None:
+        self.model.now_ms = int(self.machine.threads.now_s * 1000)
+        for client in self.clients:
+            client.pump()
+        lost = [
+            client for client in self.clients if client.is_refused or client.client.session.is_ended
+        ]
+        for client in lost:
+            self._lose(client)
+
+    def _lose(self, client: SimClient) -> None:
+        client.lose()
+        self.clients.remove(client)
+
+    def _client(self) -> SimClient:
+        if len(self.clients) < 2 and (not self.clients or self.rng.random() < 0.2):
+            self.next_client += 1
+            try:
+                self.clients.append(SimClient(self.machine, self.model, self.next_client))
+            except Refused:
+                self._look_for_failure()
+                return self._client()
+            return self.clients[-1]
+        return self.rng.choice(self.clients)
+
+    # -- the life of the process --------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Start; a start that the disk fails is tried again on a disk that does not."""
+        for _ in range(4):
+            try:
+                self.machine.start()
+            except PowerCut:
+                self.machine.die(is_power=self.rng.random() < 0.7)
+            except StorageError as error:
+                if not self.is_faulty:
+                    raise Violation(f"a start is refused: {error}") from error
+                self.note(f"start refused: {error}")
+                self._heal()
+                self.machine.die(is_power=False)
+            else:
+                self.was_faulty = self.is_faulty
+                return
+        raise Violation("no start comes to its end")
+
+    def _begin(self) -> None:
+        """The exchange, and the queue of dead letters."""
+        client = Client(self.machine)
+        client.open()
+        client.call(1, spec.Channel.Open())
+        declare = spec.Exchange.Declare(exchange="fan", type="fanout", durable=True)
+        client.session.receive(method_bytes(1, declare))
+        self.machine.settle()
+        client.session.wire = None
+        client.session.lost("")
+        asker = self._client()
+        asker.send(asker.declare(self._new_home(DEAD)))
+        for name in NAMES[:2]:
+            self.machine.settle()
+            asker.pump()
+            asker.send(asker.declare(self._new_home(name)))
+        self.machine.settle()
+        self._pump()
+
+    def _forget_clients(self) -> None:
+        for client in self.clients:
+            for home in client.gets:
+                home.grace += 1
+            client.is_lost = True
+        self.clients.clear()
+
+    def _crash_now(self, *, is_power: bool) -> None:
+        """The power goes, or the process is killed, at this moment; and what the next start finds."""
+        self.note("power cut" if is_power else "killed")
+        self._forget_clients()
+        self.machine.die(is_power=is_power)
+        if is_power and self.plan.has_damage and self.rng.random() < 0.5:
+            self._damage()
+        if self.rng.random() < 0.2:
+            disk = self.machine.disk
+            disk.cut_before = disk.operations + self.rng.randint(0, 30)
+        self._start()
+        self._adopt(is_power=is_power)
+
+    def _adopt(self, *, is_power: bool) -> None:
+        self.model.begin_start()
+        self.machine.disk.cut_before = None
+        self._heal()
+        self.model.now_ms = int(self.machine.threads.now_s * 1000)
+        self.auditor.adopt()
+        try:
+            self.auditor.look(is_exact=False, is_after_power_cut=is_power)
+        except PowerCut:
+            raise AssertionError("the power is not to go now") from None
+
+    def _look_for_failure(self) -> None:
+        """A node whose store has failed ends, and another process takes over."""
+        node = self.machine.node
+        if node is None or not node.failed.done():
+            return
+        reason = node.failed.result()
+        self.note(f"the store failed: {reason.splitlines()[-1] if reason else ''}")
+        if "Traceback" in reason or not self.was_faulty:
+            raise Violation(f"the store failed: {reason}")
+        self._forget_clients()
+        try:
+            self.machine.stop()
+        except PowerCut:
+            pass
+        self.machine.die(is_power=self.rng.random() < 0.5)
+        self._heal()
+        self._start()
+        self._adopt(is_power=False)
+
+    def _heal(self) -> None:
+        self.machine.disk.heal()
+        self.is_faulty = False
+
+    def _damage(self) -> None:
+        """One of the last writes has gone lost, or elsewhere."""
+        damages = self.machine.disk.misplace(self.rng, _is_queue_file)
+        numbers: set[int] = set()
+        homes: set[str] = set()
+        for damage in damages:
+            content = self.machine.disk.content(damage.path)
+            self.note(f"damage: {damage.path} {damage.offset} {len(damage.lost)}")
+            # A record that was written to another place of its segment hides those between: that costs the segment.
+            is_elsewhere = len(damages) > 1 and damage.path.endswith(".seg")
+            if damage.path.endswith((".seg", ".qs")) and damage.offset >= 64 and not is_elsewhere:
+                near = content[damage.offset : damage.offset + len(damage.lost) + NEAR]
+                numbers |= self._numbers_in(damage.lost) | self._numbers_in(near)
+            else:
+                homes |= {name for name in (*NAMES, DEAD) if self._owns(name, damage.path)}
+                numbers |= self._numbers_in(content) | self._numbers_in(damage.lost)
+        if damages:
+            self.result.operations["damage"] += 1
+            self.auditor.exempt(numbers, homes)
+
+    def _numbers_in(self, data: bytes) -> set[int]:
+        """The messages of which some bytes are in there: all whose body shares eight octets with it, or is near."""
+        found = set()
+        for number, publication in self.model.publications.items():
+            body = publication.body
+            if body[:8] in data or any(data.find(piece) >= 0 for piece in _turns(body)):
+                found.add(number)
+        return found
+
+    @staticmethod
+    def _owns(name: str, path: str) -> bool:
+        return any(f"/{QueueNames('/', name, level).directory}/" in path for level in range(5))
+
+    def _end_well(self) -> None:
+        """Everything is answered; a clean stop loses nothing, and neither does a power cut after it."""
+        try:
+            self.machine.disk.cut_before = None
+            self._quiet(20.0)
+            self._look_for_failure()
+            for client in self.clients:
+                if client.unconfirmed or any(client.waiting.values()):
+                    raise Violation(
+                        f"without an answer: {len(client.unconfirmed)} publishes,"
+                        f" {[len(each) for each in client.waiting.values()]} methods"
+                    )
+            for client in list(self.clients):
+                self._lose(client)
+            self._quiet(3.0)
+            self.auditor.look(is_exact=True)
+            self._quiet(3.0)
+            self.model.all_safe()
+            if self.rng.random() < 0.5:
+                self.do_restart()
+            else:
+                self._crash_now(is_power=True)
+        except PowerCut:
+            raise AssertionError("the power is not to go now") from None
+
+    def _quiet(self, seconds: float) -> None:
+        self.machine.let_pass(seconds)
+        self._pump()
+
+    # -- operations ---------------------------------------------------------------------------------------------
+
+    def _new_home(self, name: str) -> Home:
+        rng = self.rng
+        self.identity += 1
+        home = Home(name, self.identity, is_durable=name == DEAD or rng.random() < 0.85)
+        if name != DEAD:
+            home.has_dead_letters = rng.random() < 0.4
+            home.ttl_ms = rng.choice((50, 500, 5000)) if rng.random() < 0.12 else None
+            home.levels = rng.choice((1, 3)) if rng.random() < 0.25 else None
+            home.version = rng.choice((1, 2, 2)) if rng.random() < 0.5 else 2
+        self.model.homes.append(home)
+        self.model.current[name] = home
+        return home
+
+    def _some_home(self) -> Home | None:
+        homes = [home for home in self.model.current.values() if home.is_stable]
+        return self.rng.choice(homes) if homes else None
+
+    def do_publish(self) -> None:
+        """A few messages, to one queue or to all."""
+        client = self._client()
+        if client.is_paused or client.is_busy(CONFIRMING):
+            return
+        rng = self.rng
+        names = [
+            home.name
+            for home in self.model.current.values()
+            if home.is_stable and home.name != DEAD
+        ]
+        if not names:
+            return
+        name = rng.choice((*names, "fan"))
+        for _ in range(rng.choice((1, 1, 3, 8, 20))):
+            client.publish(self._message(client), name, CONFIRMING)
+
+    def _message(self, client: SimClient) -> Publication:
+        rng = self.rng
+        self.number += 1
+        size = rng.choice(SIZES)
+        body = (b"%08d" % self.number * (size // 8 + 1))[:size]
+        deadline = None
+        if rng.random() < 0.06:
+            deadline = self.model.now_ms + rng.choice((20, 300, 4000))
+        publication = Publication(
+            self.number,
+            body,
+            rng.random() < 0.85,
+            client.number,
+            rng.choice((0, 0, 1, 2, 5)),
+            deadline,
+        )
+        self.model.publications[self.number] = publication
+        return publication
+
+    def do_transact(self) -> None:
+        """Publish in a transaction, and end it."""
+        client = self._client()
+        if client.is_paused or client.is_busy(TRANSACTING):
+            return
+        names = [
+            home.name
+            for home in self.model.current.values()
+            if home.is_stable and home.name != DEAD
+        ]
+        if names:
+            for _ in range(self.rng.choice((1, 2, 5))):
+                client.publish(self._message(client), self.rng.choice((*names, "fan")), TRANSACTING)
+            if self.rng.random() < 0.75:
+                client.commit()
+            else:
+                client.roll_back()
+
+    def do_consume(self) -> None:
+        """Another consumer."""
+        client, home = self._client(), self._some_home()
+        if home is not None and not client.is_busy(CONFIRMING) and len(client.consumers) < 3:
+            client.consume(home, self.rng.choice((0, 1, 5, 20)))
+
+    def do_cancel(self) -> None:
+        """A consumer less."""
+        client = self._client()
+        if client.consumers and not client.is_busy(CONFIRMING):
+            client.cancel(self.rng.choice(list(client.consumers)))
+
+    def do_get(self) -> None:
+        """One message."""
+        client, home = self._client(), self._some_home()
+        if home is not None and not client.is_busy(REST):
+            client.get(home, no_ack=self.rng.random() < 0.3)
+
+    def do_settle(self) -> None:
+        """Ack, requeue, reject some deliveries."""
+        client = self._client()
+        client.pump()
+        if client.is_paused or client.is_busy(CONFIRMING) or client.is_busy(REST):
+            return
+        for _ in range(self.rng.choice((1, 2, 6, 15))):
+            if client.deliveries:
+                how = self.rng.choices(("ack", "multiple", "requeue", "reject"), (8, 2, 2, 3))[0]
+                client.settle(self.rng.choice(list(client.deliveries)), how)
+
+    def do_declare(self) -> None:
+        """A queue that is not there."""
+        client = self._client()
+        missing = [name for name in (*NAMES, DEAD) if self._is_free(name)]
+        if missing and not client.is_busy(REST):
+            client.send(client.declare(self._new_home(self.rng.choice(missing))))
+
+    def _is_free(self, name: str) -> bool:
+        home = self.model.current.get(name)
+        return home is None or home.is_deleted
+
+    def _doomed(self, client: SimClient) -> Home | None:
+        homes = [home for home in self.model.current.values() if home.is_stable]
+        if not homes or client.is_busy(REST):
+            return None
+        self._pump()
+        home = self.rng.choice(homes)
+        if home.name == DEAD and self.rng.random() < 0.7:
+            return None
+        return home if home.is_stable and not client.is_lost else None
+
+    def do_delete(self) -> None:
+        """A queue less."""
+        client = self._client()
+        home = self._doomed(client)
+        if home is not None:
+            self._end_of(home)
+            client.send(client.delete(home))
+
+    def do_redeclare(self) -> None:
+        """A queue is deleted and declared again in one read: both are in one commit."""
+        client = self._client()
+        home = self._doomed(client)
+        if home is not None:
+            self.result.operations["pair"] += 1
+            self._end_of(home)
+            home.is_replaced = True
+            data = client.delete(home)
+            client.send(data + client.declare(self._new_home(home.name)))
+
+    def _end_of(self, home: Home) -> None:
+        """What clients have of a queue that goes away is theirs no more."""
+        for client in self.clients:
+            for copy in client.deliveries.values():
+                if copy.home is home:
+                    copy.is_outstanding = False
+        for copy in home.all_copies():
+            if copy.origin is None and home.name != DEAD:
+                copy.is_certain = False
+
+    def do_purge(self) -> None:
+        """A queue is emptied."""
+        client, home = self._client(), self._some_home()
+        if home is not None and not client.is_busy(REST) and not client.is_paused:
+            self._pump()
+            if not client.is_lost:
+                is_got = any(
+                    each.is_busy(REST) or home in each.consumers.values() for each in self.clients
+                )
+                client.purge(home, is_got=is_got)
+
+    def do_policy(self) -> None:
+        """A policy comes, changes or goes: versions, modes."""
+        node = self.machine.node
+        assert node is not None
+        vhost = node.vhosts["/"]
+        rng = self.rng
+        name = rng.choice(("p", "r"))
+        if rng.random() < 0.3:
+            clear_policy(vhost, name)
+        else:
+            definition: dict[str, object] = {}
+            if rng.random() < 0.8:
+                definition["queue-version"] = rng.choice((1, 2))
+            if rng.random() < 0.5 or not definition:
+                definition["queue-mode"] = rng.choice(("lazy", "default"))
+            pattern = rng.choice((".*", "^a", "^[bc]"))
+            policy = Policy(
+                name=name,
+                pattern=pattern,
+                definition=definition,
+                apply_to="queues",
+                priority=rng.randint(0, 3),
+            )  # type: ignore[arg-type]
+            set_policy(vhost, policy)
+        node.scheduler.touch()
+
+    def do_lose(self) -> None:
+        """A client's socket breaks."""
+        if self.clients:
+            self._lose(self.rng.choice(self.clients))
+
+    def do_wait(self) -> None:
+        """Time passes."""
+        self.machine.let_pass(self.rng.choice((0.001, 0.02, 0.1, 0.3)))
+
+    def do_idle(self) -> None:
+        """Nothing happens for a while: acks are written, segments compacted."""
+        self.machine.let_pass(self.rng.choice((1.0, 3.0)))
+        if not self.is_faulty:
+            self._pump()
+            self.model.all_safe()
+
+    def do_fault(self) -> None:
+        """Calls fail from some point on: one, or a burst."""
+        rng = self.rng
+        number = rng.choice((errno.EIO, errno.EIO, errno.ENOSPC, errno.EMFILE))
+        operations = rng.choice((WRITES, SYNCS, READS, READS, NAMING, WRITES | READS, frozenset()))
+        times = rng.choice((1, 1, 2, 5, 30, 1000))
+        keep = rng.choice((0, 0, 5, 600))
+        self.is_faulty = self.was_faulty = True
+        self.machine.disk.fail_from(
+            rng.randint(1, 25), number, times=times, keep=keep, operations=operations
+        )
+
+    def do_heal(self) -> None:
+        """The disk is well again."""
+        self._heal()
+
+    def do_look(self) -> None:
+        """Compare while it runs, when all is quiet."""
+        if self.is_faulty:
+            return
+        self._quiet(5.0)
+        for client in list(self.clients):
+            self._lose(client)
+        self._quiet(2.0)
+        self.auditor.look(is_exact=True)
+
+    def do_crash(self) -> None:
+        """The power goes, or the process is killed, at some call to the disk from now on."""
+        disk = self.machine.disk
+        disk.cut_before = disk.operations + self.rng.choice((0, 1, 2, 3, 5, 8, 13, 21))
+
+    def do_restart(self) -> None:
+        """A clean stop, and a start."""
+        for client in list(self.clients):
+            self._lose(client)
+        self._heal()
+        self.machine.settle()
+        was_faulty = self.was_faulty
+        is_clean = self.machine.stop()
+        is_power = self.rng.random() < 0.5  # a stop that ended takes nothing from it
+        self.machine.die(is_power=is_power)
+        if not is_clean and not was_faulty:
+            raise Violation("a stop was not clean")
+        if is_clean:
+            self.model.stopped()
+        self._start()
+        self._adopt(is_power=is_power)
+
+
+def _turns(body: bytes) -> list[bytes]:
+    """Pieces by which a part of a body is known, wherever it was cut."""
+    return [(body[:8] * 2)[at : at + 8] for at in range(8)] if len(body) >= 8 else [body]
+
+
+def _is_queue_file(path: str) -> bool:
+    return path.endswith((".seg", ".qs", ".qi", ".idx"))
+
+
+def run(plan: Plan) -> Result:
+    """Run a plan; a failure carries its history."""
+    current = Run(plan)
+    try:
+        return current.go()
+    except Exception as error:
+        error.add_note("\n".join(current.result.history[-60:]))
+        raise
+
+
+def run_seed(seed: int) -> Result:
+    """Run a seed; a failure says which it was."""
+    try:
+        return run(plan_of(seed))
+    except (Violation, Stuck, AssertionError) as error:
+        raise Violation(f"seed {seed}: {error}") from error
+
+
+def minimized(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
+    """The shortest plan found that still fails: pieces of it are left out, larger ones first (delta debugging)."""
+    size = max(1, len(plan.steps) // 2)
+    while True:
+        at, is_shorter = 0, False
+        while at < len(plan.steps):
+            shorter = replace(plan, steps=plan.steps[:at] + plan.steps[at + size :])
+            if fails(shorter):
+                plan, is_shorter = shorter, True
+            else:
+                at += size
+        if size == 1 and not is_shorter:
+            return plan
+        size = max(1, size // 2)

@@ -1,0 +1,75 @@
+"""Seeds of the simulated machine: the real broker, its clients, its store and a disk that keeps no more than it must.
+
+`make test` runs the seeds below, half of them at each speed; `make simulate SEEDS=n JOBS=n FIRST=n` runs others, and
+`make test-long` 20,000 that no earlier run had. Plans that failed once are run for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+
+import pytest
+
+from tests.simulation.machine.__main__ import simulate
+from tests.simulation.machine.plans import failed, packed, unpacked
+from tests.simulation.machine.run import Plan, Run, minimized, plan_of, run, run_seed
+
+SEEDS = 2000  # in `make test`, both speeds together
+GROUPS = 20
+LONG_SEEDS = 20_000
+IS_PURE = os.environ.get("BURROWMQ_PURE", "") not in ("", "0")
+PER_GROUP = SEEDS // 2 // GROUPS
+PAIRS_SHARE = 0.01
+FAILED = list(failed())
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_what_was_promised_is_there(group: int) -> None:
+    first = (group + GROUPS * IS_PURE) * PER_GROUP
+    operations: Counter[str] = Counter()
+    pairs = 0
+    for seed in range(first, first + PER_GROUP):
+        result = run_seed(seed)
+        operations += result.operations
+        pairs += bool(result.operations["pair"])
+    assert operations["crash"]
+    assert operations["publish"]
+    assert pairs >= PAIRS_SHARE * PER_GROUP, (
+        "queues deleted and declared again in one commit are too rare"
+    )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_20000_seeds_that_nobody_ran() -> None:
+    first = time.time_ns() // 1_000_000_000
+    assert simulate(first, LONG_SEEDS, os.cpu_count() or 1) == 0, f"the seeds begin at {first}"
+
+
+@pytest.mark.parametrize(
+    "plan", [plan for plan, _ in FAILED], ids=[reason[:60] for _, reason in FAILED]
+)
+def test_a_plan_that_failed_once(plan: Plan) -> None:
+    run(plan)
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    for seed in range(3):
+        first, second = Run(plan_of(seed)), Run(plan_of(seed))
+        assert first.go() == second.go()
+        assert first.machine.threads.now_s == second.machine.threads.now_s
+        assert first.machine.disk.counters == second.machine.disk.counters
+
+
+def test_a_plan_is_kept_whole() -> None:
+    plan = plan_of(5)
+    assert unpacked(packed(plan, "why")) == (plan, "why")
+
+
+def test_a_plan_is_cut_down_to_what_fails() -> None:
+    plan = plan_of(5)
+    wanted = {plan.steps[3], plan.steps[-1]}
+    shortest = minimized(plan, lambda shorter: wanted <= set(shorter.steps))
+    assert set(shortest.steps) == wanted

@@ -1,0 +1,214 @@
+"""The disk of the simulated machine: `SimFileSystem`, and what a file system does not promise about directories.
+
+- A directory that was made is there after a power cut only if its parent was synced, and with it all that it holds; one
+  that was removed may be there again, with some of its files.
+- A power cut tears writes at 512 or at 4,096 octets; a failed sync may bring back what a page had before.
+- One of the last writes may have gone lost on its way, or to another place (`misplace`): damage, which is told.
+- `on_call` is run before every call: there the machine lets another thread go on.
+
+State owned: what was removed and may come back, the last writes. Tested in tests/unit/support/test_machine_disk.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from tests.support.sim_filesystem import (
+    Data,
+    PowerCut,
+    SimFile,
+    SimFileSystem,
+    _Inode,
+    _Link,
+    _link,
+    _Move,
+    _normal,
+    _split,
+)
+
+LAST_WRITES = 40
+Names = dict[str, dict[str, _Inode]]
+
+
+class _Made(_Link):
+    """A directory that was made."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        return f"{self.directory.rstrip('/')}/{self.name}"
+
+
+class _Removed(_Link):
+    """A directory that was removed: what it durably had."""
+
+    def __init__(
+        self,
+        directory: str,
+        name: str,
+        inode: None = None,
+        gone: None = None,
+        had: Names | None = None,
+    ) -> None:
+        super().__init__(directory, name, inode, gone)
+        self.had = had or {}
+
+    @property
+    def path(self) -> str:
+        """The path that it had."""
+        return f"{self.directory.rstrip('/')}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What became of a write: the bytes that should be there and are not, and the bytes that were overwritten."""
+
+    path: str
+    offset: int
+    lost: bytes
+
+
+class _MachineFile(SimFile):
+    """A file whose writes are remembered."""
+
+    def pwrite(self, data: Data, offset: int) -> None:
+        """Write."""
+        old = bytes(self._inode.content[offset : offset + len(data)])
+        super().pwrite(data, offset)
+        disk = self._filesystem
+        assert isinstance(disk, MachineDisk)
+        disk.last_writes.append((self._path, self._inode, offset, bytes(data), old))
+
+
+class MachineDisk(SimFileSystem):
+    """See the module."""
+
+    def __init__(self, *, strict: bool = True) -> None:
+        super().__init__(strict=strict)
+        self.on_call: Callable[[], None] = lambda: None
+        self.is_off = False
+        self.last_writes: deque[tuple[str, _Inode, int, bytes, bytes]] = deque(maxlen=LAST_WRITES)
+
+    def _begin(self, operation: str, path: str) -> tuple[OSError, int] | None:
+        if self.is_off:
+            raise PowerCut("off")
+        self.on_call()
+        if self.is_off:
+            raise PowerCut("off")
+        return super()._begin(operation, path)
+
+    def open(self, path: str) -> SimFile:
+        """Open an existing file."""
+        return self._remembering(super().open(path))
+
+    def create(self, path: str) -> SimFile:
+        """Create a file."""
+        return self._remembering(super().create(path))
+
+    def _remembering(self, file: SimFile) -> SimFile:
+        return _MachineFile(self, file.path, file._inode)
+
+    # -- directories --------------------------------------------------------------------------------------------
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory and its parents; durable when the parent of each was synced."""
+        self.begin_simple("mkdir", path)
+        parts = _normal(path).split("/")
+        for end in range(2, len(parts) + 1):
+            directory = "/".join(parts[:end])
+            if directory in self._names:
+                continue
+            self._names[directory] = {}
+            self._durable_names[directory] = {}
+            self._pending.append(_Made(*_split(directory), None))
+
+    def rmtree(self, path: str) -> None:
+        """Remove a directory with what is in it; durable when its parent was synced."""
+        failed = self.begin("rmtree", path)
+        directory = _normal(path)
+        if failed is not None:
+            if failed[1]:
+                self._remove_some(directory)
+            raise failed[0]
+        if directory not in self._names:
+            return
+        is_durable = not any(
+            isinstance(each, _Made) and each.path == directory for each in self._pending
+        )
+        had: Names = {}
+        for other in list(self._names):
+            if other == directory or other.startswith(directory + "/"):
+                del self._names[other]
+                had[other] = self._durable_names.pop(other, {})
+        for each in self._pending:
+            if isinstance(each, _Made) and each.path in had and each.path != directory:
+                had.pop(each.path)
+        self._pending = [each for each in self._pending if not _is_in(each, directory)]
+        if is_durable:
+            self._pending.append(_Removed(*_split(directory), had=had))
+
+    def _found_names(self, rng: random.Random, kept: list[_Link | _Move]) -> Names:
+        names = {path: dict(entries) for path, entries in self._durable_names.items()}
+        came_through = {id(each) for each in kept}
+        missing = [each for each in self._pending if id(each) not in came_through]
+        for each in missing:
+            if isinstance(each, _Made):
+                for path in [
+                    one for one in names if one == each.path or one.startswith(each.path + "/")
+                ]:
+                    del names[path]
+        for each in kept:
+            _link(names, each)
+        for each in missing:
+            if isinstance(each, _Removed) and each.path not in names and each.directory in names:
+                for path, entries in each.had.items():
+                    names[path] = {
+                        name: inode for name, inode in entries.items() if rng.random() < 0.7
+                    }
+        return names
+
+    # -- what becomes of the machine ------------------------------------------------------------------------------
+
+    def _another(self) -> Self:
+        found = super()._another()
+        found.last_writes = self.last_writes
+        return found
+
+    def misplace(self, rng: random.Random, is_meant: Callable[[str], bool]) -> list[Damage]:
+        """Let one of the last writes have gone lost, or elsewhere in its file; gives the damage. After a cut.
+
+        Only a write whose bytes are there in full can go lost so.
+        """
+        paths = {path for path in self.paths() if is_meant(path)}
+        writes = [
+            one
+            for one in self.last_writes
+            if one[0] in paths
+            and self.content(one[0])[one[2] : one[2] + len(one[3])] == one[3]
+            and one[3]
+        ]
+        if not writes:
+            return []
+        path, _, offset, data, old = rng.choice(writes)
+        start = rng.randrange(0, len(data), 512) if rng.random() < 0.5 else 0
+        end = min(len(data), start + rng.choice((512, 4096)))
+        old = old.ljust(len(data), b"\0")
+        damages = [Damage(path, offset + start, data[start:end])]
+        self.damage(path, offset + start, old[start:end])
+        if rng.random() < 0.5:
+            content = self.content(path)
+            at = rng.randrange(0, max(1, len(content)), 512)
+            piece = data[start:end][: max(0, len(content) - at)]
+            damages.append(Damage(path, at, content[at : at + len(piece)]))
+            self.damage(path, at, piece)
+        return damages
+
+
+def _is_in(each: _Link | _Move, directory: str) -> bool:
+    if isinstance(each, _Made) and each.path == directory:
+        return True
+    return each.directory == directory or each.directory.startswith(directory + "/")

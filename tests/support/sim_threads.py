@@ -1,0 +1,263 @@
+"""Threads that take turns as one seeded generator says: what `threading`, `queue` and `time` are to the code under test.
+
+Each thread is a greenlet. It runs until it waits for something or comes to a `switch_point`, where the generator may
+give another one the turn; nothing else ever changes threads, so that a seed gives the same run again. Time stands still
+while anybody can run, and jumps to the next deadline when nobody can: a wait of weeks costs nothing.
+
+State owned: the threads, the clock. `in_place` puts the three stand-ins into the modules of the store and of the broker
+for as long as a simulation runs. Called by `tests.simulation.machine`; tested in
+tests/unit/support/test_sim_threads.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import random
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import greenlet
+
+BEGAN_S = 1_700_000_000.0
+_NAMES = ("threading", "queue", "time")
+_PACKAGES = ("burrowmq.storage.", "burrowmq.broker.")
+
+
+class Stuck(AssertionError):
+    """Somebody waits for what cannot happen any more."""
+
+
+class SimThreads:
+    """The threads of one simulated machine, and its clock."""
+
+    def __init__(self, rng: random.Random, switch_share: float = 0.2) -> None:
+        self.rng = rng
+        self.switch_share = switch_share
+        self.now_s = 0.0
+        self.wall_shift_s = 0.0
+        self.switches = 0
+        self.threads: list[SimThread] = []
+        self._hub = greenlet.getcurrent()
+        self.time = SimpleNamespace(
+            monotonic=lambda: self.now_s,
+            monotonic_ns=lambda: int(self.now_s * 1e9),
+            perf_counter=lambda: self.now_s,
+            time=lambda: BEGAN_S + self.now_s + self.wall_shift_s,
+            time_ns=lambda: int((BEGAN_S + self.now_s + self.wall_shift_s) * 1e9),
+            strftime=time.strftime,
+            gmtime=time.gmtime,
+            localtime=time.localtime,
+            sleep=lambda seconds: self.wait(lambda: False, seconds),
+        )
+        self.threading = SimpleNamespace(
+            Thread=self._thread,
+            Lock=lambda: SimLock(self),
+            Event=lambda: SimEvent(self),
+            current_thread=lambda: SimpleNamespace(name="simulated"),
+        )
+        self.queue = SimpleNamespace(SimpleQueue=self._simple_queue, Empty=queue.Empty)
+
+    def _thread(self, **options: Any) -> SimThread:
+        return SimThread(self, options["target"], options.get("args", ()), options.get("name", ""))
+
+    def _simple_queue(self) -> SimQueue:
+        return SimQueue(self)
+
+    # -- turns --------------------------------------------------------------------------------------------------
+
+    def switch_point(self) -> None:
+        """A place where another thread may go on; nothing happens on the hub, which chooses for itself."""
+        if greenlet.getcurrent() is not self._hub and self.rng.random() < self.switch_share:
+            self.switches += 1
+            self._hub.switch()
+
+    def wait(self, is_ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Let others go on until something is so, or so much time has passed; gives whether it is so."""
+        if is_ready():
+            return True
+        until = None if timeout_s is None else self.now_s + max(0.0, timeout_s)
+        current = greenlet.getcurrent()
+        if current is self._hub:
+            while not is_ready():
+                if until is not None and self.now_s >= until:
+                    return False
+                if not self.run_one() and not self.pass_time(until):
+                    raise Stuck("the loop waits for a thread that waits itself")
+            return True
+        thread = next(each for each in self.threads if each.greenlet is current)
+        thread.is_ready, thread.until_s = is_ready, until
+        self._hub.switch()
+        thread.is_ready, thread.until_s = None, None
+        return is_ready()
+
+    def run_one(self) -> bool:
+        """Give some thread that can go on its turn; False when there is none."""
+        able = [each for each in self.threads if each.is_able]
+        if not able:
+            return False
+        thread = able[0] if len(able) == 1 else self.rng.choice(able)
+        thread.greenlet.switch()
+        if thread.greenlet.dead:
+            self.threads.remove(thread)
+        return True
+
+    @property
+    def next_deadline_s(self) -> float | None:
+        """When the next thread has waited long enough, if any waits for a time."""
+        return min(
+            (each.until_s for each in self.threads if each.until_s is not None), default=None
+        )
+
+    def pass_time(self, until_s: float | None = None) -> bool:
+        """Let time jump to the next deadline; False when nobody has one."""
+        due = [each for each in (self.next_deadline_s, until_s) if each is not None]
+        if not due:
+            return False
+        self.now_s = max(self.now_s, min(due))
+        return True
+
+    def kill(self) -> None:
+        """The process is gone: no thread takes another step."""
+        threads, self.threads = self.threads, []
+        for thread in threads:
+            if thread.greenlet:  # it has begun, and not ended
+                thread.greenlet.throw(greenlet.GreenletExit)
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Every module of store and broker that has been loaded sees these instead of the real ones."""
+        changed: list[tuple[Any, str, Any]] = []
+        real = {name: sys.modules[name] for name in _NAMES}
+        for name, module in list(sys.modules.items()):
+            if not name.startswith(_PACKAGES):
+                continue
+            for word in _NAMES:
+                if module.__dict__.get(word) is real[word]:
+                    changed.append((module, word, real[word]))
+                    setattr(module, word, getattr(self, word))
+        try:
+            yield
+        finally:
+            self.kill()
+            for module, word, was in changed:
+                setattr(module, word, was)
+
+
+class SimThread:
+    """`threading.Thread`."""
+
+    def __init__(
+        self, threads: SimThreads, target: Callable[..., object], args: tuple[Any, ...], name: str
+    ) -> None:
+        self.name = name
+        self.is_ready: Callable[[], bool] | None = None
+        self.until_s: float | None = None
+        self._threads = threads
+        self.greenlet = greenlet.greenlet(lambda: target(*args))
+
+    @property
+    def is_able(self) -> bool:
+        """Whether it could go on now."""
+        if self.is_ready is None:
+            return True
+        is_over = self.until_s is not None and self.until_s <= self._threads.now_s
+        return is_over or self.is_ready()
+
+    def start(self) -> None:
+        """It runs when the generator says so."""
+        self._threads.threads.append(self)
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._threads.wait(lambda: self.greenlet.dead)
+
+
+class SimLock:
+    """`threading.Lock`."""
+
+    def __init__(self, threads: SimThreads) -> None:
+        self._threads = threads
+        self._is_held = False
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take it."""
+        if not blocking and self._is_held:
+            return False
+        self._threads.wait(lambda: not self._is_held)
+        self._is_held = True
+        return True
+
+    def release(self) -> None:
+        """Let go of it."""
+        assert self._is_held
+        self._is_held = False
+
+    def locked(self) -> bool:
+        """Whether somebody has it."""
+        return self._is_held
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class SimEvent:
+    """`threading.Event`."""
+
+    def __init__(self, threads: SimThreads) -> None:
+        self._threads = threads
+        self._is_set = False
+
+    def set(self) -> None:
+        """It has happened."""
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        """Whether it has."""
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for it."""
+        return self._threads.wait(self.is_set, timeout)
+
+
+class SimQueue:
+    """`queue.SimpleQueue`."""
+
+    def __init__(self, threads: SimThreads) -> None:
+        self._threads = threads
+        self._items: deque[Any] = deque()
+
+    def put(self, item: Any) -> None:
+        """Append."""
+        self._items.append(item)
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Take the first, waiting for one. Raises queue.Empty."""
+        if not self._threads.wait(self._has_items, timeout):
+            raise queue.Empty
+        return self._items.popleft()
+
+    def get_nowait(self) -> Any:
+        """Take the first. Raises queue.Empty."""
+        if not self._items:
+            raise queue.Empty
+        return self._items.popleft()
+
+    def empty(self) -> bool:
+        """Whether there is nothing to take."""
+        return not self._items
+
+    def qsize(self) -> int:
+        """How many there are."""
+        return len(self._items)
+
+    def _has_items(self) -> bool:
+        return bool(self._items)

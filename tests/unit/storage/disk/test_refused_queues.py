@@ -1,0 +1,283 @@
+"""One queue's files fail: its commits say so, others go on, it comes back with everything, and nothing is believed."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from burrowmq.storage.disk import invariants
+from burrowmq.storage.disk.troubles import WRITING
+from burrowmq.storage.errors import ReadFailed, SyncFailed, WriteFailed
+from burrowmq.storage.loop.staged_commit import (
+    Ack,
+    AckMany,
+    Append,
+    Delete,
+    Discard,
+    SetVersion,
+    StagedCommit,
+)
+from burrowmq.storage.types import BackupJob
+from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+
+FOR_GOOD = 1 << 30
+
+
+class Two:
+    """A store with two queues of six messages each; the disk may refuse the files of the first."""
+
+    def __init__(self, version: int = 2, size: int = SMALL, **options: object) -> None:
+        self.size = size
+        self.side = DiskSide(segment_entry_count=16, **options)
+        self.written: list[tuple[int, int]] = []
+        self.told: list[tuple[int, str]] = []
+        self.side.writer.refused.tell_written = lambda *found: self.written.append(found)
+        self.side.writer.troubles.tell = lambda queue_id, kind, reason: self.told.append(
+            (queue_id, kind if reason else f"no longer {kind}")
+        )
+        for queue_id in (1, 2):
+            self.side.open(queue_id, f"q{queue_id}", version)
+        self.next_seq = 0
+        assert self.publish().refused == set()
+
+    @property
+    def place(self) -> str:
+        return self.side.writer.queues()[1].directory + "/"
+
+    def publish(self, *queue_ids: int, count: int = 6) -> StagedCommit:
+        """The same messages to both queues, or to these."""
+        first, self.next_seq = self.next_seq, self.next_seq + count
+        made = messages(first, count, self.size)
+        return self.side.commit(
+            *(Append(each, first, list(made), None) for each in queue_ids or (1, 2))
+        )
+
+    def refuse(self, operation: str, times: int = FOR_GOOD, part: str = "") -> None:
+        self.side.filesystem.fail(operation, errno.EIO, times=times, path_part=part or self.place)
+
+    def heal(self) -> None:
+        self.side.filesystem.heal()
+        self.side.jobs.idle()
+
+    def check(self) -> None:
+        """Every reference is counted, and no file was synced again."""
+        side = self.side
+        queues = list(side.writer.queues().values())
+        assert list(invariants.of_references(side.vhost(), queues)) == []
+        assert side.filesystem.resynced == []
+        assert side.observer.events["record_lost"] == 0
+
+    def after_kill(self, queue_id: int, version: int = 2) -> list[int]:
+        again = DiskSide(self.side.filesystem.process_killed(), segment_entry_count=16)
+        again.take_up(queue_id, f"q{queue_id}", version)
+        return again.read(queue_id)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_write_that_is_refused_concerns_one_queue(version: int, size: int) -> None:
+    two = Two(version, size)
+    two.refuse("pwrite")
+    refused = [two.publish() for _ in range(3)]
+    assert [each.refused for each in refused] == [{1}] * 3
+    assert two.publish(2).refused == set()
+    assert (two.side.read(1), two.side.read(2)) == (list(range(6)), list(range(30)))
+    assert two.after_kill(1, version) == list(range(6))
+    two.side.jobs.idle()  # tried again, and refused again
+    assert two.written == []
+    two.heal()
+    assert two.written == [(1, refused[-1].epoch + 1)]
+    assert two.told == [(1, WRITING), (1, f"no longer {WRITING}")]
+    assert two.side.read(1) == list(range(24))
+    assert two.publish().refused == set()
+    if size == LARGE:
+        two.check()
+    assert two.after_kill(1, version) == [*range(24), *range(30, 36)]
+
+
+def test_the_second_attempt_counts() -> None:
+    two = Two()
+    two.refuse("pwrite", times=1)
+    assert (two.publish().refused, two.told) == (set(), [])
+
+
+@pytest.mark.parametrize("operation", ["mkdir", "create"])
+def test_a_queue_that_cannot_be_made_is_made_later(operation: str) -> None:
+    two = Two()
+    two.side.open(3, "q3")
+    place = two.side.writer.queues()[3].directory
+    two.refuse(operation, part=place)
+    assert two.publish(3).refused == {3}
+    assert two.publish(3, 2).refused == {3}
+    two.heal()
+    assert two.side.read(3) == list(range(6, 18))
+    assert two.after_kill(3) == list(range(6, 18))
+
+
+def test_what_is_acked_meanwhile_is_never_written() -> None:
+    two = Two(size=LARGE)
+    two.refuse("pwrite")
+    two.publish()
+    two.publish()
+    two.side.commit(Ack(1, 4, 8, None), AckMany(1, [10, 16]))
+    two.side.commit(Discard(1, 3))
+    two.heal()
+    assert two.side.read(1) == [3, 9, 11, 12, 13, 14, 15, 17]
+    two.check()
+    two.side.jobs.idle()
+    assert two.after_kill(1) == [3, 9, 11, 12, 13, 14, 15, 17]
+
+
+def test_a_deleted_queue_is_owed_nothing() -> None:
+    two = Two(size=LARGE)
+    two.refuse("pwrite")
+    two.publish()
+    two.side.commit(Delete(1))
+    assert not two.side.writer.refusals
+    two.check()
+    assert two.side.read(2) == list(range(12))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_whose_sync_fails_twice_is_written_anew_and_never_synced_again(
+    version: int, size: int
+) -> None:
+    two = Two(version, size)
+    two.refuse("fdatasync")
+    assert two.publish().refused == {1}
+    with pytest.raises(ReadFailed, match=r"nobody knows what is on disk: .*fdatasync failed"):
+        two.side.read(1)
+    assert two.side.read(2) == list(range(12))
+    assert two.publish().refused == {1}
+    two.side.jobs.idle()
+    two.heal()
+    assert two.side.read(1) == list(range(18))
+    assert two.publish().refused == set()
+    assert two.side.filesystem.resynced == []
+    assert two.side.observer.events["record_lost"] == 0
+    assert two.after_kill(1, version) == list(range(24))
+
+
+def test_a_sync_that_fails_while_it_comes_back_is_written_from_memory() -> None:
+    two = Two()
+    two.refuse("pwrite")
+    two.publish()
+    two.side.filesystem.heal()
+    two.refuse("fdatasync", times=3)
+    two.side.jobs.idle()
+    assert two.written == []
+    two.side.jobs.idle()
+    assert two.written
+    assert two.side.filesystem.resynced == []
+    assert two.after_kill(1) == list(range(12))
+
+
+def test_a_directory_that_cannot_be_synced_waits_for_the_next_start() -> None:
+    two = Two()
+    two.publish(count=4)
+    two.refuse("fsync_dir", part=two.place[:-1])
+    assert two.publish(count=10).refused == {1}  # a new file
+    two.heal()
+    assert two.publish().refused == {1}
+    with pytest.raises(ReadFailed, match="fsync_dir failed"):
+        two.side.read(1)
+    assert two.side.read(2) == list(range(26))
+    with pytest.raises(
+        WriteFailed, match=r"the disk refuses what is in memory: .*fsync_dir failed"
+    ):
+        two.side.jobs.close({})
+    found = two.after_kill(1)
+    assert found[:10] == list(range(10))
+
+
+def test_a_disk_that_takes_nothing_ends_the_store() -> None:
+    two = Two()
+    two.refuse("pwrite", part="/data/")
+    with pytest.raises(WriteFailed, match="pwrite failed"):
+        two.publish()
+    two = Two()
+    two.refuse("fdatasync", part="/data/")
+    with pytest.raises(SyncFailed, match="fdatasync failed"):
+        two.publish()
+
+
+def test_acks_that_a_confirm_waits_for_and_that_are_refused_are_named() -> None:
+    two = Two()
+    two.refuse("pwrite")
+    commit = StagedCommit(90, [Ack(1, 0, 2, None)], touched={1}, sync=True, acks_of={1})
+    two.side.jobs.apply(commit, two.side.no_room)
+    assert (commit.refused, commit.unwritten_acks) == (set(), {1})
+    two.publish()
+    commit = StagedCommit(91, [Ack(1, 3, 3, None)], touched={1}, sync=True, acks_of={1})
+    two.side.jobs.apply(commit, two.side.no_room)
+    assert (commit.refused, commit.unwritten_acks) == ({1}, {1})
+    two.heal()
+    assert two.after_kill(1) == [4, 5, *range(6, 12)]
+
+
+def moving(two: Two, source: int, target: int) -> StagedCommit:
+    """The first three messages of one queue become dead letters in the other."""
+    first, two.next_seq = two.next_seq, two.next_seq + 3
+    copies = messages(first, 3, two.size)
+    names = [two.side.writer.queues()[each].names[:2] for each in (source, target)]
+    commit = StagedCommit(
+        80 + first,
+        [Append(target, first, list(copies), None), Ack(source, 0, 2, None)],
+        touched={source, target},
+        sync=True,
+        is_moving=True,
+        moves={(names[0], names[1])},
+    )
+    two.side.jobs.apply(commit, two.side.no_room)
+    return commit
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "fdatasync"])
+@pytest.mark.parametrize("confirm", ["fsync", "written"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_dead_letter_that_is_refused_leaves_its_original(
+    size: int, confirm: str, operation: str
+) -> None:
+    two = Two(size=size, confirm=confirm)
+    two.refuse(operation)
+    if confirm == "written" and operation == "fdatasync":
+        two.side.jobs.sync(None)  # nobody waits for one
+    assert moving(two, 2, 1).refused == {1}
+    two.side.jobs.idle()
+    assert two.after_kill(2) == list(range(6))
+    assert two.side.read(2) == [3, 4, 5]
+    two.heal()
+    assert (two.side.read(1), two.side.read(2)) == ([*range(9)], [3, 4, 5])
+    two.side.jobs.idle()
+    assert (two.after_kill(1), two.after_kill(2)) == ([*range(9)], [3, 4, 5])
+    if operation == "pwrite":
+        two.check()
+
+
+def test_a_refused_queue_is_neither_converted_nor_backed_up() -> None:
+    two = Two()
+    two.refuse("pwrite")
+    two.publish()
+    two.side.commit(SetVersion(1, 1))
+    assert not two.side.jobs.convert()
+    job = BackupJob("/backup", {})
+    assert two.side.jobs.backups.cut(job) is None
+    assert "the disk refuses what is in memory" in job.reason
+    two.heal()
+    while two.side.jobs.convert():
+        pass
+    two.check()
+    assert two.after_kill(1, 1) == list(range(12))
+
+
+def test_a_conversion_that_cannot_be_put_in_place_refuses_its_queue() -> None:
+    two = Two()
+    two.side.commit(SetVersion(1, 1))
+    two.refuse("rename")
+    two.side.jobs.convert()
+    assert two.side.writer.refusals.has(1)
+    assert two.publish().refused == {1}
+    two.side.filesystem.heal()
+    assert two.after_kill(1, 1)[:6] == list(range(6))

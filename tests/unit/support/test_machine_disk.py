@@ -1,0 +1,129 @@
+"""The machine's disk: directories, torn pages, pages that revert, damage."""
+
+from __future__ import annotations
+
+import errno
+import random
+
+import pytest
+
+from tests.support.machine_disk import MachineDisk
+from tests.support.sim_filesystem import PowerCut
+
+
+def found(disk: MachineDisk, times: int = 40) -> set[tuple[str, ...]]:
+    return {tuple(disk.cut(random.Random(seed)).paths()) for seed in range(times)}
+
+
+def written(disk: MachineDisk, path: str, data: bytes = b"x") -> None:
+    file = disk.create(path)
+    file.pwrite(data, 0)
+    file.fdatasync()
+    disk.fsync_dir(path.rpartition("/")[0])
+
+
+def test_a_directory_is_there_for_good_when_its_parent_was_synced() -> None:
+    disk = MachineDisk(strict=True)
+    disk.mkdir("/a/b")
+    written(disk, "/a/b/f")
+    assert found(disk) == {(), ("/a/b/f",)}
+    disk.fsync_dir("/a")
+    assert found(disk) == {(), ("/a/b/f",)}
+    disk.fsync_dir("/")
+    assert found(disk) == {("/a/b/f",)}
+
+
+def test_a_journal_keeps_the_order_of_directories() -> None:
+    disk = MachineDisk(strict=False)
+    disk.mkdir("/a")
+    disk.mkdir("/b")
+    disk.fsync_dir("/b")
+    written(disk, "/a/f")
+    assert found(disk) == {("/a/f",)}
+
+
+def test_a_directory_that_was_removed_may_be_there_again_with_some_of_its_files() -> None:
+    disk = MachineDisk(strict=True)
+    disk.mkdir("/a")
+    disk.fsync_dir("/")
+    written(disk, "/a/f")
+    written(disk, "/a/g")
+    disk.rmtree("/a")
+    assert not disk.exists("/a")
+    assert found(disk) == {(), ("/a/f",), ("/a/g",), ("/a/f", "/a/g")}
+    disk.fsync_dir("/")
+    assert found(disk) == {()}
+
+
+def test_a_directory_that_never_was_durable_does_not_come_back() -> None:
+    disk = MachineDisk(strict=True)
+    disk.mkdir("/a")
+    written(disk, "/a/f")
+    disk.rmtree("/a")
+    assert found(disk) == {()}
+    disk.rmtree("/a")  # nothing happens
+
+
+def test_a_directory_made_again_has_nothing_of_the_old_one() -> None:
+    disk = MachineDisk(strict=True)
+    disk.mkdir("/a")
+    disk.fsync_dir("/")
+    written(disk, "/a/f")
+    disk.rmtree("/a")
+    disk.mkdir("/a")
+    written(disk, "/a/g")
+    disk.fsync_dir("/")
+    assert found(disk) == {("/a/g",)}
+
+
+@pytest.mark.parametrize("sector", [512, 4096])
+def test_writes_are_torn_at_sectors(sector: int) -> None:
+    disk = MachineDisk(strict=True)
+    disk.sector = sector
+    written(disk, "/f", bytes(8192))
+    disk.open("/f").pwrite(b"x" * 8192, 0)
+    sizes = {disk.cut(random.Random(seed)).content("/f").count(b"x") for seed in range(60)}
+    assert {size % sector for size in sizes} == {0}
+    assert len(sizes) > 2
+
+
+@pytest.mark.parametrize("reverts", [True, False])
+def test_a_failed_sync_loses_pages_and_may_show_it(reverts: bool) -> None:
+    disk = MachineDisk(strict=True)
+    disk.reverts = reverts
+    written(disk, "/f", b"old")
+    file = disk.open("/f")
+    file.pwrite(b"new", 0)
+    disk.fail("fdatasync", errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        file.fdatasync()
+    assert file.pread(3, 0) == (b"old" if reverts else b"new")
+    assert disk.cut(random.Random(1)).content("/f") == b"old"
+
+
+def test_one_of_the_last_writes_goes_lost_or_elsewhere() -> None:
+    seen = set[bytes]()
+    for seed in range(20):
+        disk = MachineDisk(strict=True)
+        written(disk, "/f.seg", b"a" * 600)
+        disk.open("/f.seg").pwrite(b"b" * 10, 0)
+        disk.open("/f.seg").fdatasync()
+        after = disk.cut(random.Random(1))
+        before = after.content("/f.seg")
+        damages = after.misplace(random.Random(seed), lambda path: path.endswith(".seg"))
+        assert damages[0].path == "/f.seg"
+        assert after.content("/f.seg") != before or damages[0].lost
+        seen.add(after.content("/f.seg"))
+    assert len(seen) > 1
+    assert disk.misplace(random.Random(1), lambda path: False) == []
+
+
+def test_each_call_lets_others_go_on_and_none_is_made_without_power() -> None:
+    disk, calls = MachineDisk(strict=True), list[int]()
+    disk.on_call = lambda: calls.append(1)
+    disk.mkdir("/a")
+    disk.exists("/a")
+    assert len(calls) == 2
+    disk.is_off = True
+    with pytest.raises(PowerCut):
+        disk.exists("/a")
