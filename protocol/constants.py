@@ -35,6 +35,7 @@ METHOD_RETURN: Final = 50
 METHOD_DELIVER: Final = 60
 METHOD_GET_OK: Final = 71
 METHOD_ACK: Final = 80
+METHOD_REJECT: Final = 90
 METHOD_NACK: Final = 120
 
 PROP_CONTENT_TYPE: Final = 1 << 15
@@ -63,6 +64,16 @@ ON_DISK: Final = 1 << 20
 """Set by storage on messages that it loaded; never by a codec."""
 HIDDEN: Final = 1 << 21
 """Behind exchange and routing key, `address` holds field tables that clients do not see (`protocol.hidden`)."""
+NEEDS_LOOK: Final = 1 << 22
+"""Before it is routed, the header has to be decoded: `reply_to` asks for a direct reply, or `expiration` is not simply
+a number of milliseconds. Without it an `expiration` is a TTL, and every other property is nobody's business here."""
+
+DIRECT_REPLY: Final = b"amq.rabbitmq.reply-to"
+"""The `reply_to` that asks for a direct reply."""
+DEATH_MAX: Final = 4096
+"""Octets by which a death can make a header longer at most, unless there are keys in a CC header."""
+EXPIRATION_MAX_MS: Final = 315_360_000_000
+"""The longest TTL: ten years."""
 
 TABLE_DEPTH_MAX: Final = 128
 """How deep tables and arrays may be nested, the outermost counted. What prints, compares and stores tables calls
@@ -76,6 +87,8 @@ WAIT_BUFFER_MAX: Final = 64 * 1024
 """Octets a codec keeps for a publish that it waits for (a body may come in many tiny frames)."""
 WAIT_FRAMES_MAX: Final = 8
 """Body frames that a codec walks again at each read while it waits for the rest of a body."""
+KNOWN_ADDRESSES: Final = 4096
+"""Addresses of the last publishes that a codec knows, so that their messages share one object each."""
 
 
 class ReplyCode(IntEnum):

@@ -12,14 +12,15 @@ Source: RabbitMQ's rabbit_channel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from burrowmq.broker.channel.confirms import Confirms
 from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
-from burrowmq.broker.channel.transaction import Transaction
-from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag
+from burrowmq.broker.channel.transaction import Committing, Transaction
+from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag, joined
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
@@ -27,7 +28,7 @@ from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Returned, returned
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer
 from burrowmq.broker.report.metrics import ChannelMetrics, NodeMetrics
 from burrowmq.broker.turn.clock import Entropy, Scheduler
-from burrowmq.broker.vhost.router import Route
+from burrowmq.broker.vhost.route_tables import RouteTable
 from burrowmq.broker.vhost.trace import Tapped
 from burrowmq.protocol.codec import (
     Message,
@@ -37,7 +38,7 @@ from burrowmq.protocol.codec import (
     encode_return,
 )
 from burrowmq.protocol.connection.server import ServerConnection
-from burrowmq.protocol.errors import InternalError, PreconditionFailed
+from burrowmq.protocol.errors import AmqpError, InternalError, PreconditionFailed
 
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import User
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 SETTLED_MAX = 256
 """Levels that a connection remembers to have acknowledged something of: more of them need not wait for a confirm."""
+
+
+_NO_ROUTES = RouteTable()
 
 
 class ChannelSession(Protocol):
@@ -86,6 +90,10 @@ class ChannelSession(Protocol):
         """Raise AccessRefused unless the user may use this key with the topic exchange."""
         ...
 
+    def is_topic_limited(self, exchange: str) -> bool:
+        """Whether the user may use some keys only with this exchange, should it be a topic exchange."""
+        ...
+
     def remember_acks(self) -> None:
         """A channel confirms its publishes from now on."""
         ...
@@ -96,6 +104,10 @@ class ChannelSession(Protocol):
 
     def cancel_notice(self, channel: int, tag: str, *, is_durable: bool) -> None:
         """Send basic.cancel if the client announced that it understands it."""
+        ...
+
+    def fail_channel(self, channel: Channel, error: AmqpError) -> None:
+        """Close a channel because of an error."""
         ...
 
     def release(self, channel: Channel) -> None:
@@ -130,6 +142,7 @@ class Channel:
         self.unacked = Unacked()
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
+        self.committing: Committing | None = None
         self.is_confirm_dirty = False
         self.is_held = False
         self.unanswered_count = 0  # changes of the topology since others last had their turn
@@ -143,8 +156,8 @@ class Channel:
         self.prefetched_gets = 0
         self._last_place = 0
         self.next_tag = 1
-        self.routes: dict[bytes, Route] = {}
-        self.routes_version = -1
+        self.table = _NO_ROUTES  # its user's, once something is published
+        self.auth_generation = -1
         self.reply_target: ReplyTarget | None = None
 
     # -- replies ------------------------------------------------------------------------------------------------
@@ -304,9 +317,9 @@ class Channel:
             raise PreconditionFailed(f"unknown delivery tag {unknown.args[0]}") from None
 
     def settle(self, pieces: list[Piece], *, is_ack: bool = True) -> None:
-        """Acked, or otherwise done with: the messages are gone for good."""
+        """Acked, or otherwise done with: the messages are gone for good. Each queue is told once."""
         settled = self.session.settled
-        for piece in pieces:
+        for piece in joined(pieces):
             count = len(piece.messages)
             delivery = piece.delivery
             if settled is not None and delivery.kind == DURABLE:
@@ -387,6 +400,20 @@ class Channel:
             self.session.write(frames)
             self.metrics.confirm += count
             self.session.metrics.messages_confirmed += count
+
+    def note_refused(
+        self, epoch: int, queues: AbstractSet[object], *, are_acks_refused: bool
+    ) -> None:
+        """The disk has refused what the commit `epoch` has for these queues, or acks that this connection waits for."""
+
+        def is_refused(targets: Iterable[object]) -> bool:
+            return are_acks_refused or not queues.isdisjoint(targets)
+
+        if self.confirms is not None:
+            self.confirms.refuse(epoch, is_refused)
+        committing = self.committing
+        if committing is not None and committing.epoch == epoch and is_refused(committing.queues):
+            committing.is_refused = True
 
     @property
     def has_waiting_confirms(self) -> bool:

@@ -5,7 +5,8 @@ that it was staged in; ranges leave in order, so that one basic.ack with multipl
 confirm that needs no disk therefore waits for the persistent ones published before it on the same channel, which
 RabbitMQ permits (confirms may come in any order) and which costs one frame instead of many.
 
-Refused messages (reject-publish) are nacked at once and individually where runs are broken by them.
+Refused messages (reject-publish) are nacked at once and individually where runs are broken by them. A range knows the
+queues that it went to: where the disk refuses one of them, `refuse` turns the range's answer into a nack.
 
 Source: RabbitMQ's publisher confirms guide; rabbit_channel (send_confirms_and_nacks).
 """
@@ -13,8 +14,25 @@ Source: RabbitMQ's publisher confirms guide; rabbit_channel (send_confirms_and_n
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
+from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import encode_ack, encode_nack
+
+Ways: TypeAlias = tuple[object, ...] | list[Route]
+"""The queues of each of some publishes, or a list that has the route of each."""
+
+
+class _Range:
+    """Publishes up to a number that wait for the same commit, and where they went."""
+
+    __slots__ = ("epoch", "last", "ways")
+
+    def __init__(self, last: int, epoch: int, ways: Ways) -> None:
+        self.last = last
+        self.epoch = epoch
+        self.ways = ways
 
 
 class Confirms:
@@ -22,30 +40,32 @@ class Confirms:
 
     def __init__(self) -> None:
         self.next_seq_no = 1
-        self._pending: deque[list[int]] = deque()
+        self._pending: deque[_Range] = deque()
         self._nacked: list[int] = []
         self._acked_up_to = 0
         self.unconfirmed_count = 0
 
-    def add(self, count: int, epoch: int) -> None:
-        """The next `count` publishes are confirmed when the commit `epoch` is durable; 0: nothing to wait for."""
+    def add(self, count: int, epoch: int, ways: Ways = ()) -> None:
+        """The next `count` publishes are confirmed when the commit `epoch` is durable; 0: nothing to wait for.
+
+        `ways` say where they went.
+        """
         first = self.next_seq_no
         self.next_seq_no = first + count
         self.unconfirmed_count += count
         pending = self._pending
-        if (
-            pending
-            and (pending[-1][1] == epoch or (not epoch and pending[-1][1]))
-            and pending[-1][0] == first - 1
-        ):
-            pending[-1][0] = first + count - 1
-        else:
-            pending.append([first + count - 1, epoch])
+        if pending:
+            last = pending[-1]
+            is_same = ways.__class__ is tuple and (last.ways is ways or last.ways == ways)
+            if is_same and (last.epoch == epoch or (not epoch and last.epoch)):
+                last.last = first + count - 1
+                return
+        pending.append(_Range(first + count - 1, epoch, ways))
 
-    def add_refused(self, indexes: list[int], count: int, epoch: int) -> None:
+    def add_refused(self, indexes: list[int], count: int, epoch: int, ways: Ways = ()) -> None:
         """As `add`, but the publishes at `indexes` (places in the run) were refused by a queue."""
         first = self.next_seq_no
-        self.add(count, epoch)
+        self.add(count, epoch, ways)
         self._nacked.extend(first + index for index in indexes)
 
     @property
@@ -57,15 +77,15 @@ class Confirms:
         """(frames for everything that may go out now, how many messages they confirm or refuse)."""
         pending = self._pending
         last = 0
-        while pending and pending[0][1] <= committed_epoch:
-            last = pending.popleft()[0]
+        while pending and pending[0].epoch <= committed_epoch:
+            last = pending.popleft().last
         if not last and not self._nacked:
             return b"", 0
         frames: list[bytes] = []
         count = 0
         if last:
             count = last - self._acked_up_to
-            refused = sorted(seq_no for seq_no in self._nacked if seq_no <= last)
+            refused = sorted({seq_no for seq_no in self._nacked if seq_no <= last})
             if refused:
                 frames, count = self._emit_mixed(channel, last, refused)
             else:
@@ -74,6 +94,20 @@ class Confirms:
             self._nacked = [seq_no for seq_no in self._nacked if seq_no > last]
         self.unconfirmed_count -= count
         return b"".join(frames), count
+
+    def refuse(self, epoch: int, is_refused: Callable[[Iterable[object]], bool]) -> None:
+        """The disk has refused something of this commit: what waits for it is nacked if its queues are concerned."""
+        first = self._acked_up_to + 1
+        for one in self._pending:
+            seq_nos = range(first, one.last + 1)
+            first = one.last + 1
+            if one.epoch != epoch:
+                continue
+            if isinstance(one.ways, tuple):
+                self._nacked.extend(seq_nos if is_refused(one.ways) else ())
+            else:
+                each = zip(seq_nos, one.ways, strict=True)
+                self._nacked += [no for no, route in each if is_refused(route.queues or ())]
 
     def refuse_all(self, channel: int) -> tuple[bytes, int]:
         """The same when the store has failed: everything outstanding is refused."""

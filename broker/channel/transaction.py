@@ -7,17 +7,38 @@ them is `broker.channel.methods.tx`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from burrowmq.broker.channel.unacked import Piece
-from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import Message
+from burrowmq.protocol.constants import MANDATORY, PERSISTENT
 from burrowmq.protocol.errors import ResourceError
 
 TRANSACTION_BYTES = 256 << 20
 """Most bytes that the publishes of one transaction may take before they are committed."""
 TRANSACTION_MESSAGE_BYTES = 256
 """What a message counts against that limit besides its frames."""
+
+
+class PendingRun(NamedTuple):
+    """Publishes with the same flags that cut runs, and where each goes."""
+
+    flags: int
+    messages: list[Message]
+    routes: list[Route]
+
+
+class Committing:
+    """A commit that waits for the disk: its publishes' queues, and whether the disk has refused one of them."""
+
+    __slots__ = ("epoch", "is_refused", "queues")
+
+    def __init__(self, epoch: int, publishes: list[PendingRun]) -> None:
+        routes = {route for run in publishes for route in run.routes}
+        self.epoch = epoch
+        self.queues = {queue for route in routes for queue in route.queues or ()}
+        self.is_refused = False
 
 
 class Transaction:
@@ -29,13 +50,25 @@ class Transaction:
     __slots__ = ("publishes", "settlements", "size")
 
     def __init__(self) -> None:
-        self.publishes: list[tuple[Route, tuple[Queue, ...], Message]] = []
+        self.publishes: list[PendingRun] = []
         self.settlements: list[tuple[Callable[[list[Piece]], None], list[Piece]]] = []
         self.size = 0
 
-    def add(self, route: Route, queues: tuple[Queue, ...], message: Message) -> None:
-        """Keep a publish until the commit. Raises ResourceError when the transaction has grown too large."""
-        self.size += len(message.raw) + TRANSACTION_MESSAGE_BYTES
-        if self.publishes and self.size > TRANSACTION_BYTES:
+    @property
+    def publish_count(self) -> int:
+        """Publishes that wait for the commit."""
+        return sum(len(run.messages) for run in self.publishes)
+
+    def add(self, messages: list[Message], routes: list[Route]) -> None:
+        """Keep publishes of one run until the commit. Raises ResourceError when the transaction has grown too large."""
+        if not messages:
+            return
+        self.size += sum(len(message.raw) + TRANSACTION_MESSAGE_BYTES for message in messages)
+        if self.size > TRANSACTION_BYTES and (self.publishes or len(messages) > 1):
             raise ResourceError(f"transaction exceeds {TRANSACTION_BYTES} bytes")
-        self.publishes.append((route, queues, message))
+        flags = messages[0].flags & (PERSISTENT | MANDATORY)
+        if self.publishes and self.publishes[-1].flags == flags:
+            self.publishes[-1].messages.extend(messages)
+            self.publishes[-1].routes.extend(routes)
+        else:
+            self.publishes.append(PendingRun(flags, list(messages), list(routes)))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from burrowmq.broker.queue.origin import Origin
-from burrowmq.broker.queue.run import DeliveryRun
+from burrowmq.broker.queue.run import DeliveryRun, Kind
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.protocol.codec import Message
 
@@ -55,6 +55,34 @@ class Piece(NamedTuple):
     seqs: Sequence[int]
     messages: list[Message]
     expiries: list[int] | None
+
+
+def joined(pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """Those of one origin, consumer and kind are one piece, to be settled at once; tags are not kept."""
+    if len(pieces) < 2:
+        return pieces
+    ways: dict[tuple[Origin, Consumer | None, Kind], list[Piece]] = {}
+    for piece in pieces:
+        delivery = piece.delivery
+        ways.setdefault((delivery.origin, delivery.consumer, delivery.kind), []).append(piece)
+    return [found[0] if len(found) == 1 else _join(found) for found in ways.values()]
+
+
+def _join(pieces: list[Piece]) -> Piece:
+    seqs = pieces[0].seqs
+    for piece in pieces[1:]:
+        more = piece.seqs
+        if not (
+            isinstance(seqs, range)
+            and isinstance(more, range)
+            and seqs.step == more.step == 1
+            and seqs.stop == more.start
+        ):
+            seqs = [seq for each in pieces for seq in each.seqs]
+            break
+        seqs = range(seqs.start, more.stop)
+    messages = [message for piece in pieces for message in piece.messages]
+    return Piece(pieces[0].delivery, (), seqs, messages, None)
 
 
 class UnknownTag(Exception):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from burrowmq.protocol.table import FieldTable
 
 Entry = Mapping[str, object]
+SHORT_TEXT_BYTES = 255
 
 
 class ImportRefused(ValueError):
@@ -149,6 +150,20 @@ def _text(entry: Entry, key: str, default: str | None = None) -> str:
     return value
 
 
+def _name(entry: Entry, key: str, default: str | None = None) -> str:
+    """What clients name: on the wire its size has one byte."""
+    value = _text(entry, key, default)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise ImportRefused(f"{key} is no UTF-8{_place(entry)}") from error
+    if size > SHORT_TEXT_BYTES:
+        raise ImportRefused(
+            f"{key} should be less than {SHORT_TEXT_BYTES} bytes, actually was {size}"
+        )
+    return value
+
+
 def _texts(value: object) -> tuple[str, ...]:
     """Tags: a list, or one text with commas as older exports have it."""
     if isinstance(value, str):
@@ -199,7 +214,7 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
 
 
 def _take_vhost(node: DefinedNode, entry: Entry) -> None:
-    name = _text(entry, "name")
+    name = _name(entry, "name")
     metadata = entry.get("metadata")
     said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
     kind = default_queue_type(said.get("default_queue_type"))
@@ -252,7 +267,7 @@ def _take_policy(node: DefinedNode, entry: Entry) -> None:
 
 
 def _take_queue(node: DefinedNode, entry: Entry) -> None:
-    vhost, name, arguments = _vhost(node, entry), _text(entry, "name"), dict(_arguments(entry))
+    vhost, name, arguments = _vhost(node, entry), _name(entry, "name"), dict(_arguments(entry))
     if name in vhost.queues:
         return
     kind = entry.get("type", "classic")
@@ -268,7 +283,7 @@ def _take_queue(node: DefinedNode, entry: Entry) -> None:
 
 
 def _take_exchange(node: DefinedNode, entry: Entry) -> None:
-    vhost, name, kind = _vhost(node, entry), _text(entry, "name"), _text(entry, "type", "direct")
+    vhost, name, kind = _vhost(node, entry), _name(entry, "name"), _text(entry, "type", "direct")
     if name in vhost.exchanges:
         return
     if kind not in TYPES:
@@ -291,7 +306,7 @@ def _take_binding(node: DefinedNode, entry: Entry) -> None:
         _text(entry, "source"),
         "queue" if entry.get("destination_type", "queue") == "queue" else "exchange",
         _text(entry, "destination"),
-        _text(entry, "routing_key", "").encode("utf-8", "surrogateescape"),
+        _name(entry, "routing_key", "").encode(),
         _arguments(entry),
     )
     source = vhost.exchanges.get(edge.source)

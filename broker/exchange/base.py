@@ -93,8 +93,13 @@ class Exchange:
     def match(
         self, routing_key: bytes, headers: Callable[[], FieldTable] | None
     ) -> Iterable[Destination]:
-        """The destinations of this exchange's own bindings for one message; may repeat."""
+        """The destinations of this exchange's own bindings for one message; may repeat, but for those of a tuple."""
         raise NotImplementedError
+
+    @property
+    def header_names(self) -> Collection[str]:
+        """Names of the headers that `match` looks at."""
+        return ()
 
     def _index(self, binding: Binding) -> None:
         raise NotImplementedError

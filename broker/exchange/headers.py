@@ -7,14 +7,15 @@ void value asks for the header to be present, whatever it is. Otherwise values a
 an integer never equals a floating-point number (RabbitMQ 3.13). Timestamps compare as their seconds, as they did
 before 3.13 (there they can never match).
 
-Each binding is compiled once into (any?, [(header, wanted)]); a match costs O(bindings), and routes through this
-exchange are never remembered by routing key.
+Each binding is compiled once into (any?, [(header, wanted)]); a match costs O(bindings). Routes through this exchange
+are remembered by the octets of those headers that a binding asks for (`header_names`), never by routing key alone.
 
 Source: RabbitMQ's rabbit_exchange_type_headers.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Unpack
 
 from burrowmq.broker.exchange.base import Exchange, Properties
@@ -23,7 +24,7 @@ from burrowmq.protocol import table
 from burrowmq.protocol.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from burrowmq.broker.exchange.binding import Binding, Destination
     from burrowmq.protocol.table import FieldTable, FieldValue
@@ -91,6 +92,12 @@ class HeadersExchange(Exchange):
     def __init__(self, name: str, **properties: Unpack[Properties]) -> None:
         super().__init__(name, **properties)
         self._compiled: dict[Binding, HeadersMatch] = {}
+        self._asked: Counter[str] = Counter()
+
+    @property
+    def header_names(self) -> Collection[str]:
+        """Names of the headers that any binding asks for."""
+        return self._asked
 
     def validate(self, arguments: FieldTable) -> None:
         """Refuse an unknown x-match."""
@@ -124,7 +131,9 @@ class HeadersExchange(Exchange):
         ]
 
     def _index(self, binding: Binding) -> None:
-        self._compiled[binding] = HeadersMatch(binding.arguments)
+        question = self._compiled[binding] = HeadersMatch(binding.arguments)
+        self._asked.update(key for key, _ in question.wanted)
 
     def _unindex(self, binding: Binding) -> None:
-        del self._compiled[binding]
+        question = self._compiled.pop(binding)
+        self._asked -= Counter(key for key, _ in question.wanted)

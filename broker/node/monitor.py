@@ -13,6 +13,7 @@ Source: RabbitMQ's memory and disk alarm guides; rabbit_disk_monitor; vm_memory_
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from burrowmq.broker.machine.alarms import Alarms
@@ -86,7 +87,7 @@ class Monitor:
 
     def look(self) -> None:
         """Measure, and act on it."""
-        self.last = self._measure()
+        self._look_at_machine()
         self._judge_memory()
         self._judge_disk()
 
@@ -119,8 +120,13 @@ class Monitor:
         self._reclaim.now()
         self._measure_memory()
 
+    def _look_at_machine(self) -> None:
+        # No descriptor is left, say: what was seen last holds, and it looks again.
+        with suppress(OSError):
+            self.last = self._measure()
+
     def _measure_memory(self) -> None:
-        self.last = self._measure()
+        self._look_at_machine()
         self._judge_memory()
 
     def watch_disk(self, *, is_on: bool) -> None:
@@ -139,7 +145,7 @@ class Monitor:
         )
 
     def _look_at_disk(self) -> None:
-        self.last = self._measure()
+        self._look_at_machine()
         self._judge_disk()
         self._disk_later()
 

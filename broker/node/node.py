@@ -128,6 +128,8 @@ class Node:
         return await asyncio.shield(task)
 
     async def _start_application(self) -> None:
+        if self._stop_requested.is_set():
+            raise NodeEnded("the process is about to end")
         began = time.monotonic()
         if await self._start():
             self.announce(time.monotonic() - began)

@@ -41,6 +41,7 @@ def store(config: StoreConfig, open_files: int) -> StoreOptions:
         is_checked=config.check_crc32,
         store_index=config.index_module,
         backlog_limit=config.backlog_limit_bytes,
+        has_log=config.commit_log == "on",
         open_files=open_files,
         ballast_bytes=BALLAST_BYTES,
     )

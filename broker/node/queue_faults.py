@@ -1,7 +1,8 @@
 """Queues that the disk does not serve: which, since when and why. Everything else of the node goes on.
 
 While a queue's reads are refused it delivers what is in memory and waits with the rest, in order; publishes are taken.
-While its acknowledgements cannot be written they stay in memory. The store tries again by itself.
+While its acknowledgements cannot be written they stay in memory. While its messages cannot be written or synced it
+refuses publishes, keeps dead letters in memory and serves nobody. The store tries again by itself.
 A fault is declared: in the queue's row (`state` blocked, `fault`), as an alarm that fails the health checks and blocks
 nobody, in `burrowmq_queues_blocked`, and with one line in the log when it comes and one when it goes.
 
@@ -15,12 +16,13 @@ from dataclasses import dataclass
 
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.broker.words.resource import describe
 from burrowmq.storage.names import QueueNames
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFault:
-    """One thing that a queue cannot do: `kind` is reading or acknowledging."""
+    """One thing that a queue cannot do: `kind` is reading, acknowledging or writing."""
 
     kind: str
     reason: str
@@ -56,19 +58,29 @@ class QueueFaults:
                 self._observer.queue_fault_over(*queue, kind)
             if not faults:
                 del self._found[queue]
-        if kind == "reading":
-            self._tell(*queue)
+        if kind != "acknowledging":
+            self._tell(*queue, kind)
 
-    def _tell(self, vhost: str, name: str) -> None:
+    def _tell(self, vhost: str, name: str, kind: str) -> None:
         owner = self._vhosts.get(vhost)
         queue = owner.queues.get(name) if owner is not None else None
         if queue is not None and not queue.is_dormant:
-            is_unreadable = any(each.kind == "reading" for each in self.of(vhost, name))
-            queue.note_unreadable(is_unreadable=is_unreadable)
+            is_there = any(each.kind == kind for each in self.of(vhost, name))
+            if kind == "reading":
+                queue.note_unreadable(is_unreadable=is_there)
+            else:
+                queue.note_blocked(is_blocked=is_there)
 
     def of(self, vhost: str, queue: str) -> list[QueueFault]:
         """A queue's faults, the oldest first."""
         return list(self._found.get((vhost, queue), {}).values())
+
+    def withheld(self, vhost: str, queue: str) -> str:
+        """Why a queue gives nothing, in words for who wants a message of it; empty when it does."""
+        for each in self.of(vhost, queue):
+            if each.kind != "acknowledging":
+                return f"{describe('queue', queue, vhost)} is inaccessible: {each.reason}"
+        return ""
 
     @property
     def cause(self) -> str:

@@ -50,6 +50,7 @@ from burrowmq.protocol.codec import load_message
 from burrowmq.protocol.connection.server import ServerConnection
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StorageError, StoreClosed, with_way_out
+from burrowmq.storage.names import QueueNames
 
 STOP_GRACE_S = 3.0
 FAILED_GRACE_S = 0.5
@@ -249,6 +250,7 @@ class RunningNode:
         )
         engine.on_space = full_disk.changed
         engine.on_queue_fault = self.queue_faults.changed
+        engine.on_refused = self._on_refused
         engine.on_failed = self._on_store_failed
 
     def _check_store(self) -> None:
@@ -331,6 +333,18 @@ class RunningNode:
                 session.wire.pause_reading("backlog")
             elif not is_lagging:
                 session.wire.resume_reading("backlog")
+
+    def _on_refused(
+        self, epoch: int, names: frozenset[QueueNames], acks_of: frozenset[int]
+    ) -> None:
+        """Nobody is told that what the disk has refused of a commit is safe."""
+        queues = {
+            queue
+            for vhost, name, _ in names
+            if vhost in self.vhosts and (queue := self.vhosts[vhost].queues.get(name)) is not None
+        }
+        for session in list(self.sessions):
+            session.note_refused(epoch, queues, acks_of)
 
     def _on_store_failed(self, reason: str) -> None:
         if self.failed.done():

@@ -5,9 +5,10 @@ The switch is read once, when the process makes its `Machine`: then the node tak
 `invariant_broken`, with the sentence, and ends the process with `EXIT_STATUS` at once, without a stop: what is in
 memory is not to be trusted and must not be written. The files then are those of a crash.
 
-After each turn the queues that were touched are looked at (`TOUCHED_LIMIT` of them at most), and `SAMPLE` others in
-rotation; `broker.queue.invariants` and `storage.disk.checked_writer` say what they leave out when there is much. State
-owned: the rotation. Called by the node's turn, on the loop; the refusal also on the disk thread.
+After each turn the queues that were touched are looked at (`TOUCHED_LIMIT` of them at most), `SAMPLE` others in
+rotation, and what the first virtual hosts remember of their routes; `broker.queue.invariants`,
+`broker.vhost.invariants` and `storage.disk.checked_writer` say what they leave out when there is much. State owned: the
+rotation. Called by the node's turn, on the loop; the refusal also on the disk thread.
 
 Model: bbolt's BBOLT_VERIFY.
 """
@@ -18,10 +19,11 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from burrowmq.broker.queue import invariants
+from burrowmq.broker.queue import invariants as queue_invariants
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Pumpable
+from burrowmq.broker.vhost import invariants as vhost_invariants
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.storage import invariants as store_invariants
 from burrowmq.storage.directory.context import StoreContext
@@ -82,7 +84,9 @@ class SelfCheck:
         queues.update(self._sample())
         try:
             for queue in queues:
-                invariants.verify(queue)
+                queue_invariants.verify(queue)
+            for vhost in itertools.islice(self._vhosts.values(), SAMPLE):
+                vhost_invariants.verify(vhost)
             store_invariants.verify(self._engine, _logs(queues))
         except AssertionError as error:
             self._refuse(str(error))

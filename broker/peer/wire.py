@@ -18,8 +18,10 @@ class Wire(Protocol):
     bytes_sent: int
     reads: int
     writes: int
-    pauses: set[str]
-    """Why it is not read now; read only."""
+    pauses: dict[str, float]
+    """Why it is not read now, and since when (the loop's clock); read only."""
+    unread_since_s: float | None
+    """Since when (the loop's clock) the peer has not read what it is sent; None while it does."""
 
     @property
     def bytes_unsent(self) -> int:

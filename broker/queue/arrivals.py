@@ -20,9 +20,8 @@ from burrowmq.broker.queue.rules.expiry import Expiry
 from burrowmq.broker.queue.run import DURABLE, TRANSIENT
 from burrowmq.broker.queue.serve.consumer import Consumers
 from burrowmq.broker.queue.serve.serving import Serving
-from burrowmq.protocol.codec import Message, body_bytes
+from burrowmq.protocol.codec import Message, body_bytes, by_priority
 from burrowmq.protocol.constants import PERSISTENT, PROP_PRIORITY
-from burrowmq.protocol.properties import decode
 
 
 class Arrivals:
@@ -109,22 +108,10 @@ class Arrivals:
         self, messages: list[Message], flags: int, size: int, deadlines: list[int] | None
     ) -> int:
         levels = self._levels
-        if len(levels) == 1:
+        if len(levels) == 1 or not flags & PROP_PRIORITY:
             return self.enqueue(levels[0], messages, flags, size, deadlines)
+        top = len(levels) - 1
         outcome = 0
-        for level, indexes in self._sorted(messages, flags).items():
-            part = [messages[index] for index in indexes]
-            due = [deadlines[index] for index in indexes] if deadlines is not None else None
-            outcome |= self.enqueue(levels[level], part, flags, body_bytes(part), due)
+        for level, part, octets, due in by_priority(messages, top, deadlines):
+            outcome |= self.enqueue(levels[level], part, flags, octets, due)
         return outcome
-
-    def _sorted(self, messages: list[Message], flags: int) -> dict[int, list[int]]:
-        """Places in the run by priority level, highest level first."""
-        if not flags & PROP_PRIORITY:
-            return {0: list(range(len(messages)))}
-        top = len(self._levels) - 1
-        found: dict[int, list[int]] = {}
-        for index, message in enumerate(messages):
-            priority = decode(message.raw).priority if message.flags & PROP_PRIORITY else 0
-            found.setdefault(min(priority or 0, top), []).append(index)
-        return dict(sorted(found.items(), reverse=True))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from burrowmq.broker.queue.run import DURABLE, DeliveryRun, Kind, Returned
 from burrowmq.broker.report.metrics import NodeMetrics, QueueMetrics
+from burrowmq.protocol.codec import body_bytes
 
 
 class Counts:
@@ -109,17 +110,27 @@ class Counts:
     def came_back(self, entries: Sequence[Returned]) -> None:
         """Unacknowledged messages are ready again."""
         self.unacked_count -= len(entries)
-        for _, message, _, kind, _ in entries:
-            self.unacked_bytes -= message.size
-            if kind == DURABLE:
-                self.unacked_persistent_count -= 1
-                self.unacked_persistent_bytes -= message.size
+        self.unacked_bytes -= body_bytes([entry[1] for entry in entries])
+        durable = [entry[1] for entry in entries if entry[3] == DURABLE]
+        self.unacked_persistent_count -= len(durable)
+        self.unacked_persistent_bytes -= body_bytes(durable)
 
     def gone(self, count: int, size: int, kind: Kind) -> None:
         """Ready messages expired, or were dropped by a length limit."""
         if kind == DURABLE:
             self.persistent_count -= count
             self.persistent_bytes -= size
+
+    def lost(self, count: int, size: int, least_ready: int) -> None:
+        """The store has lost so many ready messages. At least `least_ready` that are ready are persistent.
+
+        Nobody knows which of those that a queue has paged out were persistent: they are taken for it first.
+        """
+        least = self.unacked_persistent_count + least_ready
+        self.persistent_count = max(self.persistent_count - count, least)
+        self.persistent_bytes = max(self.persistent_bytes - size, self.unacked_persistent_bytes)
+        if not self.persistent_count:
+            self.persistent_bytes = 0
 
     def purged(self) -> None:
         """Every ready message is gone."""

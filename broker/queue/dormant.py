@@ -31,7 +31,8 @@ NO_METRICS = QueueMetrics()
 # What makes a queue before it has parts.
 OWN = frozenset(
     {
-        "_context", "arguments", "auto_delete", "durable", "exclusive_owner", "is_deleted", "is_dirty", "name",
+        "_context", "arguments", "auto_delete", "durable", "exclusive_owner", "is_deleted", "is_dirty", "made_ms",
+        "name",
         "settings",
     }
 )  # fmt: skip

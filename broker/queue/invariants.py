@@ -274,8 +274,8 @@ def _leavers(queue: Queue) -> Iterator[str]:
 
 
 def _waiting(queue: Queue) -> Iterator[str]:
-    """Nobody waits for what is there: the queue is to be pumped, or a read is under way."""
-    if queue.is_dirty or any(level.is_loading for level in queue.levels):
+    """Nobody waits for what is there: the queue is to be pumped, a read is under way, or the disk refuses the queue."""
+    if queue.is_blocked or queue.is_dirty or any(level.is_loading for level in queue.levels):
         return
     if queue.getters.waiting:
         yield f"{len(queue.getters.waiting)} wait for basic.get, and the queue neither reads nor is to be pumped"

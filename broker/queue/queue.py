@@ -56,6 +56,9 @@ LEVEL_BYTES = 1_200
 CONSUMER_BYTES = 600
 MESSAGE_BYTES = 200
 
+WITHHELD_S = 10.0
+"""For so long a basic.get waits for a message that the disk refuses to read."""
+
 
 # What most queues were declared with; nobody changes a queue's arguments.
 NO_ARGUMENTS: FieldTable = {}
@@ -70,8 +73,9 @@ class Queue:
     __slots__ = (
         "_after_pump", "_changed", "_context", "_enqueue", "_is_plain", "_scheduler", "arguments",
         "arrivals", "auto_delete", "consumers", "counts", "dead_letters", "durable",
-        "exclusive_owner", "expiry", "getters", "idle", "is_deleted", "is_dirty", "is_unreadable",
-        "lease", "levels", "limits", "name", "origins", "paging", "rate", "serving", "settings", "transition",
+        "exclusive_owner", "expiry", "getters", "idle", "is_blocked", "is_deleted", "is_dirty", "is_unreadable",
+        "lease", "levels", "limits",
+        "made_ms", "name", "origins", "paging", "rate", "serving", "settings", "transition",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +97,7 @@ class Queue:
         self.settings = settings
         self.is_dirty = False
         self.is_deleted = False
+        self.made_ms = context.scheduler.wall_ms()
         self._context = context
         self._begin()
 
@@ -102,7 +107,7 @@ class Queue:
         self._scheduler = context.scheduler
         self._changed = functools.partial(context.scheduler.queue_dirty, self)
         self._after_pump: list[Callable[[], None]] = []
-        self.is_unreadable = False
+        self.is_unreadable = self.is_blocked = False
         self._make_parts(settings, context)
         self._connect_parts(context)
         self._apply(settings)
@@ -121,6 +126,7 @@ class Queue:
                 self._on_loaded,
                 is_durable=self.durable,
                 level=level,
+                on_lost=self._on_lost,
             )
             for level in range((settings.max_priority or 0) + 1)
         )
@@ -257,17 +263,27 @@ class Queue:
         self.counts.published(len(messages))
         if self._is_plain and not flags & PROP_EXPIRATION:
             return self._enqueue(self.levels[0], messages, flags, size, None)
+        if self.is_blocked:
+            return Rejected(list(range(len(messages))), is_pending=False)
+        return self.limits.publish(messages, flags, size)
+
+    def take(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
+        """As `publish`, for what has left another queue: a blocked queue takes it, and the store keeps it in memory."""
+        if not self.is_blocked or self.is_deleted:
+            return self.publish(messages, flags, size)
+        self.counts.published(len(messages))
         return self.limits.publish(messages, flags, size)
 
     # -- departures ---------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
-        if self.getters.waiting:
+        if self.getters.waiting and not self.is_blocked:
             self.getters.serve()
         if self.consumers.leavers:
             self.consumers.hand_over()
-        self.serving.serve()
+        if not self.is_blocked:
+            self.serving.serve()
         if self._after_pump:
             self._run_after_pump()
 
@@ -286,17 +302,51 @@ class Queue:
             self._changed()
 
     def get(self, getter: Getter) -> None:
-        """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn."""
+        """Take one message from the head for basic.get; (None, None) when there is none. May answer in a later turn.
+
+        A head that the disk does not give is waited for `WITHHELD_S` at most; then it is (None, None), too, and
+        `is_withheld` says so.
+        """
         self.getters.add(getter)
+        if not self.is_blocked:
+            self.getters.serve()
+        if self.is_unreadable or self.is_blocked:
+            self._bound_getters()
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there are messages that nobody gets, since the disk does not serve the queue."""
+        if self.is_dormant or self.is_deleted:
+            return False
+        return (self.is_unreadable or self.is_blocked) and self.ready_count > 0
+
+    def _bound_getters(self) -> None:
+        if self.getters.waiting:
+            self._scheduler.call_later(WITHHELD_S, self._give_up)
+
+    def _give_up(self) -> None:
+        if not self.is_deleted and (self.is_unreadable or self.is_blocked):
+            self.getters.end()
 
     def owes(self, consumer: Consumer) -> bool:
         """Whether messages that this consumer can take are on their way from disk."""
-        return consumer.credit() > 0 and self.levels.is_loading and not self.is_unreadable
+        is_served = not self.is_unreadable and not self.is_blocked
+        return consumer.credit() > 0 and self.levels.is_loading and is_served
 
     def note_unreadable(self, *, is_unreadable: bool) -> None:
         """The disk refuses the queue's reads, or answers again: nobody's cancel waits for what may not come."""
         self.is_unreadable = is_unreadable
         self._wake_waiting()
+        if is_unreadable:
+            self._bound_getters()
+
+    def note_blocked(self, *, is_blocked: bool) -> None:
+        """The disk refuses what the queue has, or takes it again: it takes nothing and serves nobody meanwhile."""
+        self.is_blocked = is_blocked
+        self._find_out_if_plain()
+        self._changed()
+        if is_blocked:
+            self._bound_getters()
 
     def _on_loaded(self) -> None:
         if self.is_deleted:
@@ -304,6 +354,11 @@ class Queue:
         self.limits.enforce()
         self._changed()
         self.idle.watch()
+
+    def _on_lost(self, count: int, size: int) -> None:
+        """The store does not have so many messages of the backlog: damaged ones, dropped when they were read."""
+        if self.durable:
+            self.counts.lost(count, size, sum(level.durable_ram_count for level in self.levels))
 
     def _on_return(self, backlog: Backlog) -> None:
         """Unacked messages have come back into their places."""
@@ -369,13 +424,18 @@ class Queue:
         for origin in self.origins:
             origin.allow(settings.consumer_timeout_ms)
         self.limits.apply(settings)
+        self._find_out_if_plain()
+        self.limits.enforce()
+        self.touch()
+
+    def _find_out_if_plain(self) -> None:
+        settings = self.settings
         self._is_plain = not (
-            self.limits.are_set
+            self.is_blocked
+            or self.limits.are_set
             or settings.message_ttl_ms is not None
             or settings.max_priority is not None
         )
-        self.limits.enforce()
-        self.touch()
 
     def touch(self) -> None:
         """Restart the x-expires lease (declare, basic.get, the last consumer left)."""

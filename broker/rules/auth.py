@@ -186,6 +186,10 @@ class Auth:
             return True
         return self._answer((user_name, vhost, access, name), pattern, name)
 
+    def is_topic_limited(self, user: User, vhost: str, exchange: str) -> bool:
+        """Whether `check_topic` has anything to refuse there."""
+        return exchange in self.topic_permissions.get((vhost, user.name), ())
+
     def check_topic(
         self, user: User, vhost: str, access: TopicAccess, exchange: str, routing_key: str
     ) -> None:

@@ -18,12 +18,13 @@ Source: RabbitMQ's rabbit_reader.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.methods import HANDLERS
-from burrowmq.broker.channel.methods.basic import ack
+from burrowmq.broker.channel.methods.basic import settle
 from burrowmq.broker.channel.methods.publish import publish
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.machine.alarms import Alarms
@@ -122,6 +123,7 @@ class Session:
         self.pending_bytes = 0
         # Levels whose acks the next confirm covers, as the store calls them; None: no confirm covers any.
         self.settled: set[int] | None = None
+        self._demands: dict[int, set[int]] = {}  # by epoch: those that are collected and in flight
         self.connected_at_ms = context.scheduler.wall_ms()
         self._was_answered = False
         self._has_failed = False
@@ -195,9 +197,9 @@ class Session:
             self._defer(channel, run)
             return
         try:
-            ack(channel, run.first_tag, run.last_tag, multiple=run.multiple)
+            settle(channel, run)
         except Exception as error:  # noqa: BLE001 - as above
-            self._guard(channel, error, 60, 80)
+            self._guard(channel, error, 60, run.method)
 
     def _on_method(self, event: MethodReceived) -> None:
         channel = self.channels[event.channel]
@@ -293,7 +295,24 @@ class Session:
         """What was acked so far is written with the commit that collects."""
         if self.settled:
             self.engine.require_acks(self.settled)
+            self._note_demand(self.engine.epoch, self.settled)
             self.settled.clear()
+
+    def _note_demand(self, epoch: int, queue_ids: set[int]) -> None:
+        demands = self._demands
+        if epoch not in demands:
+            self._demands = demands = {
+                each: demands[each] for each in (epoch - 1,) if each in demands
+            }
+        demands.setdefault(epoch, set()).update(queue_ids)
+
+    def note_refused(
+        self, epoch: int, queues: AbstractSet[object], acks_of: AbstractSet[int]
+    ) -> None:
+        """The disk has refused what the commit `epoch` has for these queues, and the acks of some."""
+        are_acks_refused = not acks_of.isdisjoint(self._demands.get(epoch, ()))
+        for channel in list(self.channels.values()):
+            channel.note_refused(epoch, queues, are_acks_refused=are_acks_refused)
 
     # -- output -------------------------------------------------------------------------------------------------
 
@@ -417,6 +436,10 @@ class Session:
     def check_topic(self, permission: Any, exchange: str, routing_key: str) -> None:
         """Raise AccessRefused unless the user may use this key with the topic exchange."""
         self.context.auth.check_topic(self.user, self.vhost_name, permission, exchange, routing_key)
+
+    def is_topic_limited(self, exchange: str) -> bool:
+        """Whether the user may use some keys only with this exchange, should it be a topic exchange."""
+        return self.context.auth.is_topic_limited(self.user, self.vhost_name, exchange)
 
     # -- channels -----------------------------------------------------------------------------------------------
 

@@ -60,7 +60,8 @@ class AmqpTransport(asyncio.Protocol):
         self._transport = transport
         self._is_linger = is_linger
         self._fd = -1  # of a socket that takes octets as they are
-        self.pauses: set[str] = set()
+        self.pauses: dict[str, float] = {}
+        self.unread_since_s: float | None = None
         self._is_write_paused = False
         self._closing: asyncio.TimerHandle | None = None
         self.bytes_received = 0
@@ -115,11 +116,13 @@ class AmqpTransport(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read fast enough."""
         self._is_write_paused = True
+        self.unread_since_s = self.session.scheduler.monotonic()
         self.session.drained(is_paused=True)
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._is_write_paused = False
+        self.unread_since_s = None
         self.resume_reading("unread output")
         self.session.drained(is_paused=False)
 
@@ -173,12 +176,13 @@ class AmqpTransport(asyncio.Protocol):
         """Stop reading; reasons add up."""
         if not self.pauses and not self._transport.is_closing():
             self._transport.pause_reading()
-        self.pauses.add(reason)
+        if reason not in self.pauses:
+            self.pauses[reason] = self.session.scheduler.monotonic()
 
     def resume_reading(self, reason: str) -> None:
         """Withdraw one reason; reading resumes when none is left."""
         if reason in self.pauses:
-            self.pauses.discard(reason)
+            del self.pauses[reason]
             if not self.pauses and not self._transport.is_closing():
                 self._transport.resume_reading()
 

@@ -9,7 +9,8 @@ on. Two things drop a message, and both are logged: a dead-letter routing key th
 and a bug, met on the way or in a target. A bug must cost neither the messages behind this one, nor other queues, nor
 the connection or timer whose turn it happened to be. A message is counted after it was tried, never before.
 
-`on_stored` is told when a copy has to reach the disk: before the original's acknowledgement does.
+`on_stored` is told when a copy has to reach the disk (virtual host, from which queue, to which): before the original's
+acknowledgement does.
 
 State owned: dead letters that wait while others are being published. A target that is full, or whose time to live is 0,
 gives up messages itself. These wait for the ones on their way instead of being published from inside them, so that a
@@ -20,20 +21,23 @@ Source: RabbitMQ's dead-letter exchange guide; rabbit_dead_letter.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import or_
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.outcome import Rejected
 from burrowmq.broker.queue.queue import Queue
-from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, is_cycle, record
+from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_record, is_cycle, record
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.vhost.vhost import Vhost
-from burrowmq.protocol.codec import Message
+from burrowmq.protocol.codec import Message, body_bytes, first_deaths
 from burrowmq.protocol.constants import TABLE_SIZE_MAX
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.properties import decode
+from burrowmq.protocol.table import FieldTable
 
 
 class Republisher:
@@ -45,7 +49,7 @@ class Republisher:
         metrics: NodeMetrics,
         observer: Observer,
         frame_max: int = 0,
-        on_stored: Callable[[], None] = lambda: None,
+        on_stored: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
         self._on_stored = on_stored
         # No table is longer, whatever frames may be.
@@ -75,45 +79,96 @@ class Republisher:
             self._metrics.count_dropped(death.reason, len(messages))
             return
         lost = 0
-        for message in messages:
-            try:
-                lost += not self._send(exchange, message, death)
-            except FrameError as error:
-                # Drop it, as if its exchange routed it nowhere: the queue that gave it up has to go on.
-                self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))
-                lost += 1
-            except Exception as error:  # noqa: BLE001 - one message must not cost those behind it
-                self._bug_found(death, error)
-                lost += 1
+        if self._vhost.routes_by_key(exchange):
+            for stretch, expiration, is_plain in first_deaths(messages, self._header_max):
+                if is_plain:
+                    lost += self._send_alike(exchange, stretch, expiration, death)
+                else:
+                    lost += self._send(exchange, stretch[0], death)
+        else:
+            for message in messages:
+                lost += self._send(exchange, message, death)
         self._metrics.count_dead_lettered(death.reason, len(messages) - lost)
         self._metrics.count_dropped(death.reason, lost)
 
-    def _send(self, exchange: Exchange, message: Message, death: Death) -> bool:
-        """Publish one dead letter; False when a bug kept it out of every queue that it was to reach."""
-        dead, deaths = record(message, death, self._header_max)
-        queues = self._targets(exchange, dead, dead_keys(message, death))
-        exchange.publish_in += 1
-        failed = 0
+    def _send_alike(
+        self, exchange: Exchange, messages: list[Message], expiration: bytes | None, death: Death
+    ) -> int:
+        """Publish a run of first deaths that go the same way; how many are lost."""
+        try:
+            dead, event = first_record(messages, expiration, death)
+            queues = self._vhost.route(exchange, dead_keys(messages[0], death), None)
+            return self._hand_over(exchange, queues, dead, (death, [event]))
+        except FrameError as error:
+            self._impossible(death, error)
+            return len(messages)
+        except Exception as error:  # noqa: BLE001 - these must not cost those behind them
+            self._bug_found(death, error)
+            return len(messages)
+
+    def _send(self, exchange: Exchange, message: Message, death: Death) -> int:
+        """Publish one dead letter; 1 when it is lost."""
+        try:
+            dead, deaths = record(message, death, self._header_max)
+            queues = self._vhost.route(
+                exchange, dead_keys(message, death), lambda: decode(dead.raw).headers or {}
+            )
+            return self._hand_over(exchange, queues, [dead], (death, deaths))
+        except FrameError as error:
+            # Drop it, as if its exchange routed it nowhere: the queue that gave it up has to go on.
+            self._impossible(death, error)
+        except Exception as error:  # noqa: BLE001 - one message must not cost those behind it
+            self._bug_found(death, error)
+        return 1
+
+    def _hand_over(
+        self,
+        exchange: Exchange,
+        queues: Sequence[Queue],
+        dead: list[Message],
+        died: tuple[Death, Sequence[FieldTable]],
+    ) -> int:
+        """Give dead letters to their queues; how many a bug kept out of every queue that they were to reach."""
+        death, deaths = died
+        exchange.publish_in += len(dead)
+        failures = [0] * len(dead)
         for queue in queues:
             if is_cycle(queue.name, death, deaths):
                 self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
                 continue
-            try:
-                outcome = queue.publish([dead], dead.flags, dead.size)
-                if outcome.is_pending if isinstance(outcome, Rejected) else outcome:
-                    self._on_stored()
-            except Exception as error:  # noqa: BLE001 - one queue must not cost the others
-                self._bug_found(death, error)
-                failed += 1
-            else:
-                exchange.publish_out += 1
-        return not failed or failed < len(queues)
+            failed = self._put(queue, dead, death)
+            for place in failed:
+                failures[place] += 1
+            exchange.publish_out += len(dead) - len(failed)
+        return failures.count(len(queues)) if queues else 0
+
+    def _put(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
+        """Publish to one queue; the places of what a bug kept out of it."""
+        before = _state(queue)
+        try:
+            flags = functools.reduce(or_, [message.flags for message in dead])
+            outcome = queue.take(dead, flags, body_bytes(dead))
+            if outcome.is_pending if isinstance(outcome, Rejected) else outcome:
+                self._on_stored(self._vhost.name, death.queue, queue.name)
+        except Exception as error:  # noqa: BLE001 - one queue must not cost the others
+            if len(dead) > 1 and before is not None and _state(queue) == before:
+                # It took nothing. One message's fault must not cost the rest.
+                queue.metrics.publish -= len(dead)
+                return [place for place, one in enumerate(dead) if self._put(queue, [one], death)]
+            self._bug_found(death, error)
+            return range(len(dead))
+        return ()
+
+    def _impossible(self, death: Death, error: FrameError) -> None:
+        self._observer.dead_letter_impossible(self._vhost.name, death.queue, str(error))
 
     def _bug_found(self, death: Death, error: Exception) -> None:
         self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{death.queue}'", error)
 
-    def _targets(
-        self, exchange: Exchange, dead: Message, keys: tuple[bytes, ...]
-    ) -> Sequence[Queue]:
-        headers = decode(dead.raw).headers or {}
-        return self._vhost.route(exchange, keys, lambda: headers)
+
+def _state(queue: Queue) -> tuple[int, ...] | None:
+    """What changes when a queue takes something; None for a direct-reply target, which keeps nothing."""
+    if hasattr(queue, "is_reply"):
+        return None
+    metrics = queue.metrics
+    return (queue.ready_count, queue.unacked_count, metrics.deliver, metrics.deliver_no_ack)

@@ -3,16 +3,16 @@
 A route is a walk over the graph of exchanges: each exchange matches its own bindings, destinations that are
 exchanges are walked in turn, each at most once, and an exchange whose own bindings give nothing hands over to its
 alternate exchange. The result is a tuple of queues, each once, in the order in which they were found. The caller
-remembers it by exchange and routing key (`Route`). If a headers exchange can be reached, it cannot: each message is
-then routed by itself. Owns no state; called by `broker.vhost.vhost` and, message by message, by publishing and
-dead-lettering.
+remembers it by exchange and routing key (`Route`). If a headers exchange can be reached, what its bindings ask for of
+the headers counts too (`reach`). Owns no state; called by `broker.vhost.vhost` and, message by message, by publishing
+and dead-lettering.
 
 Source: RabbitMQ's rabbit_exchange:route.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from burrowmq.broker.exchange.base import Exchange
 
@@ -54,6 +54,10 @@ def route(
     headers: Callable[[], FieldTable] | None,
 ) -> tuple[Queue, ...]:
     """The queues that a message published to `exchange` reaches, each once; O(edges walked)."""
+    if not exchange.hops and exchange.alternate is None and len(routing_keys) == 1:
+        matched = exchange.match(routing_keys[0], headers)
+        once = matched if isinstance(matched, tuple) else tuple(dict.fromkeys(matched))
+        return cast("tuple[Queue, ...]", once)
     queues: dict[Destination, None] = {}
     seen = {exchange}
     waiting = [exchange]
@@ -77,14 +81,26 @@ def route(
     return cast("tuple[Queue, ...]", tuple(queues))
 
 
-def cacheable(names: ExchangeNames, exchange: Exchange) -> bool:
-    """Whether routes from `exchange` depend on the routing key only: no headers exchange can be reached."""
+class Reach(NamedTuple):
+    """What routes from an exchange depend on."""
+
+    header_names: frozenset[bytes] | None
+    """None when no headers exchange can be reached."""
+    has_keys: bool
+    """Whether any exchange that can be reached looks at the routing key."""
+
+
+def reach(names: ExchangeNames, exchange: Exchange) -> Reach:
+    """What has to be known of a message to say where it goes from `exchange`."""
     seen = {exchange}
     waiting = [exchange]
+    asked: set[str] = set()
+    has_headers = has_keys = False
     while waiting:
         current = waiting.pop()
-        if current.needs_headers:
-            return False
+        has_headers |= current.needs_headers
+        has_keys |= not current.ignores_keys
+        asked.update(current.header_names)
         following: list[object] = [binding.destination for binding in current.hops.values()]
         if current.alternate is not None:
             following.append(names.exchanges.get(current.alternate))
@@ -92,4 +108,5 @@ def cacheable(names: ExchangeNames, exchange: Exchange) -> bool:
             if isinstance(destination, Exchange) and destination not in seen:
                 seen.add(destination)
                 waiting.append(destination)
-    return True
+    octets = frozenset(name.encode("utf-8", "surrogateescape") for name in asked)
+    return Reach(octets if has_headers else None, has_keys)

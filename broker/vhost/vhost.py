@@ -10,12 +10,11 @@ stand beside `declare_queue`.
 A durable thing (and a binding between two of them) is one row of the definition store, staged in the epoch that is
 being collected; `rows` tells a handler whether its reply has to wait for the disk.
 
-Invariants: any change of topology or policy clears the route cache and raises `generation`, so a route remembered
-elsewhere is good while `generation` stays the same; the cache holds at most ROUTE_CACHE_MAX routes and is cleared when
-full. A queue or exchange that is in no dictionary has no binding either.
+Invariants: any change of topology or policy empties `route_tables`. A queue or exchange that is in no dictionary has no
+binding either.
 
-Longer than most modules because names, bindings and the cache change together: routes are `router`'s, the graph is
-`broker.exchange.graph`'s.
+Longer than most modules because names, bindings and what is remembered change together: routes are `router`'s, the
+graph is `broker.exchange.graph`'s.
 
 Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vhost.
 """
@@ -35,6 +34,7 @@ from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
+from burrowmq.broker.vhost.route_tables import RouteTables, Source
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.trace import Tracer
 from burrowmq.broker.words.resource import (
@@ -47,8 +47,9 @@ from burrowmq.broker.words.resource import (
     row_key,
 )
 from burrowmq.broker.words.sorted_names import SortedNames
-from burrowmq.protocol.codec import split_address
+from burrowmq.protocol.codec import look_up_by_headers, split_address
 from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, ResourceLocked
+from burrowmq.protocol.properties import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,12 +59,13 @@ if TYPE_CHECKING:
     from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
     from burrowmq.broker.vhost.policy_pass import Later
+    from burrowmq.broker.vhost.route_tables import RouteTable
+    from burrowmq.protocol.codec import Message
     from burrowmq.protocol.table import FieldTable
 
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
-ROUTE_CACHE_MAX = 4096
 KNOWN_SETTINGS_MAX = 1024
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
@@ -101,8 +103,8 @@ class Vhost:
         self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
-        self.route_cache: dict[bytes, Route] = {}
-        self.generation = 0
+        self.route_tables = RouteTables()
+        self._is_default_reached = False  # as some exchange's alternate, now or before
         self.rows = Rows(engine)
         self.graph = ExchangeGraph(name, self.rows, self._apply_exchange_policy, self._changed)
         self.exchanges = self.graph.exchanges
@@ -125,26 +127,54 @@ class Vhost:
 
     # -- routes -------------------------------------------------------------------------------------------------
 
-    def resolve(self, address: bytes) -> Route:
+    def resolve(self, source: Source, address: bytes, table: RouteTable) -> Route:
         """Where a client's publish with this exchange and routing key (as on the wire) goes.
+
+        The user's table has it from now on, unless it may be another the next time.
+        """
+        exchange = source.exchange
+        queues = None
+        if source.is_by_key:
+            queues = router.route(self, exchange, (address[address[0] + 2 :],), None)
+            if not exchange.name and address.startswith(REPLY_PREFIX, 2):
+                return Route(exchange, queues)
+        found = self.route_tables.shared(exchange, queues)
+        self.route_tables.remember(table, address, found)
+        return found
+
+    def source(self, name: str, *, is_limited: bool = False) -> Source:
+        """The exchange of that name, to publish to.
 
         Raises: NotFound, AccessRefused (internal exchange).
         """
-        found = self.route_cache.get(address)
-        if found is not None:
-            return found
-        exchange_name, routing_key = split_address(address)
-        exchange = self.exchange(exchange_name.decode("utf-8", "surrogateescape"))
+        exchange = self.exchange(name)
         if exchange.internal:
             raise AccessRefused(
                 f"cannot publish to internal {describe('exchange', exchange.name, self.name)}"
             )
-        if not router.cacheable(self, exchange):
-            return self._remember(address, Route(exchange, None))
-        found = Route(exchange, router.route(self, exchange, (routing_key,), None))
-        if not exchange_name and routing_key.startswith(REPLY_PREFIX):
+        is_by_key = self.route_tables.reach(self, exchange).header_names is None
+        return Source(exchange, is_by_key, is_limited and exchange.type == "topic")
+
+    def resolve_by_headers(self, exchange: Exchange, messages: list[Message]) -> list[Route]:
+        """Where publishes go whose headers count; one is decoded only if the like of it was not met."""
+        tables = self.route_tables
+        asked = tables.reach(self, exchange)
+        assert asked.header_names is not None, "else their keys alone say it"
+
+        def resolve(octets: bytes, message: Message) -> Route:
+            headers = decode(message.raw).headers or {}
+            routing_key = split_address(message.address)[1]
+            queues = router.route(self, exchange, (routing_key,), lambda: headers)
+            found = tables.shared(exchange, queues)
+            tables.remember_headers(exchange, octets, found)
             return found
-        return self._remember(address, found)
+
+        known = tables.by_headers(exchange)
+        return look_up_by_headers(messages, asked.header_names, asked.has_keys, known, resolve)
+
+    def routes_by_key(self, exchange: Exchange) -> bool:
+        """Whether nothing but its keys decides where a message published to `exchange` goes."""
+        return self.route_tables.reach(self, exchange).header_names is None
 
     def route(
         self,
@@ -155,12 +185,6 @@ class Vhost:
         """Route one message by itself: several keys (CC, BCC), a headers exchange, or a dead letter."""
         return router.route(self, exchange, routing_keys, headers)
 
-    def _remember(self, address: bytes, found: Route) -> Route:
-        if len(self.route_cache) >= ROUTE_CACHE_MAX:
-            self.route_cache.clear()
-        self.route_cache[address] = found
-        return found
-
     def _lookup(self, routing_key: bytes) -> Destination | None:
         """The default exchange's view: a queue by name, or a direct-reply target."""
         if routing_key.startswith(REPLY_PREFIX):
@@ -168,8 +192,7 @@ class Vhost:
         return self.queues.get(routing_key.decode("utf-8", "surrogateescape"))
 
     def _changed(self) -> None:
-        self.route_cache.clear()
-        self.generation += 1
+        self.route_tables.clear()
 
     # -- exchanges ----------------------------------------------------------------------------------------------
 
@@ -218,6 +241,7 @@ class Vhost:
             "alternate-exchange", effective.definition.get("alternate-exchange")
         )
         exchange.alternate = alternate if isinstance(alternate, str) else None
+        self._is_default_reached |= alternate == ""
 
     # -- queues -------------------------------------------------------------------------------------------------
 
@@ -308,7 +332,7 @@ class Vhost:
         self._in_order = None
         if declaration.owner is not None:
             self._owned.setdefault(declaration.owner, {})[queue] = None
-        self._changed()
+        self._queue_changed(queue)
         return queue
 
     def declare_queue(self, declaration: QueueDeclaration, session: object = None) -> Queue:
@@ -337,8 +361,12 @@ class Vhost:
         self._disown(queue)
         if queue.durable:
             self.rows.delete("queue", row_key(self.name, queue.name))
+        is_bound = any(True for _ in self.graph.bindings_to("queue", queue.name))
         unused = self.graph.remove_bindings_to("queue", queue.name)
-        self._changed()
+        if is_bound:
+            self._changed()
+        else:
+            self._queue_changed(queue)
         for exchange in unused:
             self.graph.delete(exchange)
         queue.delete()
@@ -346,6 +374,14 @@ class Vhost:
             self._later(self._let_go)
         self._deleted.append(queue)
         return ready_count
+
+    def _queue_changed(self, queue: Queue) -> None:
+        """A queue came or went that no binding leads to."""
+        if self._is_default_reached:
+            self._changed()
+        else:
+            name = queue.name.encode("utf-8", "surrogateescape")
+            self.route_tables.forget_queue(self.exchanges[""], name, queue)
 
     def _let_go(self) -> None:
         """Free deleted queues, some in each turn."""

@@ -31,6 +31,12 @@ AckRun = _chosen.AckRun
 Frame = _chosen.Frame
 BadFrame = _chosen.BadFrame
 HotCodec = _chosen.HotCodec
+Sheaf = _chosen.Sheaf
+look_up = _chosen.look_up
+look_up_by_headers = _chosen.look_up_by_headers
+sheaves = _chosen.sheaves
+shares = _chosen.shares
+places = _chosen.places
 load_message = _chosen.load_message
 take = _chosen.take
 body_bytes = _chosen.body_bytes
@@ -41,7 +47,12 @@ encode_ack = _chosen.encode_ack
 encode_nack = _chosen.encode_nack
 split_address = _chosen.split_address
 join_address = _chosen.join_address
+header_fields = _chosen.header_fields
 header_flags = _chosen.header_flags
+deadlines = _chosen.deadlines
+by_priority = _chosen.by_priority
+first_deaths = _chosen.first_deaths
+with_fields = _chosen.with_fields
 
 __all__ = [
     "NAME",
@@ -52,15 +63,26 @@ __all__ = [
     "HotCodec",
     "Message",
     "PublishRun",
+    "Sheaf",
     "body_bytes",
+    "by_priority",
+    "deadlines",
     "encode_ack",
     "encode_deliver",
     "encode_get_ok",
     "encode_nack",
     "encode_return",
+    "first_deaths",
+    "header_fields",
     "header_flags",
     "join_address",
     "load_message",
+    "look_up",
+    "look_up_by_headers",
+    "places",
+    "shares",
+    "sheaves",
     "split_address",
     "take",
+    "with_fields",
 ]

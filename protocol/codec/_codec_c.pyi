@@ -1,8 +1,13 @@
 # Types of the compiled codec; what each thing does is told in _codec_py.py, its twin.
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Generic, TypeVar
+
+from burrowmq.protocol.codec._sheaf_py import ToQueues
+
+_T = TypeVar("_T")
+_Q = TypeVar("_Q")
 
 NAME: Final[str]
 CONSTANTS: Final[dict[str, int]]
@@ -32,8 +37,15 @@ class PublishRun:
     flags: int
     messages: list[Message]
     size: int
+    is_mixed: bool
     def __init__(
-        self, channel: int, address: bytes, flags: int, messages: list[Message], size: int
+        self,
+        channel: int,
+        address: bytes,
+        flags: int,
+        messages: list[Message],
+        size: int,
+        is_mixed: bool = False,
     ) -> None: ...
 
 class AckRun:
@@ -41,7 +53,17 @@ class AckRun:
     first_tag: int
     last_tag: int
     multiple: bool
-    def __init__(self, channel: int, first_tag: int, last_tag: int, multiple: bool) -> None: ...
+    method: int
+    requeue: bool
+    def __init__(
+        self,
+        channel: int,
+        first_tag: int,
+        last_tag: int,
+        multiple: bool,
+        method: int = 80,
+        requeue: bool = False,
+    ) -> None: ...
 
 class Frame:
     type: int
@@ -66,6 +88,29 @@ class HotCodec:
     def buffered(self) -> int: ...
     def feed(self, data: bytes) -> list[PublishRun | AckRun | Frame | BadFrame]: ...
 
+class Sheaf(Generic[_T]):
+    target: _T
+    messages: list[Message]
+    size: int
+    flags: int
+
+def look_up(
+    messages: list[Message],
+    routes: dict[bytes, _T],
+    resolve: Callable[[bytes], _T],
+    found: list[_T],
+) -> None: ...
+def sheaves(messages: list[Message], routes: list[_T]) -> list[Sheaf[_T]]: ...
+def shares(messages: list[Message], routes: Sequence[ToQueues[_Q]]) -> list[Sheaf[_Q]]: ...
+def places(messages: list[Message], some: list[Message]) -> list[int]: ...
+def header_fields(raw: bytes, names: frozenset[bytes]) -> bytes: ...
+def look_up_by_headers(
+    messages: list[Message],
+    names: frozenset[bytes],
+    with_address: bool,
+    routes: dict[bytes, _T],
+    resolve: Callable[[bytes, Message], _T],
+) -> list[_T]: ...
 def header_flags(payload: bytes) -> int: ...
 def load_message(address: bytes, raw: bytes, size: int, flags: int, handle: int) -> Message: ...
 def take(messages: deque[Message], max_count: int, max_bytes: int) -> tuple[list[Message], int]: ...
@@ -93,3 +138,11 @@ def encode_ack(channel: int, tag: int, multiple: bool) -> bytes: ...
 def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes: ...
 def split_address(address: bytes) -> tuple[bytes, bytes]: ...
 def join_address(exchange: bytes, routing_key: bytes) -> bytes: ...
+def deadlines(messages: list[Message], ttl_ms: int, now_ms: int) -> list[int]: ...
+def by_priority(
+    messages: list[Message], top: int, due: list[int] | None
+) -> list[tuple[int, list[Message], int, list[int] | None]]: ...
+def first_deaths(
+    messages: Sequence[Message], header_max: int
+) -> list[tuple[list[Message], bytes | None, bool]]: ...
+def with_fields(messages: list[Message], address: bytes, fields: bytes) -> list[Message]: ...

@@ -24,7 +24,9 @@ from cpython.bytes cimport (
     PyBytes_GET_SIZE,
 )
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_Append, PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.ref cimport PyObject
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
@@ -33,44 +35,66 @@ NAME = "compiled"
 
 cdef enum:
     FRAME_END = 0xCE
+    METHOD_ACK = 80
+    METHOD_REJECT = 90
+    METHOD_NACK = 120
     PROP_HEADERS = 1 << 13
     PROP_DELIVERY_MODE = 1 << 12
     PROP_PRIORITY = 1 << 11
+    PROP_REPLY_TO = 1 << 9
+    PROP_EXPIRATION = 1 << 8
     PROP_TIMESTAMP = 1 << 6
     PROP_UNKNOWN = 3
     PERSISTENT = 1 << 16
     MANDATORY = 1 << 17
     IMMEDIATE = 1 << 18
     MAYBE_CC = 1 << 19
+    ON_DISK = 1 << 20
     HIDDEN = 1 << 21
+    DEATH_MAX = 4096
+    NEEDS_LOOK = 1 << 22
+    EXPIRATION_DIGITS = 12
     RUN_FLAGS = (1 << 16) | (1 << 17) | (1 << 18)
     WAIT_BODY_MAX = 32 * 1024
     WAIT_BUFFER_MAX = 64 * 1024
     WAIT_FRAMES_MAX = 8
     TABLE_DEPTH_MAX = 128
     TABLE_SIZE_MAX = 128 * 1024
+    KNOWN_ADDRESSES = 4096
 
     # Outcomes of a step that may find its octets missing or unusual.
     WAIT = 0
     SLOW = -1
 
+cdef int64_t EXPIRATION_MAX_MS = 315360000000
+
 CONSTANTS = {
     "FRAME_END": FRAME_END,
+    "METHOD_ACK": METHOD_ACK,
+    "METHOD_REJECT": METHOD_REJECT,
+    "METHOD_NACK": METHOD_NACK,
     "PROP_HEADERS": PROP_HEADERS,
     "PROP_DELIVERY_MODE": PROP_DELIVERY_MODE,
     "PROP_PRIORITY": PROP_PRIORITY,
+    "PROP_REPLY_TO": PROP_REPLY_TO,
+    "PROP_EXPIRATION": PROP_EXPIRATION,
     "PROP_TIMESTAMP": PROP_TIMESTAMP,
     "PROP_UNKNOWN": PROP_UNKNOWN,
     "PERSISTENT": PERSISTENT,
     "MANDATORY": MANDATORY,
     "IMMEDIATE": IMMEDIATE,
     "MAYBE_CC": MAYBE_CC,
+    "ON_DISK": ON_DISK,
     "HIDDEN": HIDDEN,
+    "DEATH_MAX": DEATH_MAX,
+    "NEEDS_LOOK": NEEDS_LOOK,
+    "EXPIRATION_MAX_MS": EXPIRATION_MAX_MS,
     "WAIT_BODY_MAX": WAIT_BODY_MAX,
     "WAIT_BUFFER_MAX": WAIT_BUFFER_MAX,
     "WAIT_FRAMES_MAX": WAIT_FRAMES_MAX,
     "TABLE_DEPTH_MAX": TABLE_DEPTH_MAX,
     "TABLE_SIZE_MAX": TABLE_SIZE_MAX,
+    "KNOWN_ADDRESSES": KNOWN_ADDRESSES,
 }
 
 
@@ -139,36 +163,61 @@ cdef class Message:
 
 @cython.final
 cdef class PublishRun:
-    """Consecutive publishes on one channel with equal address and PERSISTENT, MANDATORY, IMMEDIATE bits."""
+    """Consecutive publishes on one channel with equal PERSISTENT, MANDATORY, IMMEDIATE bits."""
 
     cdef public object channel
     cdef public bytes address
     cdef public uint32_t flags
     cdef public list messages
     cdef public int64_t size
+    cdef public bint is_mixed
 
-    def __init__(self, channel, bytes address, uint32_t flags, list messages, int64_t size):
+    def __init__(
+        self,
+        channel,
+        bytes address,
+        uint32_t flags,
+        list messages,
+        int64_t size,
+        bint is_mixed=False,
+    ):
         self.channel = channel
         self.address = address
         self.flags = flags
         self.messages = messages
         self.size = size
+        self.is_mixed = is_mixed
 
 
 @cython.final
 cdef class AckRun:
-    """Consecutive single acks, or one multiple ack (first_tag == last_tag)."""
+    """Consecutive single settlements of one kind, or one that is multiple (first_tag == last_tag).
+
+    `method` is that of basic: ack, nack or reject; `requeue` is False for an ack.
+    """
 
     cdef public uint64_t first_tag
     cdef public uint64_t last_tag
     cdef public uint16_t channel
+    cdef public uint8_t method
     cdef public bint multiple
+    cdef public bint requeue
 
-    def __init__(self, uint16_t channel, uint64_t first_tag, uint64_t last_tag, bint multiple):
+    def __init__(
+        self,
+        uint16_t channel,
+        uint64_t first_tag,
+        uint64_t last_tag,
+        bint multiple,
+        uint8_t method=METHOD_ACK,
+        bint requeue=False,
+    ):
         self.channel = channel
         self.first_tag = first_tag
         self.last_tag = last_tag
         self.multiple = multiple
+        self.method = method
+        self.requeue = requeue
 
 
 @cython.final
@@ -299,8 +348,14 @@ cdef class HotCodec:
                     if after == WAIT and channel != self._slow_channel:
                         return pos
                     self._slow_channel = channel
-                elif ids == (60 << 16 | 80) and length == 13:
-                    self._acknowledge(u64(data + pos + 11), data[pos + 19], channel, events)
+                elif length == 13 and (
+                    ids == (60 << 16 | METHOD_ACK)
+                    or ids == (60 << 16 | METHOD_REJECT)
+                    or ids == (60 << 16 | METHOD_NACK)
+                ):
+                    self._acknowledge(
+                        u64(data + pos + 11), data[pos + 19], channel, ids & 0xFF, events
+                    )
                     pos = end
                     continue
             self._run = None
@@ -315,13 +370,19 @@ cdef class HotCodec:
             pos = end
 
     cdef int _acknowledge(
-        self, uint64_t tag, uint8_t bits, uint16_t channel, list events
+        self, uint64_t tag, uint8_t bits, uint16_t channel, uint8_t method, list events
     ) except -2:
         cdef AckRun run = self._acks
+        cdef bint multiple = method != METHOD_REJECT and bits & 1
+        cdef bint requeue = (bits & 1) if method == METHOD_REJECT else 0
+        if method == METHOD_NACK:
+            requeue = bits & 2
         if (
-            not bits & 1
+            not multiple
             and run is not None
             and run.channel == channel
+            and run.method == method
+            and run.requeue == requeue
             and not run.multiple
             and run.last_tag + 1 == tag
             and tag
@@ -333,7 +394,9 @@ cdef class HotCodec:
         run.channel = channel
         run.first_tag = tag
         run.last_tag = tag
-        run.multiple = bits & 1
+        run.multiple = multiple
+        run.method = method
+        run.requeue = requeue
         self._acks = run
         events.append(run)
         return 0
@@ -362,14 +425,17 @@ cdef class HotCodec:
         cdef uint8_t bits
         cdef Message message
         cdef PublishRun run
+        cdef bytes address = self._address
         cdef bint same_address
         if header - pos < 17:
             return SLOW
-        same_address = names_size == PyBytes_GET_SIZE(self._address) and not memcmp(
-            names, PyBytes_AS_STRING(self._address), names_size
+        same_address = names_size == PyBytes_GET_SIZE(address) and not memcmp(
+            names, PyBytes_AS_STRING(address), names_size
         )
-        if not same_address and not _is_sound(names, names_size):
-            return SLOW
+        if not same_address:
+            address = _known_address(names, names_size)
+            if address is None and not _is_sound(names, names_size):
+                return SLOW
         if size < header + 7:
             return self._wait(header + 7 - pos)
         if data[header] != 2 or u16(data + header + 1) != u16(data + pos + 1):
@@ -429,14 +495,16 @@ cdef class HotCodec:
         if channel == self._slow_channel:
             self._slow_channel = 0
         message = Message.__new__(Message)
+        if not same_address:
+            if address is None:
+                address = _remember_address(names, names_size)
+            self._address = address
         run = self._run
-        if run is None or not same_address or channel != self._channel:
-            if not same_address:
-                self._address = PyBytes_FromStringAndSize(<const char *>names, names_size)
+        if run is None or channel != self._channel or (run.flags ^ flags) & RUN_FLAGS:
             run = self._open_run(channel, flags, events)
-        elif (run.flags ^ flags) & RUN_FLAGS:
-            run = self._open_run(channel, flags, events)
-        message.address = self._address
+        elif not same_address:
+            run.is_mixed = True
+        message.address = address
         message.raw = PyBytes_FromStringAndSize(<const char *>data + header, at - header)
         message.size = <int64_t>body_size
         message.flags = flags
@@ -455,11 +523,51 @@ cdef class HotCodec:
         run.flags = flags
         run.messages = []
         run.size = 0
+        run.is_mixed = False
         self._channel = channel
         self._run = run
         self._acks = None
         events.append(run)
         return run
+
+
+# Addresses that are in use, so that messages share them and need not be checked again. One for the process, since
+# publishers use each other's: a place for each hash, of which the last address has it.
+cdef list _known_addresses = [None] * KNOWN_ADDRESSES
+
+
+cdef inline Py_ssize_t _address_place(const uint8_t *names, Py_ssize_t size) noexcept:
+    """The place that an address may have among the known ones."""
+    cdef uint64_t word, mixed = <uint64_t>size
+    while size >= 8:
+        memcpy(&word, names, 8)
+        mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15
+        mixed ^= mixed >> 29
+        names += 8
+        size -= 8
+    word = 0
+    memcpy(&word, names, size)
+    mixed = (mixed ^ word) * <uint64_t>0x9E3779B97F4A7C15
+    return <Py_ssize_t>(mixed >> 52)
+
+
+cdef bytes _known_address(const uint8_t *names, Py_ssize_t size):
+    """The address of these octets if it is known; it is a sound one then."""
+    cdef bytes found = <bytes>_known_addresses[_address_place(names, size)]
+    if (
+        found is None
+        or PyBytes_GET_SIZE(found) != size
+        or memcmp(PyBytes_AS_STRING(found), names, size)
+    ):
+        return None
+    return found
+
+
+cdef bytes _remember_address(const uint8_t *names, Py_ssize_t size):
+    """The address of these octets, known from now on."""
+    cdef bytes address = PyBytes_FromStringAndSize(<const char *>names, size)
+    _known_addresses[_address_place(names, size)] = address
+    return address
 
 
 cdef bint _is_sound(const uint8_t *names, Py_ssize_t size) except -1:
@@ -503,7 +611,7 @@ cdef int64_t _walk_properties(
     const uint8_t *octets, Py_ssize_t size, uint32_t flags
 ) noexcept nogil:
     """Return the message flags for a flag word and its properties, -1 when they are malformed."""
-    cdef Py_ssize_t pos = 0
+    cdef Py_ssize_t pos = 0, at
     cdef uint32_t left = flags, prop
     cdef int64_t result = flags
     while left:
@@ -524,7 +632,16 @@ cdef int64_t _walk_properties(
         elif prop == PROP_TIMESTAMP:
             pos += 8
         else:
-            pos += 1 + <Py_ssize_t>octets[pos]
+            at = pos + 1
+            pos = at + <Py_ssize_t>octets[pos]
+            if pos > size:
+                return -1
+            if prop == PROP_EXPIRATION:
+                if pos - at > EXPIRATION_DIGITS or _milliseconds(octets + at, pos - at) < 0:
+                    result |= NEEDS_LOOK
+            elif prop == PROP_REPLY_TO and pos - at == 21:
+                if not memcmp(octets + at, "amq.rabbitmq.reply-to", 21):
+                    result |= NEEDS_LOOK
         if pos > size:
             return -1
     if pos != size:
@@ -532,6 +649,250 @@ cdef int64_t _walk_properties(
     if flags & PROP_HEADERS and _has_cc(octets, size):
         result |= MAYBE_CC
     return result
+
+
+cdef int64_t _milliseconds(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """The number that these digits are, -1 when they are none or it is more than any TTL."""
+    cdef int64_t value = 0
+    cdef Py_ssize_t at
+    for at in range(size):
+        if text[at] < c'0' or text[at] > c'9':
+            return -1
+        value = value * 10 + text[at] - c'0'
+        if value > EXPIRATION_MAX_MS:
+            return -1
+    return value if size else -1
+
+
+cdef const uint8_t *_find(Message message, uint32_t prop) noexcept:
+    """The value of a property that the message's flag word announces, NULL when it does not or is cut short."""
+    cdef const uint8_t *raw = <const uint8_t *>PyBytes_AS_STRING(message.raw)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(message.raw), pos = 21
+    cdef uint32_t left, each
+    if size < 22:
+        return NULL
+    if <Py_ssize_t>u32(raw + 3) + 7 < size:
+        size = <Py_ssize_t>u32(raw + 3) + 7
+    left = u16(raw + 19)
+    if not left & prop:
+        return NULL
+    left &= ~(2 * prop - 1)
+    while left:
+        each = 1 << (31 - __builtin_clz(left))
+        left ^= each
+        if pos >= size:
+            return NULL
+        if each == PROP_HEADERS:
+            if size - pos < 4:
+                return NULL
+            pos += 4 + <Py_ssize_t>u32(raw + pos)
+        elif each == PROP_DELIVERY_MODE or each == PROP_PRIORITY:
+            pos += 1
+        elif each == PROP_TIMESTAMP:
+            pos += 8
+        else:
+            pos += 1 + <Py_ssize_t>raw[pos]
+    if pos >= size or (prop == PROP_EXPIRATION and pos + 1 + <Py_ssize_t>raw[pos] > size):
+        return NULL
+    return raw + pos
+
+
+cdef int64_t _expiration(Message message) noexcept:
+    """The `expiration` of a message; 0 if it is no TTL, which nobody can have published."""
+    cdef const uint8_t *text = _find(message, PROP_EXPIRATION)
+    cdef int64_t value
+    cdef Py_ssize_t at = 1, end
+    if text == NULL:
+        return 0
+    end = 1 + <Py_ssize_t>text[0]
+    if end > 1 and text[1] == c'+':
+        at = 2
+    value = _milliseconds(text + at, end - at)
+    if value >= 0:
+        return value
+    if at == end:
+        return 0
+    while at < end:
+        if text[at] < c'0' or text[at] > c'9':
+            return 0
+        at += 1
+    return EXPIRATION_MAX_MS
+
+
+def deadlines(list messages not None, int64_t ttl_ms, int64_t now_ms):
+    """When each of these dies by the smaller of `ttl_ms` (-1: none) and its own `expiration`; 0 for never."""
+    cdef list found = []
+    cdef Message message
+    cdef int64_t own
+    general = now_ms + ttl_ms if ttl_ms >= 0 else 0
+    for item in messages:
+        message = <Message?>item
+        if message.flags & PROP_EXPIRATION:
+            own = _expiration(message)
+            if 0 <= ttl_ms < own:
+                own = ttl_ms
+            PyList_Append(found, now_ms + own)
+        else:
+            PyList_Append(found, general)
+    return found
+
+
+cdef bint _may_be_first(Message message, uint32_t header_max) noexcept:
+    """Whether the message has no deaths, no keys but its own, and room for a death."""
+    cdef const uint8_t *raw = <const uint8_t *>PyBytes_AS_STRING(message.raw)
+    cdef const uint8_t *at = raw + 21
+    cdef const uint8_t *end
+    cdef uint32_t length
+    if message.flags & (HIDDEN | MAYBE_CC) or message.size < 0:
+        return False
+    if PyBytes_GET_SIZE(message.raw) < 22:
+        return False
+    length = u32(raw + 3)
+    if length > PyBytes_GET_SIZE(message.raw) - 8 or length + 8 + DEATH_MAX > header_max:
+        return False
+    end = raw + 7 + length
+    while True:
+        at = <const uint8_t *>memchr(at, c'-', end - at)
+        if at == NULL:
+            return True
+        if end - at >= 6 and not memcmp(at, "-death", 6):
+            return False
+        at += 1
+
+
+def first_deaths(messages not None, uint32_t header_max):
+    """Cut messages into stretches whose deaths are alike: (messages, their `expiration`, are they plain).
+
+    Plain ones have an equal address, `expiration` and persistence, no deaths so far, no keys in CC or BCC, and headers
+    that leave room below `header_max` octets; others come one by one.
+    """
+    cdef list found = [], stretch = None
+    cdef Message message, last = None
+    cdef const uint8_t *text
+    cdef bytes expiration = None
+    for item in messages:
+        message = <Message?>item
+        if not _may_be_first(message, header_max):
+            found.append(([message], None, False))
+            last = None
+            continue
+        text = _find(message, PROP_EXPIRATION) if message.flags & PROP_EXPIRATION else NULL
+        if (
+            last is not None
+            and (message.address is last.address or message.address == last.address)
+            and not (message.flags ^ last.flags) & PERSISTENT
+            and _is_text(text, expiration)
+        ):
+            PyList_Append(stretch, message)
+            continue
+        expiration = None
+        if text != NULL:
+            expiration = PyBytes_FromStringAndSize(<const char *>text + 1, text[0])
+        stretch = [message]
+        last = message
+        found.append((stretch, expiration, True))
+    return found
+
+
+cdef bint _is_text(const uint8_t *text, bytes expected) noexcept:
+    if text == NULL or expected is None:
+        return text == NULL and expected is None
+    return text[0] == PyBytes_GET_SIZE(expected) and not memcmp(
+        text + 1, PyBytes_AS_STRING(expected), text[0]
+    )
+
+
+def with_fields(list messages not None, bytes address not None, bytes fields not None):
+    """The same bodies for another address, with `fields` behind their headers and without `expiration`."""
+    cdef list found = []
+    for item in messages:
+        PyList_Append(found, _with_fields(<Message?>item, address, fields))
+    return found
+
+
+cdef Message _with_fields(Message message, bytes address, bytes fields):
+    cdef const uint8_t *raw = <const uint8_t *>PyBytes_AS_STRING(message.raw)
+    cdef Py_ssize_t total = PyBytes_GET_SIZE(message.raw), at = 21, rest, gap = 0, size
+    cdef Py_ssize_t table = 0, more = PyBytes_GET_SIZE(fields)
+    cdef const uint8_t *text = _find(message, PROP_EXPIRATION)
+    cdef uint32_t flags = u16(raw + 19)
+    cdef uint8_t *out
+    cdef Message dead
+    if flags & (1 << 15):
+        at += 1 + <Py_ssize_t>raw[at]
+    if flags & (1 << 14):
+        at += 1 + <Py_ssize_t>raw[at]
+    rest = at
+    if flags & PROP_HEADERS:
+        table = <Py_ssize_t>u32(raw + at)
+        rest = at + 4 + table
+    if text != NULL:
+        gap = 1 + <Py_ssize_t>text[0]
+    if rest > total or (text != NULL and text - raw < rest):
+        raise ValueError("properties that do not fit their header")
+    size = at + 4 + table + more + (total - rest) - gap
+    dead = Message.__new__(Message)
+    dead.raw = PyBytes_FromStringAndSize(NULL, size)
+    out = <uint8_t *>PyBytes_AS_STRING(dead.raw)
+    memcpy(out, raw, at)
+    put32(out + 3, <uint32_t>(u32(raw + 3) + (size - total)))
+    put16(out + 19, (flags | PROP_HEADERS) & ~<uint32_t>PROP_EXPIRATION)
+    put32(out + at, <uint32_t>(table + more))
+    out += at + 4
+    if table:
+        memcpy(out, raw + at + 4, table)
+    memcpy(out + table, PyBytes_AS_STRING(fields), more)
+    out += table + more
+    if text == NULL:
+        memcpy(out, raw + rest, total - rest)
+    else:
+        memcpy(out, raw + rest, text - raw - rest)
+        out += text - raw - rest
+        memcpy(out, text + gap, total - (text - raw) - gap)
+    dead.address = address
+    dead.size = message.size
+    dead.flags = (message.flags | PROP_HEADERS) & ~<uint32_t>(PROP_EXPIRATION | ON_DISK | NEEDS_LOOK)
+    dead.channel = message.channel
+    dead.frame_max = message.frame_max
+    total = 8 + <Py_ssize_t>u32(<const uint8_t *>PyBytes_AS_STRING(dead.raw) + 3)
+    if total > dead.frame_max:
+        dead.frame_max = <uint32_t>total
+    dead.handle = -1
+    return dead
+
+
+def by_priority(list messages not None, int top, list due):
+    """Cut a run by priority, highest first: (at most `top`, messages, their body octets, their deadlines)."""
+    cdef Py_ssize_t index, count = PyList_GET_SIZE(messages)
+    cdef Message message
+    cdef const uint8_t *octet
+    cdef int level
+    cdef int64_t[256] sizes
+    cdef list parts = [None] * 256, dues = [None] * 256, found = []
+    if due is not None and PyList_GET_SIZE(due) != count:
+        raise ValueError("a deadline for each message")
+    if not 0 <= top < 256:
+        raise ValueError("a priority is an octet")
+    for index in range(count):
+        message = <Message?>messages[index]
+        level = 0
+        if message.flags & PROP_PRIORITY:
+            octet = _find(message, PROP_PRIORITY)
+            if octet != NULL:
+                level = octet[0] if octet[0] < top else top
+        if parts[level] is None:
+            parts[level] = []
+            sizes[level] = 0
+            if due is not None:
+                dues[level] = []
+        PyList_Append(<list>parts[level], message)
+        sizes[level] += message.size
+        if due is not None:
+            PyList_Append(<list>dues[level], due[index])
+    for level in range(top, -1, -1):
+        if parts[level] is not None:
+            found.append((level, parts[level], sizes[level], dues[level]))
+    return found
 
 
 cdef extern from *:
@@ -597,6 +958,84 @@ def header_flags(bytes payload not None):
     if size < 14 or data[13] & PROP_UNKNOWN:
         return -1
     return _walk_properties(data + 14, size - 14, u16(data + 12))
+
+
+cdef Py_ssize_t _after_value(const uint8_t *octets, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
+    """The offset after the field value at pos, beyond the end when it is malformed."""
+    cdef uint8_t tag = octets[pos]
+    pos += 1
+    if tag == c'S' or tag == c'x' or tag == c'F' or tag == c'A':
+        return pos + 4 + <Py_ssize_t>u32(octets + pos) if end - pos >= 4 else end + 1
+    if tag == c'I' or tag == c'i' or tag == c'f':
+        return pos + 4
+    if tag == c'l' or tag == c'L' or tag == c'T' or tag == c'd':
+        return pos + 8
+    if tag == c't' or tag == c'b' or tag == c'B':
+        return pos + 1
+    if tag == c's' or tag == c'u':
+        return pos + 2
+    if tag == c'D':
+        return pos + 5
+    return pos if tag == c'V' else end + 1
+
+
+def header_fields(bytes raw not None, frozenset names not None):
+    """The octets of those header fields that have one of the names, in their order; `raw` is a message's."""
+    return _header_fields(raw, names)
+
+
+cdef bytes _header_fields(bytes raw, frozenset names):
+    cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(raw)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(raw), pos = 21, start, value, end
+    cdef uint32_t flags
+    cdef bytes found = b""
+    if size < 22:
+        raise ValueError("content shorter than a header frame")
+    flags = u16(data + 19)
+    if not flags & PROP_HEADERS:
+        return found
+    if flags & 1 << 15:
+        pos += 1 + <Py_ssize_t>data[pos]
+    if flags & 1 << 14 and pos < size:
+        pos += 1 + <Py_ssize_t>data[pos]
+    if size - pos < 4:
+        raise ValueError("no headers where they should be")
+    end = pos + 4 + <Py_ssize_t>u32(data + pos)
+    pos += 4
+    if end > size:
+        raise ValueError("headers longer than their frame")
+    while pos < end:
+        start = pos
+        value = pos + 1 + <Py_ssize_t>data[pos]
+        pos = _after_value(data, value, end) if value < end else end + 1
+        if pos > end:
+            raise ValueError("malformed header field")
+        if PyBytes_FromStringAndSize(<const char *>data + start + 1, value - start - 1) in names:
+            found += PyBytes_FromStringAndSize(<const char *>data + start, pos - start)
+    return found
+
+
+def look_up_by_headers(
+    list messages not None,
+    frozenset names not None,
+    bint with_address,
+    dict routes not None,
+    resolve,
+):
+    """The route of each message by its header fields of these names, behind its address where that counts too."""
+    cdef list found = []
+    cdef Message message
+    cdef bytes octets
+    cdef PyObject *known
+    cdef Py_ssize_t index
+    for index in range(PyList_GET_SIZE(messages)):
+        message = <Message?>messages[index]
+        octets = _header_fields(message.raw, names)
+        if with_address:
+            octets = message.address + octets
+        known = PyDict_GetItemWithError(routes, octets)
+        found.append(<object>known if known != NULL else resolve(octets, message))
+    return found
 
 
 def load_message(bytes address not None, bytes raw not None, int64_t size, uint32_t flags, int64_t handle):
@@ -751,6 +1190,118 @@ cdef uint8_t *_put_cut(
         out[0] = FRAME_END
         out += 1
     return out
+
+
+@cython.final
+cdef class Sheaf:
+    """Those messages of a run that go one way, in their order."""
+
+    cdef readonly object target
+    cdef readonly list messages
+    cdef readonly int64_t size
+    cdef readonly uint32_t flags
+
+
+cdef Sheaf _sheaf(object target):
+    cdef Sheaf sheaf = Sheaf.__new__(Sheaf)
+    sheaf.target = target
+    sheaf.messages = []
+    sheaf.size = 0
+    sheaf.flags = 0
+    return sheaf
+
+
+cdef inline int _bind_in(Sheaf sheaf, Message message) except -1:
+    PyList_Append(sheaf.messages, message)
+    sheaf.size += message.size
+    sheaf.flags |= message.flags
+    return 0
+
+
+def look_up(list messages not None, dict routes not None, resolve, list found not None):
+    """Append the route of each message to `found`: from `routes`, else what `resolve` says of its address."""
+    cdef Py_ssize_t index
+    cdef bytes address = None
+    cdef PyObject *known
+    cdef Message message
+    route = None
+    for index in range(PyList_GET_SIZE(messages)):
+        message = <Message?>messages[index]
+        if message.address is not address:
+            address = message.address
+            known = PyDict_GetItemWithError(routes, address)
+            route = <object>known if known != NULL else resolve(address)
+        PyList_Append(found, route)
+
+
+def sheaves(list messages not None, list routes not None):
+    """The messages by their routes (`routes` has them in the same order), the sheaves in the order of their firsts."""
+    cdef list result = []
+    cdef dict by_route = {}
+    cdef Py_ssize_t index
+    cdef Sheaf sheaf = None
+    cdef PyObject *known
+    if PyList_GET_SIZE(messages) != PyList_GET_SIZE(routes):
+        raise ValueError("as many routes as messages are needed")
+    for index in range(PyList_GET_SIZE(messages)):
+        route = routes[index]
+        if sheaf is None or sheaf.target is not route:
+            known = PyDict_GetItemWithError(by_route, route)
+            if known == NULL:
+                sheaf = _sheaf(route)
+                by_route[route] = sheaf
+                result.append(sheaf)
+            else:
+                sheaf = <Sheaf>known
+        _bind_in(sheaf, <Message?>messages[index])
+    return result
+
+
+def shares(list messages not None, list routes not None):
+    """The messages by the queues of their routes, each queue's in their order."""
+    cdef dict by_queue = {}
+    cdef dict by_route = {}
+    cdef Py_ssize_t index
+    cdef list of_route = None
+    cdef Sheaf sheaf
+    cdef Message message
+    cdef PyObject *known
+    last = None
+    if PyList_GET_SIZE(messages) != PyList_GET_SIZE(routes):
+        raise ValueError("as many routes as messages are needed")
+    for index in range(PyList_GET_SIZE(messages)):
+        route = routes[index]
+        if of_route is None or route is not last:
+            last = route
+            known = PyDict_GetItemWithError(by_route, route)
+            if known == NULL:
+                of_route = []
+                for queue in route.queues or ():
+                    if queue not in by_queue:
+                        by_queue[queue] = _sheaf(queue)
+                    of_route.append(by_queue[queue])
+                by_route[route] = of_route
+            else:
+                of_route = <list>known
+        message = <Message?>messages[index]
+        for sheaf in of_route:
+            _bind_in(sheaf, message)
+    return list(by_queue.values())
+
+
+def places(list messages not None, list some not None):
+    """The places of `some` of the messages, which stand in both in one order."""
+    cdef list result = []
+    cdef Py_ssize_t index = 0, place, count = PyList_GET_SIZE(some)
+    for place in range(PyList_GET_SIZE(messages)):
+        if index == count:
+            break
+        if PyList_GET_ITEM(messages, place) is PyList_GET_ITEM(some, index):
+            result.append(place)
+            index += 1
+    if index != count:
+        raise ValueError("not all of them are among the messages, in that order")
+    return result
 
 
 def body_bytes(messages not None):

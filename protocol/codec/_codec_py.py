@@ -21,7 +21,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from burrowmq.protocol.codec._header_py import header_flags, walk_properties
+from burrowmq.protocol.codec._death_py import first_deaths, with_fields
+from burrowmq.protocol.codec._fields_py import header_fields, look_up_by_headers
+from burrowmq.protocol.codec._header_py import (
+    by_priority,
+    deadlines,
+    header_flags,
+    walk_properties,
+)
 from burrowmq.protocol.codec._message_py import (
     Message,
     body_bytes,
@@ -36,10 +43,16 @@ from burrowmq.protocol.codec._message_py import (
     take,
 )
 from burrowmq.protocol.codec._run_py import AckRun, BadFrame, CodecEvent, Frame, PublishRun
+from burrowmq.protocol.codec._sheaf_py import Sheaf, look_up, places, shares, sheaves
 from burrowmq.protocol.constants import (
+    CLASS_BASIC,
     FRAME_END,
     IMMEDIATE,
+    KNOWN_ADDRESSES,
     MANDATORY,
+    METHOD_ACK,
+    METHOD_NACK,
+    METHOD_REJECT,
     PERSISTENT,
     PROP_UNKNOWN,
     WAIT_BODY_MAX,
@@ -56,17 +69,28 @@ __all__ = [
     "HotCodec",
     "Message",
     "PublishRun",
+    "Sheaf",
     "body_bytes",
+    "by_priority",
+    "deadlines",
     "encode_ack",
     "encode_deliver",
     "encode_get_ok",
     "encode_nack",
     "encode_return",
+    "first_deaths",
+    "header_fields",
     "header_flags",
     "join_address",
     "load_message",
+    "look_up",
+    "look_up_by_headers",
+    "places",
+    "shares",
+    "sheaves",
     "split_address",
     "take",
+    "with_fields",
 ]
 
 NAME: Final = "interpreted"
@@ -75,12 +99,18 @@ _FRAME: Final = Struct(">BHI")
 _HEADER: Final = Struct(">BHIIQH")
 _ACK: Final = Struct(">QB")
 _PUBLISH_IDS: Final = b"\x00\x3c\x00\x28"
-_ACK_IDS: Final = b"\x00\x3c\x00\x50"
+_SETTLEMENTS: Final = {
+    CLASS_BASIC.to_bytes(2, "big") + method.to_bytes(2, "big"): method
+    for method in (METHOD_ACK, METHOD_REJECT, METHOD_NACK)
+}
+"""By their ids."""
 _CONTENT_CLASS: Final = 60 << 16
 """Class 60, weight 0."""
 _RUN_FLAGS: Final = PERSISTENT | MANDATORY | IMMEDIATE
 _WAIT: Final = 0
 _SLOW: Final = -1
+# Addresses that are in use, so that messages share them. One for the process: publishers use each other's.
+_known_addresses: Final[dict[bytes, bytes]] = {}
 
 
 class HotCodec:
@@ -166,8 +196,8 @@ class HotCodec:
                     if after == _WAIT and channel != self._slow_channel:
                         return pos
                     self._slow_channel = channel
-                elif ids == _ACK_IDS and length == 13 and channel:
-                    self._acknowledge(data, pos + 11, channel, events)
+                elif length == 13 and channel and (method := _SETTLEMENTS.get(ids)):
+                    self._acknowledge(data, pos + 11, channel, method, events)
                     pos = end
                     continue
             self._run = self._acks = None
@@ -179,20 +209,25 @@ class HotCodec:
         events.append(bad)
         return size
 
-    def _acknowledge(self, data: bytes, pos: int, channel: int, events: list[CodecEvent]) -> None:
+    def _acknowledge(
+        self, data: bytes, pos: int, channel: int, method: int, events: list[CodecEvent]
+    ) -> None:
         tag, bits = _ACK.unpack_from(data, pos)
         run = self._acks
-        is_multiple = bool(bits & 1)
+        is_multiple = bool(bits & 1) and method != METHOD_REJECT
+        requeue = method != METHOD_ACK and bool(bits & (1 if method == METHOD_REJECT else 2))
         if (
             run
             and run.channel == channel
             and run.last_tag + 1 == tag
+            and run.method == method
+            and run.requeue == requeue
             and not (is_multiple or run.multiple)
         ):
             run.last_tag = tag
             return
         self._run = None
-        self._acks = AckRun(channel, tag, tag, is_multiple)
+        self._acks = AckRun(channel, tag, tag, is_multiple, method, requeue)
         events.append(self._acks)
 
     def _repeat(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
@@ -338,14 +373,12 @@ class HotCodec:
             if (flags ^ self._flags) & _RUN_FLAGS:
                 self._run = None
             return self._address
-        address = data[pos + 13 : header - 2]
+        address = _shared(data[pos + 13 : header - 2])
         channel = data[pos + 1] << 8 | data[pos + 2]
-        if address == self._address:
-            address = self._address
-            if channel != self._channel or (flags ^ self._flags) & _RUN_FLAGS:
-                self._run = None
-        else:
+        if channel != self._channel or (flags ^ self._flags) & _RUN_FLAGS:
             self._run = None
+        elif self._run is not None and address != self._address:
+            self._run.is_mixed = True
         self._method, self._address, self._channel = data[pos:header], address, channel
         return address
 
@@ -381,6 +414,16 @@ class HotCodec:
             count += 1
             pos = end
         return pos, largest
+
+
+def _shared(address: bytes) -> bytes:
+    """The address that equals this one and is known, from now on this one."""
+    known = _known_addresses.get(address)
+    if known is None:
+        if len(_known_addresses) >= KNOWN_ADDRESSES:
+            _known_addresses.clear()
+        known = _known_addresses[address] = address
+    return known
 
 
 def _is_sound_method(data: bytes, pos: int, end: int) -> bool:

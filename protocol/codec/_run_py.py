@@ -1,7 +1,7 @@
 """What the interpreted codec cuts octets into (the compiled one has its own of the same names).
 
-A run is consecutive publishes (or acks) that are equal in all that routing and settling look at, so that the broker
-handles them at once. Owns no state;
+A run is consecutive publishes (or acks) of one channel that the broker handles at once. Publishes with several
+addresses are one run too: how it is cut by their routes is `_sheaf_py`'s. Owns no state;
 made by `_codec_py`, taken apart by the session. Never refers to the read buffer.
 """
 
@@ -10,33 +10,57 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from burrowmq.protocol.codec._message_py import Message
+from burrowmq.protocol.constants import METHOD_ACK
 
 
 class PublishRun:
-    """Consecutive publishes on one channel with equal address and PERSISTENT, MANDATORY, IMMEDIATE bits."""
+    """Consecutive publishes on one channel with equal PERSISTENT, MANDATORY, IMMEDIATE bits.
 
-    __slots__ = ("address", "channel", "flags", "messages", "size")
+    `address` is the first one's, and everyone's unless the run `is_mixed`.
+    """
+
+    __slots__ = ("address", "channel", "flags", "is_mixed", "messages", "size")
 
     def __init__(
-        self, channel: int, address: bytes, flags: int, messages: list[Message], size: int
+        self,
+        channel: int,
+        address: bytes,
+        flags: int,
+        messages: list[Message],
+        size: int,
+        is_mixed: bool = False,
     ) -> None:
         self.channel = channel
         self.address = address
         self.flags = flags
         self.messages = messages
         self.size = size
+        self.is_mixed = is_mixed
 
 
 class AckRun:
-    """Consecutive single acks, or one multiple ack (first_tag == last_tag)."""
+    """Consecutive single settlements of one kind, or one that is multiple (first_tag == last_tag).
 
-    __slots__ = ("channel", "first_tag", "last_tag", "multiple")
+    `method` is that of basic: ack, nack or reject; `requeue` is False for an ack.
+    """
 
-    def __init__(self, channel: int, first_tag: int, last_tag: int, multiple: bool) -> None:
+    __slots__ = ("channel", "first_tag", "last_tag", "method", "multiple", "requeue")
+
+    def __init__(
+        self,
+        channel: int,
+        first_tag: int,
+        last_tag: int,
+        multiple: bool,
+        method: int = METHOD_ACK,
+        requeue: bool = False,
+    ) -> None:
         self.channel = channel
         self.first_tag = first_tag
         self.last_tag = last_tag
         self.multiple = multiple
+        self.method = method
+        self.requeue = requeue
 
 
 class Frame:

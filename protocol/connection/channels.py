@@ -24,7 +24,7 @@ from typing import Final
 from burrowmq.protocol import methods
 from burrowmq.protocol.codec import AckRun, Frame, PublishRun
 from burrowmq.protocol.connection.content import NOT_A_METHOD, Content, too_large
-from burrowmq.protocol.constants import CLASS_BASIC, FRAME_METHOD, METHOD_ACK, METHOD_PUBLISH
+from burrowmq.protocol.constants import CLASS_BASIC, FRAME_METHOD, METHOD_PUBLISH
 from burrowmq.protocol.errors import (
     AmqpError,
     ChannelError,
@@ -62,10 +62,8 @@ _SERVED: Final = frozenset(
         methods.Basic.Consume,
         methods.Basic.Cancel,
         methods.Basic.Get,
-        methods.Basic.Reject,
         methods.Basic.RecoverAsync,
         methods.Basic.Recover,
-        methods.Basic.Nack,
         methods.Channel.Flow,
         methods.Access.Request,
         methods.Tx.Select,
@@ -114,9 +112,8 @@ class ChannelTable:
     def take_run(self, run: PublishRun | AckRun, events: list[Event]) -> None:
         """Pass on a hot run if its channel may have it. Raises: HardError."""
         channel = self._channels.get(run.channel)
-        is_publish = isinstance(run, PublishRun)
         if channel is None:
-            method_id = METHOD_PUBLISH if is_publish else METHOD_ACK
+            method_id = METHOD_PUBLISH if isinstance(run, PublishRun) else run.method
             raise ChannelError("expected 'channel.open'", CLASS_BASIC, method_id)
         if channel.state != _OPEN:
             return
@@ -177,7 +174,8 @@ class ChannelTable:
             return
         if sound:
             size = sum(message.size for message in sound)
-            events.append(PublishRun(run.channel, run.address, run.flags, sound, size))
+            cut = PublishRun(run.channel, run.address, run.flags, sound, size, run.is_mixed)
+            events.append(cut)
         self._fail(run.channel, channel, too_large(run.messages[len(sound)].size, limit), events)
 
     def _take_first(self, received: Frame, events: list[Event]) -> None:

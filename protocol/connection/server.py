@@ -22,7 +22,7 @@ from burrowmq.protocol import methods
 from burrowmq.protocol.codec import AckRun, BadFrame, CodecEvent, Frame, HotCodec, PublishRun
 from burrowmq.protocol.connection.channels import ChannelTable
 from burrowmq.protocol.connection.handshake import SILENT_DROP_DELAY_S, Handshake, ProtocolOptions
-from burrowmq.protocol.constants import FRAME_HEARTBEAT, FRAME_METHOD, FRAME_OVERHEAD
+from burrowmq.protocol.constants import FRAME_HEARTBEAT, FRAME_METHOD, FRAME_OVERHEAD, METHOD_NACK
 from burrowmq.protocol.errors import AmqpError, ChannelError, FrameError, InternalError
 from burrowmq.protocol.events import ConnectionCloseReceived, Disconnect, Event
 from burrowmq.protocol.framing import bad_frame, unexpected_frame
@@ -314,4 +314,6 @@ def _first_octets(run: PublishRun | AckRun) -> bytes:
     """The payload of a run's first frame, as far as an error text shows it."""
     if isinstance(run, PublishRun):
         return b"\x00\x3c\x00\x28\x00\x00" + run.address + b"\x00"
-    return b"\x00\x3c\x00\x50" + run.first_tag.to_bytes(8, "big") + bytes((run.multiple,))
+    is_nack = run.method == METHOD_NACK
+    bits = run.multiple | run.requeue << is_nack
+    return b"\x00\x3c\x00" + bytes((run.method, *run.first_tag.to_bytes(8, "big"), bits))

@@ -44,7 +44,7 @@ SITES = {
     "naming a queue (`.queue_name`)": ("create", ".queue_name"),
     "syncing a queue's file": ("fdatasync", "/queues/"),
     "syncing the shared store": ("fdatasync", ".seg"),
-    "syncing a queue's directory": ("fsync_dir", "/queues"),
+    "syncing a queue's directory": ("fsync_dir", "/queues/"),
     "syncing the shared store's directory": ("fsync_dir", "/msg_store"),
     "removing a queue's file": ("unlink", "/queues/"),
     "removing a segment of the shared store": ("unlink", ".seg"),
@@ -66,8 +66,9 @@ class Cell:
         self.side = DiskSide(segment_entry_count=16, segment_size_limit=30_000)
         self.troubled: set[str] = set()
         self.side.writer.troubles.tell = lambda _, kind, why: self.troubled.add(kind)
-        self.refused_reads = self.has_waited = False
+        self.refused_reads = self.has_waited = self.is_stuck = False
         self.live: dict[int, set[int]] = {1: set(), 2: set()}
+        self.owed: dict[int, set[int]] = {1: set(), 2: set()}
         for queue_id, version in ((1, 1), (2, 2)):
             self.side.open(queue_id, f"q{version}", version)
         for first in (0, 10, 20):
@@ -80,14 +81,16 @@ class Cell:
     def put(self, first: int, count: int, size: int) -> None:
         for queue_id in (1, 2):
             run = messages(first, count, size)
-            self.side.commit(
+            commit = self.side.commit(
                 Append(queue_id, first, list(run), None), definitions=[("policy", "p", first)]
             )
-            self.live[queue_id].update(range(first, first + count))
+            kept = self.owed if queue_id in commit.refused else self.live
+            kept[queue_id].update(range(first, first + count))
 
     def ack(self, first: int, last: int) -> None:
         for queue_id in (1, 2):
             self.live[queue_id] -= set(range(first, last + 1))
+            self.owed[queue_id] -= set(range(first, last + 1))
             self.side.commit(Ack(queue_id, first, last, None))
 
     def read(self) -> None:
@@ -133,6 +136,11 @@ class Cell:
         if not ended:
             self.side.jobs.idle()
             self.side.jobs.upkeep()
+            refusals = self.side.writer.refusals
+            self.is_stuck = bool(refusals)
+            for queue_id in (1, 2):
+                if not refusals.has(queue_id):
+                    self.live[queue_id] |= self.owed[queue_id]
             self.check(self.side)
         again = DiskSide(
             self.side.filesystem.process_killed(), segment_entry_count=16, segment_size_limit=30_000
@@ -144,6 +152,8 @@ class Cell:
         assert self.side.observer.events["record_lost"] == 0
         if ended:
             return "the store ends"
+        if self.is_stuck:
+            return "blocks the queue until a restart"
         said = []
         if self.side.waits or self.has_waited:
             said.append("waits")
@@ -158,6 +168,8 @@ class Cell:
     def check(self, side: DiskSide) -> None:
         """What was reported durable is there, and in order."""
         for queue_id in (1, 2):
+            if side.writer.refusals.has(queue_id):
+                continue
             found = side.read(queue_id)
             assert found == sorted(found)
             missing = self.live[queue_id] - set(found)

@@ -284,12 +284,3 @@ def test_nothing_waits_for_a_store_that_has_failed():
     found = client.call(1, spec.Queue.Declare(queue="d", durable=True))
     assert [type(method).__name__ for _, method in found] == ["Close"]
     assert found[0][1].reply_code == ReplyCode.INTERNAL_ERROR
-
-
-def test_a_channel_remembers_few_routes_however_many_keys_it_uses():
-    bench = BrokerBench()
-    client = bench.connect(1)
-    for at in range(300):
-        key = b"%03d" % at
-        client.send(publish(b"\0\3" + key, Properties(), b"x"))
-    assert 0 < len(client.session.channels[1].routes) <= 64

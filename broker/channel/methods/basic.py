@@ -1,6 +1,6 @@
 """basic.get, consume, cancel, qos, and the settlements: ack, nack, reject, recover.
 
-Free functions (channel, method); errors are raised, the session turns them into closes. `ack` takes a run of
+Free functions (channel, method); errors are raised, the session turns them into closes. `settle` takes a run of
 consecutive tags. basic.publish is `broker.channel.methods.publish`.
 
 Source: rabbit_channel; AMQP 0-9-1 basic class; RabbitMQ's extensions.
@@ -14,12 +14,15 @@ from typing import Any
 
 from burrowmq.broker.channel.channel import Channel, Subscription
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
+from burrowmq.broker.channel.unacked import Piece
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.run import DeliveryRun
 from burrowmq.broker.queue.serve.consumer import Consumer
 from burrowmq.broker.words.resource import describe
 from burrowmq.protocol import table
+from burrowmq.protocol.codec import AckRun
+from burrowmq.protocol.constants import METHOD_ACK
 from burrowmq.protocol.errors import (
     AccessRefused,
     MethodNotImplemented,
@@ -80,12 +83,25 @@ def _got(
     no_ack: bool,
 ) -> None:
     if origin is None or run is None:
+        if queue.is_withheld:
+            _withhold(channel, queue)
+            return
         channel.metrics.get_empty += 1
         queue.counts.got_nothing()
         channel.session.metrics.messages_get_empty += 1
         channel.reply(Basic.GetEmpty())
     else:
         channel.deliver_got(queue, origin, run, no_ack=no_ack)
+
+
+def _withhold(channel: Channel, queue: Queue) -> None:
+    """Say what RabbitMQ says of a queue that is there and does not answer: a message of it cannot be had now."""
+    error = NotFound(
+        f"{describe('queue', queue.name, channel.vhost.name)} is inaccessible:"
+        " the disk does not serve it"
+    )
+    error.class_id, error.method_id = 60, 70
+    channel.session.fail_channel(channel, error)
 
 
 def consume(channel: Channel, method: Any) -> None:
@@ -205,37 +221,27 @@ def qos(channel: Channel, method: Any) -> None:
 # -- settlements ------------------------------------------------------------------------------------------------------
 
 
-def ack(channel: Channel, first_tag: int, last_tag: int, *, multiple: bool) -> None:
-    """A run of basic.ack with consecutive tags, or one with multiple.
+def settle(channel: Channel, run: AckRun) -> None:
+    """A run of basic.ack, nack or reject with consecutive tags, or one with multiple.
 
-    Single acks before one that fails hold, as they do when they are looked at one by one.
+    Single ones before one that fails hold, as they do when they are looked at one by one.
     """
+    _settle(channel, run, run.last_tag)
+
+
+def _settle(channel: Channel, run: AckRun, last_tag: int) -> None:
+    first_tag, multiple = run.first_tag, run.multiple
     try:
         pieces = channel.take_unacked(first_tag, last_tag, multiple=multiple)
     except PreconditionFailed:
         known = 0 if multiple else channel.unacked.known_up_to(first_tag, last_tag)
         if known >= first_tag:
-            ack(channel, first_tag, known, multiple=False)
+            _settle(channel, run, known)
         raise
-    if channel.transaction is not None:
-        channel.transaction.settlements.append((channel.settle, pieces))
+    if run.method == METHOD_ACK:
+        act: Callable[[list[Piece]], None] = channel.settle
     else:
-        channel.settle(pieces)
-
-
-def nack(channel: Channel, method: Any) -> None:
-    """basic.nack."""
-    _reject(channel, method.delivery_tag, multiple=method.multiple, requeue=method.requeue)
-
-
-def reject(channel: Channel, method: Any) -> None:
-    """basic.reject."""
-    _reject(channel, method.delivery_tag, multiple=False, requeue=method.requeue)
-
-
-def _reject(channel: Channel, tag: int, *, multiple: bool, requeue: bool) -> None:
-    pieces = channel.take_unacked(tag, tag, multiple=multiple)
-    act = channel.requeue if requeue else channel.discard
+        act = channel.requeue if run.requeue else channel.discard
     if channel.transaction is not None:
         channel.transaction.settlements.append((act, pieces))
     else:
@@ -257,8 +263,6 @@ HANDLERS: dict[str, Handler] = {
     "Basic.Consume": consume,
     "Basic.Cancel": cancel,
     "Basic.Qos": qos,
-    "Basic.Nack": nack,
-    "Basic.Reject": reject,
     "Basic.Recover": recover,
     "Basic.RecoverAsync": recover,
 }

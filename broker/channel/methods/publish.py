@@ -1,30 +1,31 @@
 """basic.publish: a run of messages on its way to its queues. The hot path.
 
-Route, permission and existence are looked up once per run and remembered on the channel until the vhost's topology
-or the permissions change. Only runs in which some message carries a property that matters on the way in (expiration,
-user_id, reply_to, CC/BCC), that must be routed by their headers, or that belong to a transaction are looked at message
-by message. Called by the session for each run; `enqueue` also by tx.commit. Errors are raised.
+Route, permission and existence are looked up once per address and remembered for the user until the vhost's topology
+or the permissions change. A run with several addresses is cut by its routes. Only messages with a property that matters
+on the way in (user_id, CC/BCC, and what the codec marks as in need of a look) are looked at one by one, and of those
+that are routed by headers the headers that a binding asks for. Called by the session for each run. Errors are raised;
+what comes before the message that is at fault is published.
 
-Source: rabbit_channel (basic.publish, deliver_to_queues, process_routing_confirm); AMQP 0-9-1 basic class.
+Source: rabbit_channel (basic.publish); AMQP 0-9-1 basic class.
 """
 
 from __future__ import annotations
 
+import functools
+
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.channel.reply import PSEUDO_QUEUE, ReplyTarget
-from burrowmq.broker.channel.transaction import Transaction
-from burrowmq.broker.queue.outcome import Rejected
-from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.channel.handover import enqueue, enqueue_sheaves, is_reply
+from burrowmq.broker.channel.reply import PSEUDO_QUEUE
 from burrowmq.broker.queue.rules.dead_letter import routing_keys
 from burrowmq.broker.rules.auth import User
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol import table
-from burrowmq.protocol.codec import Message, PublishRun, split_address
+from burrowmq.protocol.codec import Message, PublishRun, Sheaf, look_up, sheaves, split_address
 from burrowmq.protocol.constants import (
+    EXPIRATION_MAX_MS,
     IMMEDIATE,
-    MANDATORY,
     MAYBE_CC,
-    PROP_EXPIRATION,
+    NEEDS_LOOK,
     PROP_REPLY_TO,
     PROP_USER_ID,
 )
@@ -32,133 +33,145 @@ from burrowmq.protocol.errors import MethodNotImplemented, PreconditionFailed
 from burrowmq.protocol.hidden import Hidden, with_hidden
 from burrowmq.protocol.properties import Properties, decode, rewrite
 
-EACH = PROP_EXPIRATION | PROP_USER_ID | PROP_REPLY_TO | MAYBE_CC
+EACH = NEEDS_LOOK | PROP_USER_ID | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
 ERLANG_COLUMNS = 78
-EXPIRATION_MAX_MS = 315_360_000_000
-ROUTES_MAX = 64
-"""Routes that a channel remembers; the vhost remembers more, for all its channels together."""
 
 
 def publish(channel: Channel, run: PublishRun) -> None:
-    """Take a run of publishes to one exchange and routing key."""
+    """Take a run of publishes."""
     flags = run.flags
     if flags & IMMEDIATE:
         raise MethodNotImplemented("immediate=true")
-    version = channel.vhost.generation + channel.session.auth_generation
-    if channel.routes_version != version:
-        # Both only rise, so an equal sum means that neither topology nor permissions changed.
-        channel.routes.clear()
-        channel.routes_version = version
-    route = channel.routes.get(run.address)
+    session = channel.session
+    if channel.auth_generation != session.auth_generation:
+        channel.auth_generation = session.auth_generation
+        tables = channel.vhost.route_tables
+        channel.table = tables.of(session.user.name, channel.auth_generation)
+    messages = run.messages
+    if run.is_mixed:
+        _publish_mixed(channel, messages, flags)
+        return
+    route = channel.table.routes.get(run.address)
     if route is None:
         route = _resolve(channel, run.address)
-    messages = run.messages
-    count = len(messages)
-    session = channel.session
-    channel.metrics.publish += count
-    session.metrics.messages_received += count
-    route.exchange.publish_in += count
     if flags & EACH or route.queues is None or channel.transaction is not None:
-        for message in messages:
-            _publish_one(channel, route, message)
+        _publish_sheaves(channel, messages, [route] * len(messages), flags)
         return
+    _count(channel, route, len(messages))
     tracer = channel.vhost.tracer
     if tracer is not None:
         tracer.published(messages, route.queues, channel.tapped)
     enqueue(channel, route, route.queues, messages, flags, run.size)
 
 
-def _resolve(channel: Channel, address: bytes) -> Route:
-    exchange = split_address(address)[0].decode("utf-8", "surrogateescape")
-    channel.session.check("write", "exchange", exchange)
-    route = channel.vhost.resolve(address)
-    if route.exchange.type == "topic":
-        routing_key = split_address(address)[1].decode("utf-8", "surrogateescape")
-        channel.session.check_topic("write", exchange, routing_key)
-    if address in channel.vhost.route_cache:
-        if len(channel.routes) >= ROUTES_MAX:
-            channel.routes.clear()
-        channel.routes[address] = route
-    return route
+def _publish_mixed(channel: Channel, messages: list[Message], flags: int) -> None:
+    """Take a run to several addresses. What comes before one that may not be used is published."""
+    routes: list[Route] = []
+    try:
+        look_up(messages, channel.table.routes, functools.partial(_resolve, channel), routes)
+    except Exception:
+        _publish_sheaves(channel, messages[: len(routes)], routes, flags)
+        raise
+    _publish_sheaves(channel, messages, routes, flags)
 
 
-def enqueue(
+def _publish_sheaves(
+    channel: Channel, messages: list[Message], routes: list[Route], flags: int
+) -> None:
+    """Publish messages that were routed, as far as their keys alone say where to."""
+    parts = sheaves(messages, routes)
+    by_headers = [part for part in parts if part.target.queues is None]
+    if by_headers:
+        routes = _routes_by_headers(channel, routes, by_headers)
+        parts = sheaves(messages, routes)
+    if not flags & EACH:
+        _publish_routed(channel, messages, routes, parts, flags)
+        return
+    seen: list[Message] = []
+    ways: list[Route] = []
+    try:
+        for message, route in zip(messages, routes, strict=True):
+            found = _look(channel, message, route) if message.flags & EACH else (message, route)
+            seen.append(found[0])
+            ways.append(found[1])
+    except Exception:
+        _publish_routed(channel, seen, ways, sheaves(seen, ways), flags)
+        raise
+    _publish_routed(channel, seen, ways, sheaves(seen, ways), flags)
+
+
+def _routes_by_headers(
+    channel: Channel, routes: list[Route], by_headers: list[Sheaf[Route]]
+) -> list[Route]:
+    """The routes with those of the sheaves that are routed by headers in their places."""
+    found = {
+        part.target: iter(channel.vhost.resolve_by_headers(part.target.exchange, part.messages))
+        for part in by_headers
+    }
+    return [next(found[route]) if route in found else route for route in routes]
+
+
+def _publish_routed(
     channel: Channel,
-    route: Route,
-    queues: tuple[Queue, ...],
     messages: list[Message],
+    routes: list[Route],
+    parts: list[Sheaf[Route]],
     flags: int,
-    size: int,
-) -> bool:
-    """Give routed messages to their queues and book their confirms; True when a queue refused some."""
-    count = len(messages)
-    session = channel.session
-    pending = 0
-    refused: set[int] | None = None
-    for queue in queues:
-        outcome = queue.publish(messages, flags, size)
-        if not isinstance(outcome, Rejected):
-            pending |= outcome
-        else:
-            pending |= outcome.is_pending
-            refused = set(outcome.indexes) | (refused or set())
-    # RabbitMQ: a message that reached nobody but a direct-reply consumer counts as unroutable.
-    if queues and not (_is_reply(queues[0]) and all(map(_is_reply, queues))):
-        route.exchange.publish_out += count * len(queues)
-        session.metrics.messages_routed += count
-    else:
-        _unroutable(channel, messages, flags)
-    confirms = channel.confirms
-    if confirms is None:
-        return refused is not None
-    session.metrics.messages_received_confirm += count
-    epoch = 0
-    if pending:
-        session.engine.require_sync()
-        epoch = session.engine.epoch
-        if session.settled:
-            session.demand_acks()
-    if refused:
-        confirms.add_refused(sorted(refused), count, epoch)
-    else:
-        confirms.add(count, epoch)
-    session.scheduler.confirms_dirty(channel)
-    return refused is not None
+) -> None:
+    """Publish messages of which everything is known, or keep them for the commit."""
+    for part in parts:
+        _count(channel, part.target, len(part.messages))
+    tracer = channel.vhost.tracer
+    if tracer is not None:
+        for message, route in zip(messages, routes, strict=True):
+            keys = None
+            if message.flags & MAYBE_CC:
+                keys = routing_keys(message, decode(message.raw))
+            tracer.published([message], route.queues or (), channel.tapped, keys)
+    if channel.transaction is not None:
+        _publish_later(channel, messages, routes, parts)
+    elif messages:
+        enqueue_sheaves(channel, messages, routes, parts, flags)
 
 
-def _is_reply(target: object) -> bool:
-    return target.__class__ is ReplyTarget
+def _count(channel: Channel, route: Route, count: int) -> None:
+    channel.metrics.publish += count
+    channel.session.metrics.messages_received += count
+    route.exchange.publish_in += count
 
 
-def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:
-    totals = channel.session.metrics
-    if flags & MANDATORY:
-        for message in messages:
-            channel.return_message(message, 312, "NO_ROUTE")
-        totals.messages_unroutable_returned += len(messages)
-    else:
-        channel.metrics.drop_unroutable += len(messages)
-        totals.messages_unroutable_dropped += len(messages)
+def _resolve(channel: Channel, address: bytes) -> Route:
+    """The route of an address that the user's table has not."""
+    table, vhost = channel.table, channel.vhost
+    end = 1 + address[0]
+    source = table.sources.get(address[:end])
+    if source is None:
+        exchange = address[1:end].decode("utf-8", "surrogateescape")
+        session = channel.session
+        session.check("write", "exchange", exchange)
+        source = vhost.source(exchange, is_limited=session.is_topic_limited(exchange))
+        table.sources[address[:end]] = source
+    if source.is_limited:
+        routing_key = address[end + 1 :].decode("utf-8", "surrogateescape")
+        channel.session.check_topic("write", source.exchange.name, routing_key)
+    return vhost.resolve(source, address, table)
 
 
-def _publish_one(channel: Channel, route: Route, message: Message) -> None:
-    """A message with properties that matter, a headers exchange on its way, or a transaction."""
+def _look(channel: Channel, message: Message, route: Route) -> tuple[Message, Route]:
+    """What queues get of a message with properties that matter, and where it goes."""
     properties = decode(message.raw)
     _check_properties(channel, properties)
     keys: tuple[bytes, ...] = (split_address(message.address)[1],)
     if message.flags & MAYBE_CC:
         keys = all_keys(message, properties)
-    message = _kept(channel, message, properties)
-    queues = route.queues
-    if queues is None or len(keys) > 1:
-        queues = channel.vhost.route(route.exchange, keys, lambda: properties.headers or {})
-    if channel.vhost.tracer is not None:
-        channel.vhost.tracer.published([message], queues, channel.tapped, keys)
-    if channel.transaction is not None:
-        _publish_later(channel.transaction, route, queues, message)
-        return
-    enqueue(channel, route, queues, [message], message.flags, message.size)
+    if len(keys) > 1:
+        vhost, exchange = channel.vhost, route.exchange
+        queues = vhost.route(exchange, keys, lambda: properties.headers or {})
+        has_reply = any(map(is_reply, queues))
+        tables = vhost.route_tables
+        route = Route(exchange, queues) if has_reply else tables.shared(exchange, queues)
+    return _kept(channel, message, properties), route
 
 
 def _kept(channel: Channel, message: Message, properties: Properties) -> Message:
@@ -181,14 +194,21 @@ def hide_bcc(message: Message, properties: Properties) -> Message:
 
 
 def _publish_later(
-    transaction: Transaction, route: Route, queues: tuple[Queue, ...], message: Message
+    channel: Channel, messages: list[Message], routes: list[Route], parts: list[Sheaf[Route]]
 ) -> None:
-    """Keep a message until the commit. A direct reply goes now, as in RabbitMQ: its channel may be gone by then."""
-    stored = tuple(queue for queue in queues if not _is_reply(queue))
-    transaction.add(route, stored, message)
-    for queue in queues:
-        if _is_reply(queue):
-            queue.publish([message], message.flags, message.size)
+    """Keep messages until the commit. Direct replies go now, as in RabbitMQ: their channel may be gone by then."""
+    transaction = channel.transaction
+    assert transaction is not None, "the caller has looked"
+    stored: dict[Route, Route] = {}
+    for part in parts:
+        queues = part.target.queues or ()
+        for queue in filter(is_reply, queues):
+            queue.publish(part.messages, part.flags, part.size)
+            left = tuple(each for each in queues if not is_reply(each))
+            stored[part.target] = Route(part.target.exchange, left)
+    if stored:
+        routes = [stored.get(route, route) for route in routes]
+    transaction.add(messages, routes)
 
 
 def _check_properties(channel: Channel, properties: Properties) -> None:

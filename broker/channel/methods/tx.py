@@ -10,10 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from burrowmq.broker.channel.channel import Channel
-from burrowmq.broker.channel.methods.publish import enqueue
-from burrowmq.broker.channel.transaction import Transaction
+from burrowmq.broker.channel.handover import enqueue_sheaves
+from burrowmq.broker.channel.transaction import Committing, Transaction
+from burrowmq.protocol.codec import sheaves
 from burrowmq.protocol.errors import PreconditionFailed
 from burrowmq.protocol.methods import Tx
+
+TX_CLASS, COMMIT_METHOD = 90, 20
 
 
 def select(channel: Channel, method: Any) -> None:
@@ -37,17 +40,34 @@ def commit(channel: Channel, method: Any) -> None:
     transaction = _transaction(channel)
     channel.transaction = Transaction()
     refused = False
-    for route, queues, message in transaction.publishes:
-        refused |= enqueue(channel, route, queues, [message], message.flags, message.size)
+    for flags, messages, routes in transaction.publishes:
+        parts = sheaves(messages, routes)
+        refused |= enqueue_sheaves(channel, messages, routes, parts, flags)
     for act, pieces in transaction.settlements:
         act(pieces)
     if refused:
         raise PreconditionFailed("partial tx completion")
     if transaction.publishes:
         channel.session.demand_acks()
-        channel.reply_durable(Tx.CommitOk())
+        _answer_when_durable(channel, transaction)
     else:
         channel.reply(Tx.CommitOk())
+
+
+def _answer_when_durable(channel: Channel, transaction: Transaction) -> None:
+    """Commit-ok, or the channel's close when the disk refuses one of the queues."""
+    committing = Committing(channel.session.engine.epoch, transaction.publishes)
+    channel.committing = committing
+
+    def answer() -> None:
+        channel.committing = None
+        if committing.is_refused:
+            error = PreconditionFailed("partial tx completion", TX_CLASS, COMMIT_METHOD)
+            channel.session.fail_channel(channel, error)
+        else:
+            channel.reply(Tx.CommitOk())
+
+    channel.hold_until_committed(answer)
 
 
 def rollback(channel: Channel, method: Any) -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from burrowmq.broker.queue.order.disk_range import DiskRange
 from burrowmq.broker.queue.order.pending_read import PendingRead
@@ -33,6 +34,12 @@ from burrowmq.protocol.constants import PERSISTENT
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.types import ALL, EMBEDDED_ONLY
 
+_DUE = itemgetter(2)
+
+
+def _nobody(_: int, __: int) -> None:
+    return None
+
 
 class Backlog:
     """One level's ready messages. Made by its queue and used by the parts of that queue only."""
@@ -44,7 +51,10 @@ class Backlog:
         *,
         is_durable: bool,
         level: int = 0,
+        on_lost: Callable[[int, int], None] = _nobody,
     ) -> None:
+        """`on_lost` is told how many messages, of how many bytes, the store turns out not to have."""
+        self._on_lost = on_lost
         self.level = level
         """Its number among the levels of its queue."""
         self._open_log = open_log
@@ -166,11 +176,8 @@ class Backlog:
 
     def give_back(self, entries: list[Returned]) -> None:
         """Put messages that were handed out back into their places."""
-        size = 0
-        for entry in entries:
-            size += entry[1].size
-            if entry[2]:
-                self.has_expiries = True
+        size = body_bytes([entry[1] for entry in entries])
+        self.has_expiries = self.has_expiries or any(map(_DUE, entries))
         self.ram_bytes += size
         self.requeued.add(entries, size)
 
@@ -223,7 +230,7 @@ class Backlog:
         return count
 
     def let_go(self) -> None:
-        """Keep no message, whatever the store has: a channel's routes may hold a deleted queue for long."""
+        """Keep no message, whatever the store has: a transaction may hold a deleted queue for long."""
         self._read.void()
         self.requeued.clear()
         self.ram.clear()
@@ -380,7 +387,15 @@ class Backlog:
                     for seq, message, expiry in loaded
                 ]
             )
-        self.disk.skip(count, size, next_seq, self.next_seq)
+        lost_count, lost_bytes = self.disk.skip(count, size, next_seq, self.next_seq)
+        if lost_count:
+            self._on_lost(lost_count, lost_bytes)
+
+    @property
+    def durable_ram_count(self) -> int:
+        """Persistent messages in RAM."""
+        in_runs = sum(len(seqs) for seqs, kind in self.ram.by_kind() if kind == DURABLE)
+        return in_runs + sum(entry[3] == DURABLE for entry in self.requeued.heap)
 
     def _ram_to_requeued(self) -> None:
         size = self.ram_bytes - self.requeued.bytes

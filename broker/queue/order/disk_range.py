@@ -65,8 +65,11 @@ class DiskRange:
         self.bytes += size
         self._sizes = None
 
-    def skip(self, count: int, size: int, next_seq: int, end_seq: int) -> None:
-        """Everything below `next_seq` was read: so many messages were found. The queue's next id is `end_seq`."""
+    def skip(self, count: int, size: int, next_seq: int, end_seq: int) -> tuple[int, int]:
+        """Everything below `next_seq` was read: so many messages were found. The queue's next id is `end_seq`.
+
+        Gives how many messages, of how many bytes, turn out not to be there.
+        """
         if self._sizes is not None:
             self._sizes.skip(count)
         self.first = max(next_seq, self.first)
@@ -75,8 +78,11 @@ class DiskRange:
         self.bytes -= size
         if self.first >= end_seq or self.count < 0:
             # What the index promised and the store could not deliver (corrupt records) is gone.
+            lost = (max(self.count, 0), max(self.bytes, 0))
             self.count = self.bytes = 0
             self.first = end_seq
+            return lost
+        return (0, 0)
 
     def drop(self, max_count: int, max_bytes: int) -> tuple[range, int, Kind] | None:
         """Take messages of one size off the head, unread, until a limit is reached: (ids, size of each, kind).

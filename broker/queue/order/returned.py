@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from burrowmq.broker.queue.order.parked import NO_SEQ
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Returned
-from burrowmq.protocol.codec import Message
+from burrowmq.protocol.codec import Message, body_bytes
 
 
 def merge(heap: list[Returned], entries: list[Returned]) -> list[Returned]:
@@ -54,6 +54,8 @@ def take(
     The first has to be below it and is always taken; more are until a limit is reached.
     """
     kind, redelivered = heap[0][3:]
+    if max_count >= len(heap) > 1 and (run := _take_all(heap, max_bytes, below_seq)) is not None:
+        return run
     seqs: list[int] = []
     messages: list[Message] = []
     expiries: list[int] = []
@@ -68,3 +70,15 @@ def take(
         expiries.append(head[2])
         size += head[1].size
     return DeliveryRun(seqs, messages, size, kind, redelivered, expiries if any(expiries) else None)
+
+
+def _take_all(heap: list[Returned], max_bytes: int, below_seq: int) -> DeliveryRun | None:
+    """Remove everything, in order, if it may go together: what came back as a run leaves as one."""
+    kind, redelivered = heap[0][3:]
+    seqs, messages, expiries, kinds, flags = zip(*sorted(heap), strict=True)
+    size = body_bytes(messages)
+    if seqs[-1] >= below_seq or size > max_bytes or len(set(kinds)) + len(set(flags)) > 2:
+        return None
+    heap.clear()
+    due = list(expiries) if any(expiries) else None
+    return DeliveryRun(seqs, list(messages), size, kind, redelivered, due)

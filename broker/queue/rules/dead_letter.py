@@ -2,8 +2,9 @@
 
 `DeadLetters` is the queue's part: whoever drops messages (expiry, length limits, a rejection) sends them there with the
 reason, and removes the originals itself. State owned: the exchange and key that are in force. The rest of the module
-are pure functions, message in, message out: `record` writes x-death, x-first-death-* and x-last-death-*, `dead_keys`
-says by which keys the result is routed, `is_cycle` which queues it must not reach again. No message is changed.
+are pure functions, message in, message out: `record` (for the first deaths of a run `first_record`) writes x-death,
+x-first-death-* and x-last-death-*, `dead_keys` says by which keys the result is routed, `is_cycle` which queues it must
+not reach again. No message is changed.
 
 What is elsewhere: `broker.vhost.republish` looks the exchange up, routes, and publishes to the queues that it finds,
 one dead letter after the other.
@@ -20,8 +21,8 @@ from typing import Final
 from burrowmq.broker.queue.rules.settings import Settings
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.clock import Clock
-from burrowmq.protocol.codec import Message, join_address, split_address
-from burrowmq.protocol.constants import MAYBE_CC, TABLE_SIZE_MAX
+from burrowmq.protocol.codec import Message, join_address, split_address, with_fields
+from burrowmq.protocol.constants import DEATH_MAX, MAYBE_CC, TABLE_SIZE_MAX
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.hidden import Hidden, hidden, with_hidden
 from burrowmq.protocol.properties import Properties, decode, header_size, header_size_of, rewrite
@@ -35,8 +36,7 @@ from burrowmq.protocol.table import (
 )
 
 SHORTSTR_MAX = 255
-GROWTH_MAX = 4096
-"""Octets by which a death can make a header longer at most, unless there are keys in a CC header."""
+_TABLE_HEAD = len(encode_table({}))
 EMPTY_DEATHS = len(encode_table({"x-death": []})) - len(encode_table({}))
 _FIELDS: Final[dict[str, type]] = {
     "count": int,
@@ -166,21 +166,23 @@ def record(
     key = death.routing_key if death.routing_key is not None else split_address(message.address)[1]
     if len(key) > SHORTSTR_MAX:
         raise FrameError("a dead letter's routing key is too long")
-    event = _event(message, properties, death)
+    event = _event(
+        split_address(message.address)[0],
+        routing_keys(message, properties, with_bcc=False),
+        properties.expiration,
+        death,
+    )
     before = properties.headers or {}
     found = before.get("x-death")
     deaths = _merged([*(found if isinstance(found, list) else ()), *kept.deaths], event)
     headers: FieldTable = {**before, "x-death": [*deaths]}
     # RabbitMQ: a message that comes with an array of deaths, be it a client's, has died before.
     is_first = not isinstance(found, list) and not kept.deaths
-    for when in ("first", "last") if is_first else ("last",):
-        headers[f"x-{when}-death-reason"] = death.reason
-        headers[f"x-{when}-death-queue"] = death.queue
-        headers[f"x-{when}-death-exchange"] = event["exchange"]
+    headers |= _summary(event, ("first", "last") if is_first else ("last",))
     properties.headers = headers
     properties.expiration = None
     shown = len(deaths)
-    has_room = header_size(message.raw) + GROWTH_MAX <= header_max
+    has_room = header_size(message.raw) + DEATH_MAX <= header_max
     if kept.deaths or message.flags & MAYBE_CC or not has_room:
         shown = _fit(properties, before, deaths, header_max)
     dead = rewrite(message, properties, join_address(death.exchange, key))
@@ -195,22 +197,44 @@ def record(
     return dead, deaths
 
 
-def _event(message: Message, properties: Properties, death: Death) -> FieldTable:
-    """The entry of this death, were it the first in its queue for its reason."""
-    keys: list[FieldValue] = [
-        key.decode("utf-8", "surrogateescape")
-        for key in routing_keys(message, properties, with_bcc=False)
-    ]
+def first_record(
+    messages: list[Message], expiration: bytes | None, death: Death
+) -> tuple[list[Message], FieldTable]:
+    """(what `record` makes of each of these, their only death), for a stretch of plain ones of `first_deaths`.
+
+    Raises: FrameError when the wire cannot carry it: the queue's own routing key is too long.
+    """
+    exchange, own_key = split_address(messages[0].address)
+    key = own_key if death.routing_key is None else death.routing_key
+    if len(key) > SHORTSTR_MAX:
+        raise FrameError("a dead letter's routing key is too long")
+    text = None if expiration is None else expiration.decode("utf-8", "surrogateescape")
+    event = _event(exchange, [own_key], text, death)
+    added: FieldTable = {"x-death": [event], **_summary(event, ("first", "last"))}
+    fields = encode_table(added)[_TABLE_HEAD:]
+    return with_fields(messages, join_address(death.exchange, key), fields), event
+
+
+def _event(exchange: bytes, keys: list[bytes], expiration: str | None, death: Death) -> FieldTable:
+    """The entry of a death, were it the first in its queue for its reason."""
     event: FieldTable = {}
-    if properties.expiration is not None:
-        event["original-expiration"] = properties.expiration
+    if expiration is not None:
+        event["original-expiration"] = expiration
     return event | {
         "count": Long(1),
         "reason": death.reason,
         "queue": death.queue,
         "time": Timestamp(death.time_s),
-        "exchange": split_address(message.address)[0].decode("utf-8", "surrogateescape"),
-        "routing-keys": keys,
+        "exchange": exchange.decode("utf-8", "surrogateescape"),
+        "routing-keys": [key.decode("utf-8", "surrogateescape") for key in keys],
+    }
+
+
+def _summary(event: FieldTable, times: tuple[str, ...]) -> FieldTable:
+    return {
+        f"x-{when}-death-{name}": event[name]
+        for when in times
+        for name in ("reason", "queue", "exchange")
     }
 
 
@@ -264,7 +288,8 @@ def dead_keys(message: Message, death: Death) -> tuple[bytes, ...]:
     """The keys that route a dead letter, by the message as it was in its queue."""
     if death.routing_key is not None:
         return (death.routing_key,)
-    return tuple(routing_keys(message, decode(message.raw)))
+    properties = decode(message.raw) if message.flags & MAYBE_CC else Properties()
+    return tuple(routing_keys(message, properties))
 
 
 def is_cycle(queue_name: str, death: Death, deaths: Sequence[FieldValue]) -> bool:

@@ -20,9 +20,8 @@ from burrowmq.broker.queue.order.levels import Levels
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
 from burrowmq.broker.queue.serve.consumer import Consumers
 from burrowmq.broker.turn.clock import Scheduler, Timer
-from burrowmq.protocol.codec import Message
+from burrowmq.protocol.codec import Message, deadlines
 from burrowmq.protocol.constants import PROP_EXPIRATION
-from burrowmq.protocol.properties import decode
 
 HEAD_BATCH = 256
 MAX_TIMER_S = 3600.0
@@ -84,11 +83,13 @@ class Expiry:
         if not has_own:
             assert ttl is not None
             return [now + ttl] * len(messages)
-        return [_deadline(message, ttl, now) for message in messages]
+        return deadlines(messages, -1 if ttl is None else ttl, now)
 
     def is_any_due(self, deadlines: list[int]) -> bool:
         """Whether some of these are due already: a TTL of 0."""
-        return min(deadlines) <= self._scheduler.deadline_ms()
+        now = self._scheduler.deadline_ms()
+        least = min(deadlines)
+        return (least or min(filter(None, deadlines), default=now + 1)) <= now
 
     def discard_on_arrival(self, message: Message, due: int) -> bool:
         """TTL 0: drop a message that is due and that no consumer takes at once; True when it is gone.
@@ -98,7 +99,8 @@ class Expiry:
         """
         keeps_none = self.ttl_ms == 0 and self._dead_letters.is_off
         ready_count = self._levels.ready_count
-        if due > self._scheduler.deadline_ms() or (ready_count and not keeps_none):
+        is_due = 0 < due <= self._scheduler.deadline_ms()
+        if not is_due or (ready_count and not keeps_none):
             return False
         if not ready_count and self._consumers.ready(1):
             return False
@@ -162,13 +164,6 @@ class Expiry:
         if not self._is_ended:
             self.drop_expired()
             self._scheduler.touch()
-
-
-def _deadline(message: Message, ttl: int | None, now: int) -> int:
-    own = decode(message.raw).expiration if message.flags & PROP_EXPIRATION else None
-    if own is None:
-        return now + ttl if ttl is not None else 0
-    return now + (int(own) if ttl is None else min(int(own), ttl))
 
 
 def _needs_head(level: Backlog) -> bool:

@@ -88,11 +88,29 @@ class Limits:
     def publish(self, messages: list[Message], flags: int, size: int) -> int | Rejected:
         """Publish a run under the limits; same answer as `Queue.publish`."""
         if self._refusals(messages):
+            if len(messages) > 1 and self._is_any_due(messages, flags):
+                return self._publish_singly(messages)
             return self._publish_some(messages, flags)
         outcome = self._accept(messages, flags, size)
         if self.overflow == "drop-head":
             self.enforce()
         return outcome
+
+    def _is_any_due(self, messages: list[Message], flags: int) -> bool:
+        deadlines = self._expiry.deadlines(messages, flags)
+        return deadlines is not None and self._expiry.is_any_due(deadlines)
+
+    def _publish_singly(self, messages: list[Message]) -> int | Rejected:
+        """Publish a run of which some expire when they arrive: these take no room, unless a consumer has them."""
+        outcome = 0
+        refused = []
+        for place, message in enumerate(messages):
+            answer = self.publish([message], message.flags, message.size)
+            if isinstance(answer, Rejected):
+                refused.append(place)
+            else:
+                outcome |= answer
+        return Rejected(refused, outcome == PENDING) if refused else outcome
 
     def _publish_some(self, messages: list[Message], flags: int) -> int | Rejected:
         """Publish a run that has more than there is room for: what waiting consumers take needs none.

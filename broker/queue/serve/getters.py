@@ -52,11 +52,10 @@ class Getters:
         self.waiting = _NOBODY
 
     def add(self, getter: Getter) -> None:
-        """Answer this one after those that wait, now if possible."""
+        """Answer this one after those that wait, when they are served."""
         if self.waiting is _NOBODY:
             self.waiting = deque()
         self.waiting.append(getter)
-        self.serve()
 
     def serve(self) -> None:
         """Answer as many as can be answered now."""

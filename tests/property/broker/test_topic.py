@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burrowmq.broker.exchange import topic
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.topic import TopicExchange, split_words
 from tests.support.bench.broker import BrokerBench
@@ -24,8 +26,8 @@ def naive(pattern: list[bytes], words: list[bytes]) -> bool:
     return pattern[0] in (b"*", words[0]) and naive(pattern[1:], words[1:])
 
 
-@given(CHANGES, st.lists(KEYS, min_size=1, max_size=5))
-def test_trie_equals_naive(changes: list[tuple[bool, bytes]], keys: list[bytes]) -> None:
+@given(CHANGES, st.lists(KEYS, min_size=1, max_size=5), st.sampled_from([0, 100_000]))
+def test_trie_equals_naive(changes: list[tuple[bool, bytes]], keys: list[bytes], kept: int) -> None:
     bench, exchange = BrokerBench(), TopicExchange("x")
     bound: dict[bytes, Binding] = {}
     for is_bind, pattern in changes:
@@ -36,8 +38,14 @@ def test_trie_equals_naive(changes: list[tuple[bool, bytes]], keys: list[bytes])
         elif not is_bind and bound:
             _, binding = bound.popitem()
             exchange.unbind(binding)
-    for key in keys:
-        expected = sorted(
-            pattern.decode() for pattern in bound if naive(split_words(pattern), split_words(key))
-        )
-        assert sorted({each.name for each in exchange.match(key, None)}) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topic, "KEPT_MIN", kept)
+        patch.setattr(topic, "KEPT_EACH", 0)
+        for key in [*keys, *keys]:
+            expected = sorted(
+                pattern.decode()
+                for pattern in bound
+                if naive(split_words(pattern), split_words(key))
+            )
+            found = [each.name for each in exchange.match(key, None)]
+            assert sorted(found) == expected

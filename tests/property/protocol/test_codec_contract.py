@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pamqp import body, commands, frame, header
 
 from burrowmq.protocol import constants
+from burrowmq.protocol.properties import decode
 from tests.support.amqp_frames import (
     CODECS,
     chunks,
@@ -43,8 +44,9 @@ PROPERTIES = st.builds(
     delivery_mode=st.sampled_from([None, 1, 2]),
     priority=st.none() | st.integers(0, 255),
     correlation_id=st.none() | NAMES,
-    reply_to=st.none() | NAMES,
-    expiration=st.none() | st.just("1000"),
+    reply_to=st.none() | NAMES | st.just("amq.rabbitmq.reply-to"),
+    expiration=st.none()
+    | st.sampled_from(["1000", "0", "+7", "-1", "315360000001", "0" * 20, "1x"]),
     message_id=st.none() | NAMES,
     message_type=st.none() | NAMES,
     user_id=st.none() | NAMES,
@@ -70,13 +72,17 @@ def publishes(draw: st.DrawFn, channel: int) -> list[bytes]:
     return one * repeat
 
 
+SETTLEMENTS = [(80, 0), (80, 1), (90, 0), (90, 1), (120, 0), (120, 1), (120, 2), (120, 3)]
+
+
 @st.composite
 def acknowledgements(draw: st.DrawFn, channel: int) -> list[bytes]:
+    """Acks, rejects and nacks: of the last two bits a nack knows both, the others one."""
     first = draw(st.integers(0, 2**64 - 10))
-    multiple = draw(st.booleans())
+    number, bits = draw(st.sampled_from(SETTLEMENTS))
     count = draw(st.integers(1, 4))
     return [
-        raw_frame(1, channel, struct.pack(">HHQB", 60, 80, first + step, multiple))
+        raw_frame(1, channel, struct.pack(">HHQB", 60, number, first + step, bits))
         for step in range(count)
     ]
 
@@ -85,7 +91,6 @@ def others(channel: int) -> st.SearchStrategy[list[bytes]]:
     return st.sampled_from(
         [
             [method(channel, commands.Queue.Declare(queue="q"))],
-            [method(channel, commands.Basic.Nack(3))],
             [method(channel, commands.Basic.Get(queue="q"))],
         ]
     )
@@ -138,8 +143,9 @@ def rebuild(events: list[object]) -> bytes:
                 )
                 parts.append(message.raw)
         elif kind == "AckRun":
+            bits = event.multiple | event.requeue << (event.method == 120)
             parts += [
-                raw_frame(1, event.channel, struct.pack(">HHQB", 60, 80, tag, event.multiple))
+                raw_frame(1, event.channel, struct.pack(">HHQB", 60, event.method, tag, bits))
                 for tag in range(event.first_tag, event.last_tag + 1)
             ]
         else:
@@ -391,6 +397,45 @@ def test_pamqp_reads_replies_and_returns(codec) -> None:
     assert dict(ack) == {"delivery_tag": 2**40, "multiple": True}
     ((_, nack),) = decode_all(codec.encode_nack(5, 7, True, True))
     assert dict(nack) == {"delivery_tag": 7, "multiple": True, "requeue": True}
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(PROPERTIES, max_size=8),
+    st.sampled_from([-1, 0, 500, 2**40]),
+    st.integers(0, 255),
+    st.booleans(),
+)
+def test_both_find_the_same_deadlines_and_priorities(
+    each: list[commands.Basic.Properties], ttl_ms: int, top: int, are_due: bool
+) -> None:
+    """As what decodes the header finds them."""
+    results = []
+    for codec in CODECS:
+        messages = [
+            message for one in each for message in messages_of(codec, publish(1, b"x", one))
+        ]
+        due = codec.deadlines(messages, ttl_ms, 1000)
+        levels = codec.by_priority(messages, top, due if are_due else None)
+        for message, found in zip(messages, due, strict=True):
+            text = decode(message.raw).expiration
+            own = -1 if text is None else ttl_of(text)
+            ttls = [ttl for ttl in (ttl_ms, own) if ttl >= 0]
+            assert found == (1000 + min(ttls) if ttls else 0)
+        for level, part, size, _ in levels:
+            assert size == len(part)
+            assert {min(decode(message.raw).priority or 0, top) for message in part} == {level}
+        assert [entry[0] for entry in levels] == sorted({entry[0] for entry in levels})[::-1]
+        results.append(
+            (due, [(entry[0], [m.raw for m in entry[1]], *entry[2:]) for entry in levels])
+        )
+    assert all(result == results[0] for result in results)
+
+
+def ttl_of(text: str) -> int:
+    """What publishing lets pass, as a number; what it refuses counts as 0."""
+    value = int(text) if text.removeprefix("+").isdecimal() else 0
+    return min(value, constants.EXPIRATION_MAX_MS)
 
 
 @given(st.binary(max_size=30), st.binary(max_size=30), st.binary(max_size=300))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.channel.confirms import Confirms
+from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol.codec import encode_ack, encode_nack
 
 
@@ -54,3 +55,50 @@ def test_refused_ones_wait_for_what_was_published_before():
     confirms.add_refused([0], 1, 0)
     assert confirms.emit(1, 2) == (b"", 0)
     assert confirms.emit(1, 3) == (encode_ack(1, 1, False) + encode_nack(1, 2, True, True), 2)
+
+
+def test_what_the_disk_refuses_is_nacked_for_its_queues_and_its_commit_only():
+    a, b, both = ("a",), ("b",), ("a", "b")
+    confirms = Confirms()
+    confirms.add(2, 5, a)
+    confirms.add(1, 5, b)
+    confirms.add(1, 0, b)
+    confirms.add(1, 5, ("b",))  # equal is the same
+    confirms.add(1, 5, both)
+    confirms.add(3, 6, a)
+    assert len(confirms._pending) == 4
+    confirms.refuse(5, lambda queues: "a" in queues)
+    confirms.refuse(5, lambda queues: "a" in queues)  # told twice
+    frames, count = confirms.emit(1, 6)
+    assert count == 9
+    assert frames == b"".join(
+        [
+            encode_nack(1, 2, True, True),
+            encode_ack(1, 5, True),
+            encode_nack(1, 6, True, True),
+            encode_ack(1, 9, True),
+        ]
+    )
+    confirms.refuse(6, lambda _: True)
+    confirms.add(1, 7, a)
+    confirms.refuse(6, lambda _: True)
+    assert confirms.emit(1, 7) == (encode_ack(1, 10, False), 1)
+
+
+def test_a_run_that_goes_several_ways_is_nacked_message_by_message():
+    ways = [Route(None, targets) for targets in (("a",), ("b",), ("a", "b"), (), ("b",))]
+    confirms = Confirms()
+    for epoch in (4, 5):
+        confirms.add(5, epoch, ways)
+    confirms.refuse(5, lambda queues: "a" in queues)
+    frames, count = confirms.emit(1, 5)
+    assert count == 10
+    assert frames == b"".join(
+        [
+            encode_ack(1, 5, True),
+            encode_nack(1, 6, True, True),
+            encode_ack(1, 7, False),
+            encode_nack(1, 8, True, True),
+            encode_ack(1, 10, True),
+        ]
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from burrowmq.broker.channel.unacked import COMPACT_ABOVE, Delivery, Unacked, UnknownTag
-from burrowmq.broker.queue.run import TRANSIENT, DeliveryRun
+from burrowmq.broker.channel.unacked import COMPACT_ABOVE, Delivery, Unacked, UnknownTag, joined
+from burrowmq.broker.queue.run import DURABLE, TRANSIENT, DeliveryRun
 from tests.support.messages import message
 from tests.support.queue_bench import QueueBench
 
@@ -66,3 +66,30 @@ def test_a_roll_back_stands_among_what_was_not_settled():
     pieces = unacked.settle_range(2, 2) + unacked.settle_range(4, 4)
     unacked.restore(pieces)
     assert [tag for p in unacked.settle_up_to(0) for tag in p.tags] == [1, 2, 3, 4, 5]
+
+
+def test_pieces_of_one_origin_are_settled_together():
+    other = QueueBench().queue.origins[0]
+    unacked = Unacked()
+    ways = [(QUEUE.origins[0], TRANSIENT), (other, DURABLE), (QUEUE.origins[0], TRANSIENT)]
+    for at, (origin, kind) in enumerate([*ways, (QUEUE.origins[0], DURABLE), *ways]):
+        run = DeliveryRun(range(at * 2, at * 2 + 2), [message(b"")] * 2, 0, kind)
+        unacked.add(Delivery(at * 2 + 1, origin, run, None))
+    pieces = unacked.settle_up_to(0)
+    found = [(each.delivery.origin, each.delivery.kind, list(each.seqs)) for each in joined(pieces)]
+    assert found == [
+        (QUEUE.origins[0], TRANSIENT, [0, 1, 4, 5, 8, 9, 12, 13]),
+        (other, DURABLE, [2, 3, 10, 11]),
+        (QUEUE.origins[0], DURABLE, [6, 7]),
+    ]
+    assert [len(each.messages) for each in joined(pieces)] == [8, 4, 2]
+    assert joined(pieces[:1]) == pieces[:1]
+
+
+def test_neighbours_stay_a_range():
+    unacked = Unacked()
+    for first in (1, 3, 5):
+        run = DeliveryRun(range(first, first + 2), [message(b"")] * 2, 0, DURABLE)
+        unacked.add(Delivery(first, QUEUE.origins[0], run, None))
+    (piece,) = joined(unacked.settle_up_to(0))
+    assert piece.seqs == range(1, 7)

@@ -193,3 +193,26 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     node = empty()
     import_file(node, str(path))
     assert "q" in node.vhosts["v"].queues
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [
+        ("vhosts", {"name": "?"}),
+        ("queues", {"vhost": "v", "name": "?"}),
+        ("exchanges", {"vhost": "v", "name": "?"}),
+        ("bindings", {"vhost": "v", "source": "x", "destination": "q", "routing_key": "?"}),
+    ],
+)
+def test_what_no_client_could_name_is_refused(section: str, entry: dict[str, str]) -> None:
+    def imported(name: str) -> None:
+        made = {key: value.replace("?", name) for key, value in entry.items()}
+        import_document(BrokerBench(), {**DOCUMENT, section: [*DOCUMENT[section], made]})
+
+    for fits in ("n" * 255, "\u20ac" * 85):
+        imported(fits)
+    for name, size in (("n" * 256, 256), ("\u20ac" * 86, 258)):
+        with pytest.raises(ImportRefused, match=f"less than 255 bytes, actually was {size}"):
+            imported(name)
+    with pytest.raises(ImportRefused, match="is no UTF-8"):
+        imported("\ud800")

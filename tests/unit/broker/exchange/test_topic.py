@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from burrowmq.broker.exchange import topic
 from burrowmq.broker.exchange.binding import Binding
 from burrowmq.broker.exchange.topic import TopicExchange, pattern_words
 from tests.support.bench.broker import BrokerBench
@@ -87,3 +88,48 @@ def test_patterns_made_to_hurt_take_no_time(pattern: bytes) -> None:
     key = b".".join([b"a"] * 63 + [b"b"])
     # At most words of the key x words of the pattern, some lines each: the naive search takes 2^64.
     assert steps_of(lambda: list(exchange.match(key, None))) < 64 * 64 * 16
+
+
+def test_a_new_word_costs_a_look_into_dictionaries_however_many_bindings_there_are() -> None:
+    steps = []
+    for count in (10, 1000):
+        exchange = bound(b"k.*.end", *[b"k.%d.end" % at for at in range(count)], b"#.never")
+        for key in (b"k.new.end", b"k.5.end"):
+            assert len(matched(exchange, key)) == 1 + (key == b"k.5.end")
+        assert not matched(exchange, b"a.b.c")  # makes states, in the order of a set
+        steps.append(
+            [
+                steps_of(lambda key=key, one=exchange: list(one.match(key, None)))
+                for key in (b"k.newer.end", b"k.5.end", b"x.y.z")
+            ]
+        )
+    assert steps[0] == steps[1]
+
+
+def test_new_words_make_no_new_states() -> None:
+    exchange = bound(b"k.*.#", b"k.a.b")
+    for number in range(100):
+        assert matched(exchange, b"k.%d.%d" % (number, number)) == ["k.*.#"]
+    assert len(exchange._states) < 10
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic, "KEPT_MIN", 20)
+    monkeypatch.setattr(topic, "KEPT_EACH", 0)
+    exchange = bound(*[b"#.%d.#.%d.#" % (at, at + 1) for at in range(10)])
+    for first in range(10):
+        for second in range(10):
+            expected = [f"#.{first}.#.{second}.#"] if second == first + 1 else []
+            assert matched(exchange, b"%d.x.%d" % (first, second)) == expected
+            assert len(exchange._states) <= 22
+
+
+def test_a_binding_counts_from_the_next_key() -> None:
+    exchange = bound(b"a.*")
+    assert matched(exchange, b"a.b") == ["a.*"]
+    queue = BrokerBench().queue("late")
+    binding = Binding(exchange, queue, "queue", b"*.b", {})
+    exchange.bind(binding)
+    assert matched(exchange, b"a.b") == ["a.*", "late"]
+    exchange.unbind(binding)
+    assert matched(exchange, b"a.b") == ["a.*"]

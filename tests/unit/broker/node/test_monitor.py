@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from errno import EMFILE
 
 import pytest
 from pika import spec
@@ -35,16 +36,22 @@ class World:
     def __init__(self, *, paging_ratio: float | None = 0.5) -> None:
         self.bench = BrokerBench(default_mode="cached")
         self.now = Measurement(rss_bytes=0, disk_free_bytes=1000)
+        self.problem: OSError | None = None
         self.allocator = FakeAllocator(self)
         limits = ResourceLimits(memory_bytes=100, disk_free_bytes=500, paging_ratio=paging_ratio)
         self.monitor = Monitor(
             limits,
-            lambda: self.now,
+            self.measure,
             self.bench.alarms,
             {"/": self.bench.vhost},
             self.bench.scheduler,
             Reclaim(self.allocator),
         )
+
+    def measure(self) -> Measurement:
+        if self.problem is not None:
+            raise self.problem
+        return self.now
 
     def look(self, rss: int, free: int | None = 1000) -> set[str]:
         self.now = Measurement(rss_bytes=rss, disk_free_bytes=free)
@@ -86,6 +93,20 @@ def test_an_alarm_ends_when_what_was_freed_is_given_back():
     assert world.bench.alarms.active == set()
     assert not world.monitor.is_paging
     assert (world.allocator.calls, world.monitor.last.rss_bytes) == (1, 10)
+    world.monitor.stop()
+
+
+def test_a_machine_that_does_not_answer_is_looked_at_again():
+    world = World()
+    assert world.look(101, free=499) == {"memory", "disk"}
+    world.monitor.start()
+    world.problem = OSError(EMFILE, "Too many open files")
+    world.bench.loop.advance(60.0)
+    assert set(world.bench.alarms.active) == {"memory", "disk"}, "no answer is no news"
+    world.problem = None
+    world.now = Measurement(rss_bytes=10, disk_free_bytes=1000)
+    world.bench.loop.advance(60.0)
+    assert world.bench.alarms.active == set()
     world.monitor.stop()
 
 

@@ -236,6 +236,20 @@ def test_nothing_starts_in_a_process_that_ends(tmp_path):
     assert [name for name, _ in observer.events][-1] == "node_stopped"
 
 
+def test_nothing_starts_once_the_end_was_asked_for(tmp_path):
+    """As after the store has failed: the application that is there still is of no use."""
+
+    async def step(node: Node) -> None:
+        node.request_stop()
+        with pytest.raises(NodeEnded):
+            await node.start_application()
+        await node.stop_application()
+        with pytest.raises(NodeEnded):
+            await node.start_application()
+
+    with_node(config(tmp_path), step)
+
+
 @pytest.mark.slow
 def test_a_store_that_was_not_closed_cleanly_is_told_and_the_exit_status_says_so(tmp_path):
     async def serve() -> bool:

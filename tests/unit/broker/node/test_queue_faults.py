@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 
+import pytest
 from pika import spec
 
 from burrowmq.broker import inspect
 from burrowmq.broker.node.queue_faults import QueueFaults
+from burrowmq.broker.queue import queue as queue_module
+from burrowmq.management import messages
+from burrowmq.management.answers.reply import ApiError
 from burrowmq.storage.names import QueueNames
 from tests.support.bench.node import NodeBench
 from tests.support.bench.observer import RecordingObserver
@@ -71,3 +75,32 @@ def test_a_cancel_does_not_wait_for_a_read_that_is_refused(tmp_path) -> None:
         assert not bench.node.queue_faults
         found = client.call(1, consume)
         assert [each.NAME for _, each in found] == ["Basic.ConsumeOk", *["Basic.Deliver"] * 3]
+
+
+def test_a_get_does_not_wait_for_ever_for_a_read_that_is_refused(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_module, "WITHHELD_S", 0.0)
+    with NodeBench(tmp_path) as bench:
+        client = bench.connect(1, 2)
+        lazy = {"x-queue-mode": "lazy"}
+        client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=lazy))
+        publish(client, "q", 3, is_persistent=True)
+        bench.disk.fail("pread", errno.EIO, times=1 << 30, path_part="/queues/")
+        get = spec.Basic.Get(queue="q", no_ack=True)
+        ((_, close),) = client.call(1, get)
+        queue = bench.node.vhosts["/"].queues["q"]
+        assert queue.is_withheld
+        assert (close.NAME, close.reply_code) == ("Channel.Close", 404)
+        assert close.reply_text == (
+            "NOT_FOUND - queue 'q' in vhost '/' is inaccessible: the disk does not serve it"
+        )
+        with pytest.raises(ApiError) as refused:
+            got = messages.get(bench.node, "/", "q", 1, "ack_requeue_true")
+            bench.loop.run_until_complete(got)
+        assert refused.value.status == 503
+        assert str(refused.value.reason).startswith("queue 'q' in vhost '/' is inaccessible: ")
+        bench.disk.heal()
+        bench.perform(bench.node.engine.idle)
+        assert not queue.is_withheld
+        assert [each.NAME for _, each in client.call(2, get)] == ["Basic.GetOk"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,6 +13,7 @@ from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.store_world import SilentObserver, SimDefinitions
+from tests.support.bench.broker import BrokerBench
 from tests.support.bench.observer import RecordingObserver
 from tests.support.queue_bench import QueueBench
 from tests.support.sim_filesystem import SimFileSystem
@@ -39,9 +39,10 @@ def engine() -> Engine:
 class World:
     def __init__(self, engine: Engine, *, queues: int = 1) -> None:
         self.queues = [QueueBench().queue for _ in range(queues)]
-        vhost = SimpleNamespace(queues={str(at): queue for at, queue in enumerate(self.queues)})
+        vhost = BrokerBench().vhost
+        vhost.queues = {str(at): queue for at, queue in enumerate(self.queues)}
         self.refused: list[str] = []
-        self.check = SelfCheck(cast("Any", {"/": vhost}), engine, self.refused.append)
+        self.check = SelfCheck({"/": vhost}, engine, self.refused.append)
 
 
 def test_a_broken_rule_is_logged_and_ends_the_process_with_a_status_of_its_own():

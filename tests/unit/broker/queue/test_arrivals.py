@@ -53,3 +53,29 @@ def test_of_a_run_only_what_is_due_dies_on_arrival():
     bench.publish(message(b"due", expiration="0"), message(b"later", expiration="50"))
     assert bench.dead == [("expired", b"due")]
     assert bench.drain() == [b"later"]
+
+
+def test_what_has_no_deadline_outlives_what_is_due_in_the_same_run():
+    bench = QueueBench(mode="cached", dead_letter_exchange="")
+    bench.publish(
+        message(b"due", expiration="0"), message(b"ever"), message(b"too", expiration="0")
+    )
+    assert bench.dead == [("expired", b"due")]
+    assert bench.queue.ready_count == 2
+    bench.scheduler.advance(5)
+    assert bench.drain() == [b"ever"]
+    assert bench.dead == [("expired", b"due"), ("expired", b"too")]
+
+
+def test_deadlines_go_with_their_messages_to_the_levels():
+    bench = QueueBench(mode="cached", max_priority=2, dead_letter_exchange="")
+    bench.publish(
+        message(b"0"),
+        message(b"1", priority=1, expiration="50"),
+        message(b"2", priority=2),
+        message(b"3", priority=1),
+        message(b"4", expiration="10"),
+    )
+    bench.scheduler.advance(60)
+    assert bench.drain() == [b"2", b"3", b"0"]
+    assert sorted(bench.dead) == [("expired", b"1"), ("expired", b"4")]

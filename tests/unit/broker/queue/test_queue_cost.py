@@ -5,13 +5,13 @@ The bounds are what was counted when the queue was one object; a change that nee
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from burrowmq.broker.queue.serve.consumer import Consumer
+from tests.support.calls import calls as count_calls
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 
@@ -20,19 +20,7 @@ RUNS = (200, 2000)  # above a hundred, where the consumption rate reads the cloc
 
 def calls(step: Callable[[], object]) -> int:
     """Calls of functions of `broker.queue` that a step makes."""
-    count = 0
-
-    def profile(frame: Any, event: str, _: Any) -> None:
-        nonlocal count
-        path = frame.f_code.co_filename
-        count += event == "call" and "/broker/queue/" in path and "/tests/" not in path
-
-    sys.setprofile(profile)
-    try:
-        step()
-    finally:
-        sys.setprofile(None)
-    return count
+    return count_calls(step, "/broker/queue/")
 
 
 def run_of(count: int, *, persistent: bool = False) -> list[Any]:

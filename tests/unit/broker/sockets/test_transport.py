@@ -267,8 +267,12 @@ def test_a_full_buffer_stops_deliveries_until_it_has_drained(run):
         world.client.session.write(b"reply")
         world.bench.run()
         assert world.client.session.is_congested
+        began = world.transport.unread_since_s
+        assert began is not None
+        assert began <= world.client.session.scheduler.monotonic()
         world.transport.resume_writing()
         assert not world.client.session.is_congested
+        assert world.transport.unread_since_s is None
         world.lose()
 
     run(step)

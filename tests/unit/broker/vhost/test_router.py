@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
-from burrowmq.broker.vhost.router import cacheable
+from burrowmq.broker.vhost.router import Reach, reach
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
 from tests.support.bench.broker import BrokerBench
 
@@ -112,13 +112,20 @@ def test_headers_are_given_to_exchanges_that_are_reached() -> None:
     assert vhost.route(vhost.exchange("a"), (b"",), dict) == ()
 
 
-def test_what_may_be_remembered() -> None:
-    vhost = declared("a:fanout", "b:direct:h", "c:direct", "h:headers")
-    assert cacheable(vhost, vhost.exchange("a"))
-    assert not cacheable(vhost, vhost.exchange("h"))
-    assert not cacheable(vhost, vhost.exchange("b"))
+def test_what_routes_depend_on() -> None:
+    vhost = declared("a:fanout", "b:direct:h", "c:direct", "h:headers", queues="q")
+    vhost.bind(Edge("h", "queue", "q", b"", {"x-match": "any", "k": 1, "x-k": 2}))
+
+    def found(name: str) -> Reach:
+        return reach(vhost, vhost.exchange(name))
+
+    assert found("a") == Reach(None, has_keys=False)
+    assert found("h") == Reach(frozenset([b"k"]), has_keys=False)
+    assert found("b") == Reach(frozenset([b"k"]), has_keys=True)
     link(vhost, "c", "a")
     link(vhost, "a", "c")
-    assert cacheable(vhost, vhost.exchange("c"))
+    assert found("c") == found("a") == Reach(None, has_keys=True)
     link(vhost, "a", "b")
-    assert not cacheable(vhost, vhost.exchange("c"))
+    assert found("c") == Reach(frozenset([b"k"]), has_keys=True)
+    vhost.unbind(Edge("h", "queue", "q", b"", {"x-match": "any", "k": 1, "x-k": 2}))
+    assert found("h") == Reach(frozenset(), has_keys=False)

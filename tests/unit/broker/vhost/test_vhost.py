@@ -10,10 +10,12 @@ from pika import spec
 from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.rules.policy import Policy
-from burrowmq.broker.vhost import vhost as vhost_module
+from burrowmq.broker.vhost.route_tables import RouteTable
+from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration, Vhost
 from burrowmq.protocol.codec import body_bytes, join_address
 from burrowmq.protocol.errors import AccessRefused, NotFound, PreconditionFailed, ResourceLocked
+from burrowmq.protocol.properties import Properties, rewrite
 from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 
@@ -41,8 +43,15 @@ def edge(source: str, destination: str, key: bytes = b"", kind: Any = "queue") -
     return Edge(source, kind, destination, key, {})
 
 
+def resolve(
+    vhost: Vhost, exchange_name: bytes, key: bytes, table: RouteTable | None = None
+) -> Route:
+    source = vhost.source(exchange_name.decode())
+    return vhost.resolve(source, join_address(exchange_name, key), table or RouteTable())
+
+
 def resolved(vhost: Vhost, exchange_name: bytes, key: bytes) -> list[str] | None:
-    found = vhost.resolve(join_address(exchange_name, key)).queues
+    found = resolve(vhost, exchange_name, key).queues
     return None if found is None else sorted(each.name for each in found)
 
 
@@ -65,13 +74,13 @@ def test_the_predeclared_exchanges() -> None:
 
 def test_a_missing_exchange() -> None:
     with pytest.raises(NotFound) as caught:
-        BrokerBench().vhost.resolve(join_address(b"x", b"k"))
+        BrokerBench().vhost.source("x")
     assert caught.value.text == "no exchange 'x' in vhost '/'"
 
 
 def test_an_internal_exchange() -> None:
     with pytest.raises(AccessRefused) as caught:
-        BrokerBench().vhost.resolve(join_address(b"amq.rabbitmq.trace", b"k"))
+        BrokerBench().vhost.source("amq.rabbitmq.trace")
     assert caught.value.text == (
         "cannot publish to internal exchange 'amq.rabbitmq.trace' in vhost '/'"
     )
@@ -81,38 +90,79 @@ def test_routes_are_remembered_until_something_changes() -> None:
     vhost = BrokerBench().vhost
     assert resolved(vhost, b"", b"q") == []
     address = join_address(b"", b"q")
-    assert vhost.resolve(address) is vhost.resolve(address)
-    before = vhost.generation
     found = queue(vhost)
-    assert vhost.generation > before
     assert resolved(vhost, b"", b"q") == ["q"]
+    table = vhost.route_tables.of("guest", 1)
     for change in (
         lambda: vhost.bind(edge("amq.direct", "q", b"k")),
         lambda: vhost.unbind(edge("amq.direct", "q", b"k")),
         lambda: exchange(vhost),
         lambda: vhost.delete_exchange(vhost.exchange("x")),
         vhost.policies_changed,
+        lambda: vhost.bind(edge("amq.direct", "q", b"k")),
         lambda: vhost.delete_queue(found),
     ):
-        vhost.resolve(address)
-        before = vhost.generation
+        resolve(vhost, b"", b"q", table)
+        assert address in table.routes
         change()
-        assert vhost.generation > before
-        assert not vhost.route_cache
+        assert not table.routes
 
 
-def test_routes_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vhost_module, "ROUTE_CACHE_MAX", 10)
+def test_a_queue_without_bindings_that_comes_or_goes_concerns_its_name_alone() -> None:
     vhost = BrokerBench().vhost
-    for number in range(100):
-        resolved(vhost, b"", b"%d" % number)
-    assert len(vhost.route_cache) <= 10
+    table = vhost.route_tables.of("guest", 1)
+    queue(vhost)
+
+    def remember(name: bytes) -> None:
+        resolve(vhost, b"", name, table)
+
+    remember(b"q")
+    remember(b"late")
+    late = queue(vhost, "late")
+    assert list(table.routes) == [join_address(b"", b"q")]
+    remember(b"late")
+    assert table.routes[join_address(b"", b"late")].queues == (late,)
+    vhost.delete_queue(late)
+    assert list(table.routes) == [join_address(b"", b"q")]
+    assert late not in {each for _, each in shared_ways(vhost)}
+
+
+def shared_ways(vhost: Vhost) -> list[tuple[Any, Any]]:
+    """The queues in routes that are shared, with their exchanges."""
+    return [(where, each) for where, queues in vhost.route_tables._routes for each in queues or ()]
+
+
+def test_an_alternate_that_is_the_default_exchange_makes_every_queue_matter() -> None:
+    vhost = BrokerBench().vhost
+    exchange(vhost, "x", type="direct", arguments={"alternate-exchange": ""})
+    table = vhost.route_tables.of("guest", 1)
+    assert resolved(vhost, b"x", b"late") == []
+    resolve(vhost, b"x", b"late", table)
+    queue(vhost, "late")
+    assert not table.routes
+    assert resolved(vhost, b"x", b"late") == ["late"]
 
 
 def test_a_headers_exchange_is_routed_message_by_message() -> None:
     vhost = BrokerBench().vhost
     assert resolved(vhost, b"amq.headers", b"k") is None
-    assert vhost.resolve(join_address(b"amq.headers", b"k")).exchange.name == "amq.headers"
+    assert resolve(vhost, b"amq.headers", b"k").exchange.name == "amq.headers"
+
+
+def test_what_no_binding_asks_for_makes_no_difference_to_a_headers_exchange() -> None:
+    vhost = BrokerBench().vhost
+    found, other = queue(vhost), queue(vhost, "other")
+    vhost.bind(Edge("amq.headers", "queue", "q", b"", {"n": 1}))
+    headers = vhost.exchange("amq.headers")
+    like = [
+        rewrite(message(b"x"), Properties(headers={"n": 1, "id": number})) for number in range(50)
+    ]
+    assert {route.queues for route in vhost.resolve_by_headers(headers, like)} == {(found,)}
+    assert len(vhost.route_tables.by_headers(headers)) == 1
+    vhost.bind(Edge("amq.headers", "queue", "other", b"", {"id": 7}))
+    routes = vhost.resolve_by_headers(headers, like)
+    assert [route.queues == (found, other) for route in routes].index(True) == 7
+    assert len(vhost.route_tables.by_headers(headers)) == 50
 
 
 def test_direct_replies_are_asked_for_and_never_remembered() -> None:
@@ -123,9 +173,12 @@ def test_direct_replies_are_asked_for_and_never_remembered() -> None:
     client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", no_ack=True))
     target = client.session.channels[1].reply_target
     assert target is not None
-    assert vhost.resolve(join_address(b"", target.key)).queues == (target,)
+    assert resolve(vhost, b"", target.key).queues == (target,)
     assert resolved(vhost, b"", b"amq.rabbitmq.reply-to.none") == []
-    assert not vhost.route_cache
+    table = vhost.route_tables.of("guest", 1)
+    for key in (target.key, b"amq.rabbitmq.reply-to.none"):
+        resolve(vhost, b"", key, table)
+    assert not table.routes
 
 
 # -- exchanges --------------------------------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ Covers: protocol/codec/_run_py.py
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from pamqp import commands
 
 from burrowmq.protocol import constants
 from burrowmq.protocol.codec import _codec_py
-from tests.support.amqp_frames import CODECS, content, method, plain, publish
+from tests.support.amqp_frames import CODECS, content, method, plain, publish, raw_frame
 
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS, ids=lambda module: module.NAME)
 
@@ -56,14 +58,17 @@ def test_runs_are_cut_where_the_contract_says(codec) -> None:
     assert kinds == [
         ("PublishRun", 2),
         ("PublishRun", 1),
-        ("PublishRun", 1),
-        ("PublishRun", 3),
+        ("PublishRun", 4),
         ("AckRun", 0),
         ("PublishRun", 1),
         ("PublishRun", 1),
     ]
     assert events[1].flags & constants.PERSISTENT
     assert events[2].flags & constants.MANDATORY
+    assert [event.is_mixed for event in events if hasattr(event, "is_mixed")] == [
+        False, False, True, False, False,
+    ]  # fmt: skip
+    assert events[2].address == events[2].messages[0].address
 
 
 @EACH_CODEC
@@ -71,13 +76,34 @@ def test_acks(codec) -> None:
     tags = [(1, False), (2, False), (3, False), (5, False), (5, True), (6, True), (7, False)]
     data = b"".join(codec.encode_ack(1, *tag) for tag in tags) + codec.encode_ack(2, 8, False)
     events = codec.HotCodec(131072).feed(data)
-    assert [plain(event)[1:] for event in events] == [
+    assert [plain(event)[1:5] for event in events] == [
         (1, 1, 3, False),
         (1, 5, 5, False),
         (1, 5, 5, True),
         (1, 6, 6, True),
         (1, 7, 7, False),
         (2, 8, 8, False),
+    ]
+
+
+@EACH_CODEC
+def test_nacks_and_rejects_are_runs_of_their_own(codec) -> None:
+    acts = [
+        (120, 1, 0), (120, 2, 0), (120, 3, 2), (120, 4, 2), (120, 9, 3), (90, 5, 1), (90, 6, 1), (90, 7, 0),
+        (80, 8, 0), (90, 9, 0),
+    ]  # fmt: skip
+    data = b"".join(
+        raw_frame(1, 1, struct.pack(">HHQB", 60, number, tag, bits)) for number, tag, bits in acts
+    )
+    events = codec.HotCodec(131072).feed(data)
+    assert [plain(event)[2:] for event in events] == [
+        (1, 2, False, 120, False),
+        (3, 4, False, 120, True),
+        (9, 9, True, 120, True),
+        (5, 6, False, 90, True),
+        (7, 7, False, 90, False),
+        (8, 8, False, 80, False),
+        (9, 9, False, 90, False),
     ]
 
 

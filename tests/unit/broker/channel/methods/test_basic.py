@@ -214,6 +214,49 @@ def test_settlements():
     assert bench.metrics.messages_acknowledged == 1
 
 
+@pytest.mark.parametrize("requeue", [True, False])
+@pytest.mark.parametrize("kind", [spec.Basic.Reject, spec.Basic.Nack])
+def test_rejections_before_an_unknown_tag_hold(kind: type[Any], requeue: bool):
+    bench = BrokerBench()
+    client = bench.connect(1)
+    ready(client, 5)
+    queue = bench.vhost.queues["q"]
+    client.call(1, *[spec.Basic.Get(queue="q")] * 5)
+    client.call(1, spec.Basic.Ack(delivery_tag=3))
+    ((_, close),) = client.call(1, *[kind(tag, requeue=requeue) for tag in (1, 2, 3, 4)])
+    assert (close.reply_code, (close.class_id, close.method_id)) == (
+        406,
+        divmod(kind.INDEX, 1 << 16),
+    )
+    assert close.reply_text == "PRECONDITION_FAILED - unknown delivery tag 3"
+    assert (queue.ready_count, queue.unacked_count) == (4 if requeue else 2, 0)
+
+
+def test_a_run_of_nacks_puts_each_message_in_its_place():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    ready(client, 6)
+    client.call(1, *[spec.Basic.Get(queue="q")] * 4)
+    client.call(1, spec.Basic.Ack(1), *[spec.Basic.Nack(tag, requeue=True) for tag in (2, 3, 4)])
+    again = client.call(1, *[spec.Basic.Get(queue="q", no_ack=True)] * 5)
+    assert bodies(again) == [b"1", b"2", b"3", b"4", b"5"]
+    assert [m.redelivered for _, m in again] == [True] * 3 + [False] * 2
+
+
+def test_a_run_of_rejections_waits_for_the_commit_of_its_transaction():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    ready(client, 3)
+    queue = bench.vhost.queues["q"]
+    client.call(1, *[spec.Basic.Get(queue="q")] * 3)
+    client.call(1, spec.Tx.Select(), *[spec.Basic.Reject(tag, requeue=False) for tag in (1, 2)])
+    assert queue.unacked_count == 3
+    client.call(1, spec.Tx.Rollback(), *[spec.Basic.Nack(tag, requeue=True) for tag in (1, 2, 3)])
+    assert queue.unacked_count == 3
+    client.call(1, spec.Tx.Commit())
+    assert (queue.ready_count, queue.unacked_count) == (3, 0)
+
+
 def test_recover_without_requeue_was_never_built():
     client = BrokerBench().connect(1)
     found = client.call(1, spec.Basic.Recover(requeue=False))

@@ -35,7 +35,7 @@ def test_a_route_is_remembered_until_the_topology_changes():
     client.call(1, spec.Queue.Bind(queue="a", exchange="amq.direct", routing_key="k"))
     client.send(publish_bytes(1, "amq.direct", "k", b"1"))
     channel = client.session.channels[1]
-    assert len(channel.routes) == 1
+    assert len(channel.table.routes) == 1
     client.call(1, spec.Queue.Declare(queue="b"))
     client.call(1, spec.Queue.Bind(queue="b", exchange="amq.direct", routing_key="k"))
     client.send(publish_bytes(1, "amq.direct", "k", b"2"))
@@ -159,6 +159,44 @@ def test_a_reply_address_becomes_the_requesters_own():
     found = BasicProperties()
     found.decode(got.raw_header[12:])
     assert found.reply_to == client.session.channels[1].reply_target.key.decode()
+
+
+def test_only_those_that_need_a_look_leave_the_run_and_order_stays():
+    """Plain, odd but valid, user_id, CC, plain again: one read, every queue in the order of publishing."""
+    bench = BrokerBench()
+    client = with_queues(bench, "a", "b")
+    client.call(1, spec.Confirm.Select())
+    each = [
+        {}, {"expiration": "5000"}, {"expiration": "+5000"}, {"user_id": "guest"}, {"priority": 9},
+        {"headers": {"CC": ["b"]}}, {"reply_to": "somebody"}, {"expiration": "000000000005000"}, {},
+    ]  # fmt: skip
+    client.send(
+        *(
+            publish_bytes(1, "", "a", b"%d" % number, properties=BasicProperties(**properties))
+            for number, properties in enumerate(each)
+        )
+    )
+    ((_, ack),) = client.read()
+    assert (ack.delivery_tag, ack.multiple) == (len(each), True)
+    found = client.call(1, spec.Basic.Consume(queue="a", no_ack=True))
+    got = [(method.body, method.redelivered) for _, method in found if hasattr(method, "body")]
+    assert got == [(b"%d" % number, False) for number in range(len(each))]
+    assert counts(bench)["b"] == 1
+
+
+def test_what_comes_before_a_refused_property_is_published_what_comes_after_is_not():
+    bench = BrokerBench()
+    client = with_queues(bench, "a")
+    wrong = BasicProperties(expiration="soon")
+    client.send(
+        publish_bytes(1, "", "a", b"0"),
+        publish_bytes(1, "", "a", b"1", properties=BasicProperties(expiration="9")),
+        publish_bytes(1, "", "a", b"2", properties=wrong),
+        publish_bytes(1, "", "a", b"3"),
+    )
+    ((_, close),) = client.read()
+    assert close.reply_text == "PRECONDITION_FAILED - invalid expiration 'soon': no_integer"
+    assert counts(bench) == {"a": 2}
 
 
 def test_a_headers_exchange_looks_at_each_message():

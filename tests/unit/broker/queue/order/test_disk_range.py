@@ -61,3 +61,11 @@ def test_forgotten():
     disk.clear()
     assert (disk.count, disk.bytes, len(disk.start_batch_rest)) == (0, 0, 0)
     assert disk.drop(1, 1) is None
+
+
+def test_it_says_what_was_not_found_once_all_was_read():
+    disk = filled(3, 4, 5)
+    assert disk.skip(1, 3, 6, 8) == (0, 0)
+    assert disk.skip(1, 5, 8, 8) == (1, 4)
+    assert (disk.first, disk.count, disk.bytes) == (8, 0, 0)
+    assert filled(3).skip(2, 9, 6, 8) == (0, 0)  # more than was promised

@@ -61,3 +61,12 @@ def test_what_the_store_does_not_have_is_in_runs_of_ids_that_follow_each_other()
     found = [[entry[0] for entry in run] for run in returned.unlogged_runs(entries)]
     assert found == [[1, 2], [4], [6]]
     assert list(returned.unlogged_runs(entries[2:3])) == []
+
+
+def test_all_at_once_comes_in_order_and_ends_where_the_kind_changes():
+    for kinds, taken in (([TRANSIENT] * 4, 4), ([TRANSIENT, DURABLE, TRANSIENT, DURABLE], 1)):
+        entries = [(seq, message(b"x"), seq, kind, True) for seq, kind in enumerate(kinds)]
+        heap = returned.merge([], entries[::-1])
+        run = returned.take(heap, 10, 1 << 40)
+        assert (list(run.seqs), len(run.messages), run.size) == (list(range(taken)), taken, taken)
+        assert len(heap) == 4 - taken

@@ -84,6 +84,15 @@ def test_reject_publish_names_the_refused():
     assert bench.drain() == [b"0", b"1"]
 
 
+def test_what_expires_on_arrival_takes_no_room():
+    bench = QueueBench(max_length=2, overflow="reject-publish")
+    gone = message(b"gone", expiration="0")
+    assert bench.publish(gone, *numbered(2), gone, *numbered(1, start=2)) == Rejected(
+        [3, 4], is_pending=False
+    )
+    assert bench.drain() == [b"0", b"1"]
+
+
 def test_reject_publish_dlx_dead_letters_them():
     bench = QueueBench(max_length=0, overflow="reject-publish-dlx", dead_letter_exchange="")
     assert bench.publish(*numbered(2)) == Rejected([0, 1], is_pending=False)

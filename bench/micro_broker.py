@@ -1,0 +1,158 @@
+"""What a message costs in the broker's core, by its properties and its end: no socket, no thread, no file.
+
+    python -m bench.micro_broker [ROW ...]
+
+Bytes go into a session as one read of 64 KB at most would bring them, and its turn ends; nobody consumes, unless the
+row says so. Prints a line for each row: microseconds of processor time a message, best of seven. BURROWMQ_PURE=1
+measures the interpreted codec. A row beside `plain` tells what a property adds.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pika import spec
+
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.protocol.codec import NAME
+from tests.support.bench.broker import BrokerBench
+from tests.support.bench.client import Client
+from tests.support.wire_client import method_bytes, publish_bytes
+
+COUNT = 400
+BODY = b"x" * 16
+ROUNDS = 7
+REPEATS = 20
+HEADERS = {"task": "app.tasks.add", "id": "5f2c", "retries": 0}
+CELERY = {
+    "content_type": "application/json",
+    "content_encoding": "utf-8",
+    "headers": HEADERS,
+    "delivery_mode": 1,
+    "priority": 0,
+    "correlation_id": "3b241101-e2bb-4255-8caf-4136c566a962",
+    "reply_to": "9c5b94b1-35ad-49bb-b118-8e8fc24abf80",
+}
+
+Step = Callable[[], object]
+
+
+class Row:
+    """One broker, a queue `q` and what its arguments name; `work` is measured, `reset` is not."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.bench = BrokerBench(default_mode="cached", is_verified=False)
+        self.client: Client = self.bench.connect(1)
+        declared = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
+        for name, given in (("q", declared), ("dead", {})):
+            self.client.call(1, spec.Queue.Declare(queue=name, arguments=given))
+        self.queue: Queue = self.bench.vhost.queues["q"]
+        self.dead: Queue = self.bench.vhost.queues["dead"]
+
+    def send(self, data: bytes) -> None:
+        """One read, one turn."""
+        self.client.send(data)
+        self.client._unread = b""
+        self.client.written.clear()
+
+    def purge(self) -> None:
+        """What was published goes."""
+        self.queue.purge()
+        self.dead.purge()
+
+
+def publishes(**properties: Any) -> bytes:
+    """COUNT publishes with these properties; a list has one value after the other."""
+    parts = []
+    for number in range(COUNT):
+        own = {
+            name: value[number % len(value)] if isinstance(value, list) else value
+            for name, value in properties.items()
+        }
+        parts.append(publish_bytes(1, "", "q", BODY, properties=spec.BasicProperties(**own)))
+    return b"".join(parts)
+
+
+def publishing(data: bytes, **arguments: Any) -> tuple[Step, Step]:
+    """Publish to a queue with these arguments."""
+    row = Row(**arguments)
+    return partial(row.send, data), row.purge
+
+
+def settling(method: Callable[[int], Any], **arguments: Any) -> tuple[Step, Step]:
+    """Settle COUNT deliveries one by one, in one read."""
+    row = Row(**arguments)
+    row.send(method_bytes(1, spec.Basic.Consume(queue="q")))
+    published = publishes()
+    tag = [0]
+
+    def work() -> None:
+        row.send(settlements.pop())
+
+    def reset() -> None:
+        row.purge()
+        channel = row.client.session.channels[1]
+        while channel.unacked.count:
+            row.send(method_bytes(1, spec.Basic.Ack(0, multiple=True)))
+        tag[0] = channel.next_tag
+        row.send(published)
+        settlements[:] = [b"".join(method_bytes(1, method(tag[0] + each)) for each in range(COUNT))]
+
+    settlements: list[bytes] = []
+    reset()
+    return work, reset
+
+
+def dead_lettering(**more: Any) -> dict[str, Any]:
+    """The arguments of a queue whose dead letters go to `dead`."""
+    return {"dead_letter_exchange": "", "dead_letter_routing_key": "dead", **more}
+
+
+ROWS: dict[str, Callable[[], tuple[Step, Step]]] = {
+    "plain": lambda: publishing(publishes()),
+    "expiration": lambda: publishing(publishes(expiration="60000")),
+    "expiration, 3 headers": lambda: publishing(publishes(expiration="60000", headers=HEADERS)),
+    "priority": lambda: publishing(publishes(priority=[0, 5, 9]), max_priority=10),
+    "reply_to": lambda: publishing(publishes(reply_to="amq.gen-x", correlation_id="7")),
+    "celery": lambda: publishing(publishes(**CELERY)),
+    "user_id": lambda: publishing(publishes(user_id="guest")),
+    "ack": lambda: settling(spec.Basic.Ack),
+    "nack, requeue": lambda: settling(partial(spec.Basic.Nack, requeue=True)),
+    "nack, dropped": lambda: settling(partial(spec.Basic.Nack, requeue=False)),
+    "reject to a DLX": lambda: settling(
+        partial(spec.Basic.Reject, requeue=False), **dead_lettering()
+    ),
+    "drop-head": lambda: publishing(publishes(), max_length=10),
+    "drop-head to a DLX": lambda: publishing(publishes(), **dead_lettering(max_length=10)),
+}
+
+
+def measure(work: Step, reset: Step) -> float:
+    """Microseconds a message."""
+    results = []
+    for _ in range(ROUNDS):
+        gc.collect()
+        spent = 0.0
+        for _ in range(REPEATS):
+            begin = time.process_time()
+            work()
+            spent += time.process_time() - begin
+            reset()
+        results.append(spent / REPEATS / COUNT * 1e6)
+    return min(results)
+
+
+def main() -> int:
+    """Measure the rows that are named, or all."""
+    for name in sys.argv[1:] or ROWS:
+        print(f"{NAME:12} {name:24} {measure(*ROWS[name]()):8.3f} us", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Routed messages on their way to the queues, and the confirms that are booked for them. The hot path.
+
+`enqueue` takes a run that goes one way. `enqueue_sheaves` takes one whose messages go several ways, cut by their
+routes: each queue gets its share once, in the order in which it came, and the confirms are booked once for all.
+Owns no state; called by basic.publish and tx.commit.
+
+Source: rabbit_channel (deliver_to_queues, process_routing_confirm).
+"""
+
+from __future__ import annotations
+
+from burrowmq.broker.channel.channel import Channel
+from burrowmq.broker.channel.confirms import Ways
+from burrowmq.broker.channel.reply import ReplyTarget
+from burrowmq.broker.queue.outcome import Rejected
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.router import Route
+from burrowmq.protocol.codec import Message, Sheaf, places, shares
+from burrowmq.protocol.constants import MANDATORY
+
+
+def enqueue(
+    channel: Channel,
+    route: Route,
+    queues: tuple[Queue, ...],
+    messages: list[Message],
+    flags: int,
+    size: int,
+) -> bool:
+    """Give routed messages to their queues and book their confirms; True when a queue refused some."""
+    count = len(messages)
+    pending = 0
+    refused: set[int] | None = None
+    for queue in queues:
+        outcome = queue.publish(messages, flags, size)
+        if not isinstance(outcome, Rejected):
+            pending |= outcome
+        else:
+            pending |= outcome.is_pending
+            refused = set(outcome.indexes) | (refused or set())
+    if _is_routed(queues):
+        route.exchange.publish_out += count * len(queues)
+        channel.session.metrics.messages_routed += count
+    else:
+        _unroutable(channel, messages, flags)
+    if channel.confirms is not None:
+        _book(channel, count, pending, refused, queues)
+    return refused is not None
+
+
+def enqueue_sheaves(
+    channel: Channel,
+    messages: list[Message],
+    routes: list[Route],
+    parts: list[Sheaf[Route]],
+    flags: int,
+) -> bool:
+    """The same for messages that go several ways: `parts` are their sheaves, none of a route by headers."""
+    pending = 0
+    refused: set[int] | None = None
+    for queue, part in _by_queue(messages, routes, parts):
+        outcome = queue.publish(part.messages, part.flags, part.size)
+        if not isinstance(outcome, Rejected):
+            pending |= outcome
+        else:
+            pending |= outcome.is_pending
+            left = [part.messages[index] for index in outcome.indexes]
+            refused = set(places(messages, left)) | (refused or set())
+    lost = set()
+    routed_count = 0
+    for part in parts:
+        route = part.target
+        assert route.queues is not None, "the caller has looked"
+        if _is_routed(route.queues):
+            count = len(part.messages)
+            route.exchange.publish_out += count * len(route.queues)
+            routed_count += count
+        else:
+            lost.add(route)
+    channel.session.metrics.messages_routed += routed_count
+    if lost:
+        _unroutable(
+            channel,
+            [message for message, route in zip(messages, routes, strict=True) if route in lost],
+            flags,
+        )
+    if channel.confirms is not None:
+        ways: Ways = routes if len(parts) > 1 else (parts[0].target.queues or ())
+        _book(channel, len(messages), pending, refused, ways)
+    return refused is not None
+
+
+def _by_queue(
+    messages: list[Message], routes: list[Route], parts: list[Sheaf[Route]]
+) -> list[tuple[Queue, Sheaf[Route] | Sheaf[Queue]]]:
+    """What each queue gets. Where two routes have one in common, its share is cut out message by message."""
+    found: list[tuple[Queue, Sheaf[Route] | Sheaf[Queue]]]
+    found = [(queue, part) for part in parts for queue in part.target.queues or ()]
+    if len(parts) > 1 and len({queue for queue, _ in found}) < len(found):
+        by_queue: list[Sheaf[Queue]] = shares(messages, routes)
+        return [(share.target, share) for share in by_queue]
+    return found
+
+
+def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, ways: Ways) -> None:
+    """The confirms of so many messages, of which the queues refused some."""
+    confirms = channel.confirms
+    assert confirms is not None, "the caller has looked"
+    session = channel.session
+    session.metrics.messages_received_confirm += count
+    epoch = 0
+    if pending:
+        session.engine.require_sync()
+        epoch = session.engine.epoch
+        if session.settled:
+            session.demand_acks()
+    if refused:
+        confirms.add_refused(sorted(refused), count, epoch, ways)
+    else:
+        confirms.add(count, epoch, ways)
+    session.scheduler.confirms_dirty(channel)
+
+
+def is_reply(target: object) -> bool:
+    """Whether it is a direct-reply consumer and no queue."""
+    return target.__class__ is ReplyTarget
+
+
+def _is_routed(queues: tuple[Queue, ...]) -> bool:
+    """RabbitMQ: a message that reached nobody but a direct-reply consumer counts as unroutable."""
+    return bool(queues) and not (is_reply(queues[0]) and all(map(is_reply, queues)))
+
+
+def _unroutable(channel: Channel, messages: list[Message], flags: int) -> None:
+    totals = channel.session.metrics
+    if flags & MANDATORY:
+        for message in messages:
+            channel.return_message(message, 312, "NO_ROUTE")
+        totals.messages_unroutable_returned += len(messages)
+    else:
+        channel.metrics.drop_unroutable += len(messages)
+        totals.messages_unroutable_dropped += len(messages)

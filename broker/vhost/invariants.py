@@ -1,0 +1,57 @@
+"""What always holds of what a virtual host remembers of its routes, as a check that BURROWMQ_VERIFY=1 runs.
+
+`verify` raises AssertionError with a sentence that names the address and both ways. It looks at the addresses that were
+remembered last: `SAMPLE` of as many users, each resolved anew, so that a change of the topology that forgot too little
+is found at the next turn's end. State: none. Called by `broker.node.self_check`, and by tests after each turn; never by
+the virtual host itself. A check changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from burrowmq.broker.vhost import route_tables, router
+from burrowmq.broker.vhost.router import Route
+from burrowmq.broker.vhost.vhost import Vhost
+from burrowmq.protocol.codec import split_address
+
+SAMPLE = 3
+
+
+def verify(vhost: Vhost) -> None:
+    """Raise AssertionError with the first rule that does not hold of its routes."""
+    for sentence in _broken(vhost):
+        raise AssertionError(f"vhost {vhost.name!r}: {sentence}")
+
+
+def _broken(vhost: Vhost) -> Iterator[str]:
+    tables = vhost.route_tables
+    most = route_tables.LIMIT_BYTES + (
+        1 << 20
+    )  # one route to very many queues, or very long headers
+    if tables.size_bytes > most:
+        yield f"its routes take {tables.size_bytes} bytes, at most {most} are kept"
+    for address, found in islice(tables.newest(SAMPLE), SAMPLE * SAMPLE):
+        yield from _address(vhost, address, found)
+
+
+def _address(vhost: Vhost, address: bytes, found: Route) -> Iterator[str]:
+    name, key = (part.decode("utf-8", "surrogateescape") for part in split_address(address))
+    exchange = vhost.exchanges.get(name)
+    if exchange is not found.exchange:
+        yield f"a route from exchange {name!r} is remembered, which is another one or gone"
+        return
+    if router.reach(vhost, exchange).header_names is None:
+        queues = router.route(vhost, exchange, (split_address(address)[1],), None)
+    else:
+        queues = None
+    if queues != found.queues:
+        yield (
+            f"key {key!r} of exchange {name!r} leads to {_names(queues)}, "
+            f"{_names(found.queues)} is remembered"
+        )
+
+
+def _names(queues: tuple[object, ...] | None) -> object:
+    return None if queues is None else [getattr(each, "name", each) for each in queues]

@@ -1,0 +1,146 @@
+"""What is remembered of a virtual host's routes: for each user a table from address to route, and routes by headers.
+
+An address is in a user's table when it is routed by its key alone and the user may publish with it, so that finding it
+there answers everything that is asked of a publish; for another key of an exchange that is known, what was asked about
+the exchange is not asked again. Addresses that lead to the same queues share one route: a run is
+cut by routes, and a hundred thousand keys of one queue are one way then.
+
+State owned: the tables, and what they take. They are emptied in place, since channels hold on to theirs: by a change of
+the topology (a queue without bindings that comes or goes takes only its own name with it), by one of users or
+permissions, and when all of them together are larger than `LIMIT_BYTES`. Whoever publishes with more keys than that
+resolves each of them as if it were new, which costs some ten times what finding it does. Called by
+`broker.vhost.vhost` and, for its user's table, by basic.publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from burrowmq.broker.exchange.base import Exchange
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.vhost.router import ExchangeNames, Reach, Route, reach
+
+LIMIT_BYTES = 32 << 20
+"""Of all tables of a virtual host: some 200,000 keys."""
+ADDRESS_BYTES = 130
+"""What an address takes besides its octets: the object, and its share of a dictionary."""
+ROUTE_BYTES = 350
+"""What a route takes besides its queues, once for all addresses."""
+
+
+class Source(NamedTuple):
+    """An exchange that a user may publish to."""
+
+    exchange: Exchange
+    is_by_key: bool
+    """Whether routes from here depend on the routing key only."""
+    is_limited: bool
+    """Whether each key needs the user's topic permission."""
+
+
+class RouteTable:
+    """That of one user: by address, and the exchanges by their part of an address."""
+
+    __slots__ = ("routes", "sources")
+
+    def __init__(self) -> None:
+        self.routes: dict[bytes, Route] = {}
+        self.sources: dict[bytes, Source] = {}
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.routes.clear()
+        self.sources.clear()
+
+
+class RouteTables:
+    """Those of one virtual host."""
+
+    __slots__ = ("_auth_generation", "_by_headers", "_by_user", "_reached", "_routes", "size_bytes")
+
+    def __init__(self) -> None:
+        self._by_user: dict[str, RouteTable] = {}
+        self._routes: dict[tuple[Exchange, tuple[Queue, ...] | None], Route] = {}
+        self._reached: dict[Exchange, Reach] = {}
+        self._by_headers: dict[Exchange, dict[bytes, Route]] = {}
+        self._auth_generation = -1
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return sum(len(table.routes) for table in self._by_user.values())
+
+    def newest(self, count: int) -> Iterator[tuple[bytes, Route]]:
+        """The addresses that were remembered last, up to so many for each user, with their routes."""
+        for table in self._by_user.values():
+            yield from islice(reversed(table.routes.items()), count)
+
+    def of(self, user_name: str, auth_generation: int) -> RouteTable:
+        """A user's table, good for as long as `auth_generation` stays the same."""
+        if auth_generation != self._auth_generation:
+            self.clear()
+            self._by_user = {}
+            self._auth_generation = auth_generation
+        table = self._by_user.get(user_name)
+        if table is None:
+            table = self._by_user[user_name] = RouteTable()
+        return table
+
+    def shared(self, exchange: Exchange, queues: tuple[Queue, ...] | None) -> Route:
+        """The route of a message that goes from this exchange to these queues (None: by its headers)."""
+        way = exchange, queues
+        found = self._routes.get(way)
+        if found is None:
+            self._make_room()
+            found = self._routes[way] = Route(exchange, queues)
+            self.size_bytes += ROUTE_BYTES + 8 * len(queues or ())
+        return found
+
+    def reach(self, names: ExchangeNames, exchange: Exchange) -> Reach:
+        """What routes from an exchange depend on."""
+        found = self._reached.get(exchange)
+        if found is None:
+            found = self._reached[exchange] = reach(names, exchange)
+        return found
+
+    def by_headers(self, exchange: Exchange) -> dict[bytes, Route]:
+        """The routes of an exchange by what they depend on of each message."""
+        found = self._by_headers.get(exchange)
+        if found is None:
+            found = self._by_headers[exchange] = {}
+        return found
+
+    def remember_headers(self, exchange: Exchange, octets: bytes, route: Route) -> None:
+        """Let such a route be known by the octets that it depends on."""
+        self._make_room()
+        self.by_headers(exchange)[octets] = route
+        self.size_bytes += ADDRESS_BYTES + len(octets)
+
+    def remember(self, table: RouteTable, address: bytes, route: Route) -> None:
+        """Let a user's table have an address that it has not."""
+        if self.size_bytes > LIMIT_BYTES:
+            self.clear()
+        table.routes[address] = route
+        self.size_bytes += ADDRESS_BYTES + len(address)
+
+    def _make_room(self) -> None:
+        if self.size_bytes > LIMIT_BYTES:
+            self.clear()
+
+    def forget_queue(self, default: Exchange, name: bytes, queue: Queue) -> None:
+        """A queue came or went, and no binding with it: only the default exchange's route to its name is another."""
+        address = b"\0%c%b" % (len(name), name)
+        for table in self._by_user.values():
+            table.routes.pop(address, None)
+        self._routes.pop((default, (queue,)), None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        for table in self._by_user.values():
+            table.clear()
+        self._routes.clear()
+        self._reached.clear()
+        for known in self._by_headers.values():
+            known.clear()
+        self.size_bytes = 0
