@@ -1,4 +1,4 @@
-"""A node with very many queues: `python -m bench.many_queues [--queues 100000] [--small 10000]`.
+"""A node with very many queues: `python -m bench.many_queues [--queues 100000] [--small 10000] [--commit-log on]`.
 
 Two nodes, one after the other. The first has `--queues` empty durable queues, a tenth of them bound to an exchange: what each page of the
 HTTP API and the metrics cost, how long other clients wait meanwhile, memory, stop and start. The second has `--small`
@@ -38,6 +38,8 @@ AUTHORIZATION = "Basic " + base64.b64encode(b"guest:guest").decode()
 # Each list page, CPU and seconds to its last byte.
 PAGE_CPU_MS, PAGE_MS = 100.0, 200.0
 WAIT_MS = 50.0
+# Three samples of everything are taken in that time.
+IDLE_S, IDLE_PERCENT = 15.0, 1.0
 
 
 @dataclass
@@ -69,6 +71,13 @@ def _cpu_ns(pid: int) -> int:
         with contextlib.suppress(OSError):
             total += int((task / "schedstat").read_text().split()[0])
     return total
+
+
+def _idle_percent(pid: int) -> float:
+    """What the node takes of one processor while nobody asks anything: figures are sampled, and that is all."""
+    before, began = _cpu_ns(pid), time.monotonic()
+    time.sleep(IDLE_S)
+    return (_cpu_ns(pid) - before) / 1e7 / (time.monotonic() - began)
 
 
 def _setting(node: Node, key: str) -> str:
@@ -155,8 +164,9 @@ class Probe:
 
 
 @contextlib.contextmanager
-def _node(scratch: Path, name: str) -> Iterator[Node]:
-    node = PEERS["burrowmq"].node(scratch / name, Setting(default_mode="bounded"))
+def _node(scratch: Path, name: str, commit_log: str) -> Iterator[Node]:
+    setting = Setting(default_mode="bounded", commit_log=commit_log)
+    node = PEERS["burrowmq"].node(scratch / name, setting)
     node.start()
     try:
         yield node
@@ -181,13 +191,16 @@ def _page_paths(count: int) -> list[str]:
         "/api/burrowmq/pages/overview",
         "/api/burrowmq/pages/queue/%2F/q-00777",
         "/api/overview",
+        "/api/vhosts",
     ]
 
 
-def measure_empty(table: Table, scratch: Path, count: int, *, is_short: bool) -> None:
+def measure_empty(
+    table: Table, scratch: Path, count: int, commit_log: str, *, is_short: bool
+) -> None:
     """The node with empty queues."""
     names = [f"q-{number:05}" for number in range(count)]
-    with _node(scratch, "empty") as node:
+    with _node(scratch, "empty", commit_log) as node:
         line, http = Line(node.port), Http(node)
         empty_rss = procfs.rss_bytes(node.pid)
         began = time.monotonic()
@@ -198,6 +211,7 @@ def measure_empty(table: Table, scratch: Path, count: int, *, is_short: bool) ->
         table.add("RSS", rss / MB, 400, "MB")
         table.add("a queue", (rss - empty_rss) / count, None, "B")
         line.bind("amq.direct", names[::10])
+        table.add("nobody asks anything: CPU", _idle_percent(node.pid), IDLE_PERCENT, "%")
         probe = Probe(node.port)
         probe.during(table, "idle", lambda: time.sleep(6), WAIT_MS)
         for path in _page_paths(count):
@@ -236,6 +250,7 @@ def measure_empty(table: Table, scratch: Path, count: int, *, is_short: bool) ->
             WAIT_MS,
         )
         _policy(table, probe, http)
+        _vhost(table, probe, http, count)
         procfs.wait_idle(node.pid)
         table.add("RSS after all that", procfs.rss_bytes(node.pid) / MB, None, "MB")
         probe.end()
@@ -263,10 +278,29 @@ def _policy(table: Table, probe: Probe, http: Http) -> None:
     probe.during(table, "the policy deleted", lambda: http.ask(path, "DELETE"), WAIT_MS)
 
 
-def measure_small(table: Table, scratch: Path, count: int) -> None:
+def _vhost(table: Table, probe: Probe, http: Http, count: int) -> None:
+    """Another virtual host, with as many queues: made by an import, and deleted with all of them."""
+    http.ask("/api/vhosts/many", "PUT", {})
+    queues = [{"name": f"q-{n:05}", "vhost": "many", "arguments": {}} for n in range(count)]
+    document = json.dumps({"queues": queues}).encode()
+    probe.during(
+        table,
+        f"import of {count:,} queues",
+        lambda: http.ask("/api/definitions", "POST", document),
+        WAIT_MS,
+    )
+    probe.during(
+        table,
+        "their virtual host deleted",
+        lambda: http.ask("/api/vhosts/many", "DELETE"),
+        WAIT_MS,
+    )
+
+
+def measure_small(table: Table, scratch: Path, count: int, commit_log: str) -> None:
     """The node with a message in each queue."""
     names = [f"q-{number:05}" for number in range(count)]
-    with _node(scratch, "small") as node:
+    with _node(scratch, "small", commit_log) as node:
         procfs.wait_idle(node.pid)
         empty = procfs.rss_bytes(node.pid)
         line = Line(node.port)
@@ -327,14 +361,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.many_queues", description=__doc__)
     parser.add_argument("--queues", type=int, default=100_000)
     parser.add_argument("--small", type=int, default=10_000)
+    parser.add_argument("--commit-log", choices=("off", "on"), default="off")
     parser.add_argument("--short", action="store_true", help="without the lists of everything")
     options = parser.parse_args()
     table, scratch = Table(), Path(tempfile.mkdtemp(prefix="many-queues-"))
     try:
         if options.queues:
-            measure_empty(table, scratch, options.queues, is_short=options.short)
+            measure_empty(
+                table, scratch, options.queues, options.commit_log, is_short=options.short
+            )
         if options.small:
-            measure_small(table, scratch, options.small)
+            measure_small(table, scratch, options.small, options.commit_log)
     finally:
         shutil.rmtree(scratch)
         print(table.markdown())

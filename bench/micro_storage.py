@@ -113,7 +113,7 @@ def _append(engine: Engine, log: QueueLog, loop: _Loop, arguments: argparse.Name
         if is_confirmed:
             while committed[0] and seq - staged.get(committed[0], 0) > _WINDOW:
                 loop.run_next()
-    last = engine.epoch if not engine._batch.is_empty() else engine.epoch - 1
+    last = engine.epoch if not engine._collecting.is_empty() else engine.epoch - 1
     engine.hand_over()
     loop.run_until(lambda: committed[0] >= last)
 

@@ -62,6 +62,8 @@ def _amount(value: float | None, unit: str) -> str:
         return "-"
     scaled = value * _SCALES.get(unit, 1.0)
     digits = 0 if scaled >= 100 or scaled == int(scaled) else 1 if scaled >= 10 else 2
+    if 0 < scaled < 0.1:
+        digits = 4  # a part of what another needs
     return f"{scaled:,.{digits}f} {unit}".strip()
 
 

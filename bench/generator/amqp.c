@@ -82,6 +82,16 @@ void put_shortstr(Buffer *buffer, const char *text)
     put_bytes(buffer, text, length);
 }
 
+void put_header(Buffer *buffer, const char *value)
+{
+    uint32_t size = (uint32_t)strlen(value);
+    put_u32(buffer, 2 + 1 + 4 + size);
+    put_shortstr(buffer, "n");
+    put_u8(buffer, 'S');
+    put_u32(buffer, size);
+    put_bytes(buffer, value, size);
+}
+
 static void put_longstr(Buffer *buffer, const char *text, size_t length)
 {
     put_u32(buffer, (uint32_t)length);

@@ -52,6 +52,7 @@ void put_u16(Buffer *buffer, uint16_t value);
 void put_u32(Buffer *buffer, uint32_t value);
 void put_u64(Buffer *buffer, uint64_t value);
 void put_shortstr(Buffer *buffer, const char *text);
+void put_header(Buffer *buffer, const char *value); /* a table of one entry, "n" */
 uint16_t get_u16(const uint8_t *bytes);
 uint32_t get_u32(const uint8_t *bytes);
 uint64_t get_u64(const uint8_t *bytes);
@@ -81,12 +82,13 @@ typedef struct {
 void queue_declare(Connection *connection, const Queue *queue);
 uint32_t queue_count(Connection *connection, const char *name); /* passive declare */
 void queue_delete(Connection *connection, const char *name);
-void exchange_declare_fanout(Connection *connection, const char *name, int durable);
+void exchange_declare(Connection *connection, const char *name, const char *type, int durable);
 void exchange_delete(Connection *connection, const char *name);
-void queue_bind(Connection *connection, const char *queue, const char *exchange);
+/* With a header, the binding asks for it: its name is "n", this its value. */
+void queue_bind(Connection *connection, const char *queue, const char *exchange, const char *key, const char *header);
 void confirm_select(Connection *connection);
 void basic_qos(Connection *connection, uint16_t prefetch);
-void basic_consume(Connection *connection, const char *queue, int no_ack);
+void basic_consume(Connection *connection, const char *queue, const char *tag, int no_ack);
 void put_ack(Buffer *buffer, uint64_t tag, int multiple);
 /* 1 and the number of messages left after a get-ok; 0 when the queue is empty. */
 int basic_get(Connection *connection, const char *queue, uint32_t *left);

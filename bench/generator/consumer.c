@@ -11,8 +11,16 @@ typedef struct {
     uint64_t next_tag, acked_tag, pending; /* pending: consumed since the queue's count was told */
     uint64_t size, seen;                   /* of the message being read */
     int in_content;
-    uint64_t next_sequence[MAX_PRODUCERS];
+    uint64_t next_sequence[MAX_PRODUCERS]; /* of each producer; on one channel, of each queue */
 } Consumer;
+
+/* Which messages of a producer come here: all, or every so many from one on. */
+static void expect_sequences(Consumer *consumer)
+{
+    const Options *options = consumer->options;
+    for (int i = 0; i < MAX_PRODUCERS; i++)
+        consumer->next_sequence[i] = (uint64_t)(!is_spread(options) ? 0 : options->one_channel ? i : consumer->worker->queue);
+}
 
 static void check_label(Consumer *consumer, const uint8_t *body)
 {
@@ -26,10 +34,12 @@ static void check_label(Consumer *consumer, const uint8_t *body)
     }
     if (!consumer->options->verify || consumer->options->consumers > 1)
         return;
-    if (producer >= MAX_PRODUCERS || sequence != consumer->next_sequence[producer])
+    uint64_t step = is_spread(consumer->options) ? (uint64_t)consumer->options->queues : 1;
+    uint64_t *due = &consumer->next_sequence[(consumer->options->one_channel ? sequence % step : producer) % MAX_PRODUCERS];
+    if (producer >= MAX_PRODUCERS || sequence != *due)
         die("message %llu of producer %llu came, %llu was due", (unsigned long long)sequence,
-            (unsigned long long)producer, (unsigned long long)consumer->next_sequence[producer % MAX_PRODUCERS]);
-    consumer->next_sequence[producer]++;
+            (unsigned long long)producer, (unsigned long long)*due);
+    *due += step;
 }
 
 static void start_message(Consumer *consumer, const Frame *frame)
@@ -138,10 +148,13 @@ void *consumer_main(void *argument)
     consumer->worker = worker;
     consumer->options = options;
     consumer->next_tag = 1;
-    queue_name(options, worker->queue, name, sizeof name);
+    expect_sequences(consumer);
     if (options->prefetch)
         basic_qos(worker->connection, (uint16_t)options->prefetch);
-    basic_consume(worker->connection, name, options->prefetch == 0);
+    for (int i = 0; i < (options->one_channel ? options->queues : 1); i++) {
+        queue_name(options, worker->queue + i, name, sizeof name);
+        basic_consume(worker->connection, name, name, options->prefetch == 0);
+    }
     pthread_barrier_wait(&run->ready);
     if (options->stall)
         pthread_barrier_wait(&run->written);

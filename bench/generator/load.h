@@ -14,6 +14,10 @@ typedef struct {
     const char *mode, *name;
     int queues, producers, consumers; /* consumers: of each queue */
     int fanout, vary, persistent, durable, lazy, verify, stall, latency, append;
+    int spread, topic, headers; /* each producer to all queues in turn: by their names, by keys, by a header */
+    int one_channel;            /* one consumer of each queue, all of them on one channel */
+    int bindings;               /* topic: so many more that no key matches */
+    uint64_t keys;              /* topic: different keys, in turn */
     uint64_t messages; /* published in all; with consumers each queue is read up to its share */
     uint32_t size;
     int confirm, prefetch, ack_every; /* prefetch 0: automatic acknowledgement */
@@ -44,6 +48,7 @@ typedef struct {
 } Worker;
 
 void queue_name(const Options *options, int index, char *text, size_t size);
+int is_spread(const Options *options);
 void note_time(_Atomic uint64_t *latest, uint64_t value); /* keeps the maximum */
 void *producer_main(void *worker);
 void *consumer_main(void *worker);

@@ -32,6 +32,28 @@ void note_time(_Atomic uint64_t *latest, uint64_t value)
         ;
 }
 
+int is_spread(const Options *options) { return options->spread || options->topic || options->headers; }
+
+/* NULL: the default exchange. */
+static const char *exchange_type(const Options *options)
+{
+    return options->fanout ? "fanout" : options->topic ? "topic" : options->headers ? "headers" : NULL;
+}
+
+static void bind_queue(const Options *options, Connection *connection, int index)
+{
+    char queue[128], key[64] = "", value[16];
+    queue_name(options, index, queue, sizeof queue);
+    if (options->topic)
+        snprintf(key, sizeof key, "*.%d.#", index);
+    snprintf(value, sizeof value, "%d", index);
+    queue_bind(connection, queue, options->name, key, options->headers ? value : NULL);
+    for (int i = 0; options->topic && index == 0 && i < options->bindings; i++) {
+        snprintf(key, sizeof key, "other.%d.*.none", i);
+        queue_bind(connection, queue, options->name, key, NULL);
+    }
+}
+
 static double cpu_seconds(void)
 {
     struct rusage usage;
@@ -52,10 +74,11 @@ static void too_late(int signal)
 static void each_queue(const Options *options, Connection *connection, int delete)
 {
     char name[128];
-    if (options->fanout && delete)
+    const char *type = exchange_type(options);
+    if (type && delete)
         exchange_delete(connection, options->name);
-    if (options->fanout && !delete)
-        exchange_declare_fanout(connection, options->name, options->durable);
+    if (type && !delete)
+        exchange_declare(connection, options->name, type, options->durable);
     for (int i = 0; i < options->queues; i++) {
         queue_name(options, i, name, sizeof name);
         Queue queue = {.name = name, .durable = options->durable, .lazy = options->lazy};
@@ -63,8 +86,8 @@ static void each_queue(const Options *options, Connection *connection, int delet
             queue_delete(connection, name);
         else
             queue_declare(connection, &queue);
-        if (options->fanout && !delete)
-            queue_bind(connection, name, options->name);
+        if (type && !delete)
+            bind_queue(options, connection, i);
     }
 }
 
@@ -163,7 +186,7 @@ static uint64_t await_all(Run *run, Connection *control, uint64_t before)
 static void prepare(Run *run, const Options *options, int count)
 {
     run->options = options;
-    run->queue_share = options->fanout ? options->messages : options->messages / (uint64_t)options->queues;
+    run->queue_share = options->fanout || options->one_channel ? options->messages : options->messages / (uint64_t)options->queues;
     run->queue_consumed = calloc((size_t)options->queues, sizeof *run->queue_consumed);
     run->latency_ns = calloc(options->latency ? options->messages : 1, sizeof *run->latency_ns);
     if (!run->queue_consumed || !run->latency_ns)
@@ -176,7 +199,7 @@ static void load(Options *options)
 {
     static Run run;
     static Worker workers[MAX_THREADS];
-    int count = options->producers + options->consumers * options->queues;
+    int count = options->producers + (options->one_channel ? 1 : options->consumers * options->queues);
     if (count > MAX_THREADS || options->producers > MAX_PRODUCERS)
         die("too many connections");
     if (options->producers) /* so that every producer and every queue has the same share */
@@ -281,7 +304,10 @@ static void parse(Options *o, int argc, char **argv)
         {"persistent", OPTION_SWITCH, &o->persistent}, {"durable", OPTION_SWITCH, &o->durable},
         {"lazy", OPTION_SWITCH, &o->lazy},         {"verify", OPTION_SWITCH, &o->verify},
         {"stall", OPTION_SWITCH, &o->stall},       {"latency", OPTION_SWITCH, &o->latency},
-        {"append", OPTION_SWITCH, &o->append},
+        {"append", OPTION_SWITCH, &o->append},     {"spread", OPTION_SWITCH, &o->spread},
+        {"topic", OPTION_SWITCH, &o->topic},       {"headers", OPTION_SWITCH, &o->headers},
+        {"keys", OPTION_LARGE, &o->keys},          {"bindings", OPTION_NUMBER, &o->bindings},
+        {"one-channel", OPTION_SWITCH, &o->one_channel},
     };
     enum { COUNT = sizeof settings / sizeof *settings };
     struct option known[COUNT + 1] = {0};
@@ -298,8 +324,10 @@ int main(int argc, char **argv)
 {
     Options options = {.address = {.host = "127.0.0.1", .port = 5672, .user = "guest", .password = "guest"},
                        .mode = "load", .name = "bench", .queues = 1, .producers = 1, .messages = 100000, .size = 16,
-                       .ack_every = 1, .batch = 32 * 1024, .connections = 500, .timeout_s = 300};
+                       .ack_every = 1, .keys = 1, .batch = 32 * 1024, .connections = 500, .timeout_s = 300};
     parse(&options, argc, argv);
+    if (options.one_channel && (options.consumers != 1 || options.producers != 1 || !is_spread(&options)))
+        die("one channel takes one producer to all queues and one consumer of each");
     if (options.latency && options.size < 16)
         die("latency needs bodies of 16 octets or more");
     signal(SIGALRM, too_late);

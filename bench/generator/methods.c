@@ -46,12 +46,12 @@ void queue_delete(Connection *connection, const char *name)
     expect_method(connection, METHOD_ID(50, 41), NULL);
 }
 
-void exchange_declare_fanout(Connection *connection, const char *name, int durable)
+void exchange_declare(Connection *connection, const char *name, const char *type, int durable)
 {
     size_t start = begin_method(&connection->out, 1, METHOD_ID(40, 10));
     put_u16(&connection->out, 0);
     put_shortstr(&connection->out, name);
-    put_shortstr(&connection->out, "fanout");
+    put_shortstr(&connection->out, type);
     put_u8(&connection->out, durable ? 2 : 0);
     put_u32(&connection->out, 0);
     end_frame(&connection->out, start);
@@ -68,15 +68,18 @@ void exchange_delete(Connection *connection, const char *name)
     expect_method(connection, METHOD_ID(40, 21), NULL);
 }
 
-void queue_bind(Connection *connection, const char *queue, const char *exchange)
+void queue_bind(Connection *connection, const char *queue, const char *exchange, const char *key, const char *header)
 {
     size_t start = begin_method(&connection->out, 1, METHOD_ID(50, 20));
     put_u16(&connection->out, 0);
     put_shortstr(&connection->out, queue);
     put_shortstr(&connection->out, exchange);
-    put_shortstr(&connection->out, "");
+    put_shortstr(&connection->out, key);
     put_u8(&connection->out, 0);
-    put_u32(&connection->out, 0);
+    if (header)
+        put_header(&connection->out, header);
+    else
+        put_u32(&connection->out, 0);
     end_frame(&connection->out, start);
     expect_method(connection, METHOD_ID(50, 21), NULL);
 }
@@ -99,12 +102,12 @@ void basic_qos(Connection *connection, uint16_t prefetch)
     expect_method(connection, METHOD_ID(60, 11), NULL);
 }
 
-void basic_consume(Connection *connection, const char *queue, int no_ack)
+void basic_consume(Connection *connection, const char *queue, const char *tag, int no_ack)
 {
     size_t start = begin_method(&connection->out, 1, METHOD_ID(60, 20));
     put_u16(&connection->out, 0);
     put_shortstr(&connection->out, queue);
-    put_shortstr(&connection->out, "c");
+    put_shortstr(&connection->out, tag);
     put_u8(&connection->out, no_ack ? 2 : 0);
     put_u32(&connection->out, 0);
     end_frame(&connection->out, start);

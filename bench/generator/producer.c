@@ -21,36 +21,67 @@ typedef struct {
 
 static uint64_t last_label(const Producer *producer) { return producer->label | producer->sent; }
 
-/* "message-" and the decimal number: printf would cost more than the rest of the message. */
-static void write_id(char *id, uint64_t number)
+/* A text, the decimal number and a zero behind it; the zero's place. printf would cost more than the rest of a message. */
+static char *write_number(char *at, const char *text, uint64_t number)
 {
     char digits[24];
     int count = 0;
     do
         digits[count++] = (char)('0' + number % 10);
     while (number /= 10);
-    memcpy(id, "message-", 8);
-    for (id += 8; count; id++)
-        *id = digits[--count];
-    *id = 0;
+    while (*text)
+        *at++ = *text++;
+    while (count)
+        *at++ = digits[--count];
+    *at = 0;
+    return at;
+}
+
+static uint64_t next_queue(const Producer *producer)
+{
+    return is_spread(producer->options) ? producer->sent % (uint64_t)producer->options->queues : (uint64_t)producer->worker->queue;
+}
+
+static void set_prefix(Producer *producer)
+{
+    const Options *options = producer->options;
+    char key[128] = "";
+    producer->prefix.length = 0;
+    if (options->topic)
+        write_number(write_number(key, "k.", next_queue(producer)), ".", producer->sent % options->keys);
+    else if (options->queues > 1 && !options->fanout && !options->headers)
+        write_number(stpcpy(key, options->name), "-", next_queue(producer));
+    else if (!options->fanout && !options->headers)
+        queue_name(options, producer->worker->queue, key, sizeof key);
+    size_t start = begin_method(&producer->prefix, 1, METHOD_ID(60, 40));
+    put_u16(&producer->prefix, 0);
+    put_shortstr(&producer->prefix, options->fanout || options->topic || options->headers ? options->name : "");
+    put_shortstr(&producer->prefix, key);
+    put_u8(&producer->prefix, 0);
+    end_frame(&producer->prefix, start);
 }
 
 static void put_message(Producer *producer, Buffer *out, uint32_t size, int with_id)
 {
     const Options *options = producer->options;
-    char id[32] = "";
+    char id[32] = "", value[24] = "";
     uint8_t small[1024];
     uint32_t limit = producer->connection->frame_max - 8, offset = 0;
     put_bytes(out, producer->prefix.data, producer->prefix.length);
     if (with_id)
-        write_id(id, producer->sent);
+        write_number(id, "message-", producer->sent);
+    if (options->headers)
+        write_number(value, "", next_queue(producer));
     put_u8(out, FRAME_HEADER);
     put_u16(out, 1);
-    put_u32(out, 14 + (options->persistent ? 1 : 0) + (with_id ? 1 + (uint32_t)strlen(id) : 0));
+    put_u32(out, 14 + (options->headers ? 4 + 2 + 1 + 4 + (uint32_t)strlen(value) : 0) + (options->persistent ? 1 : 0) +
+                     (with_id ? 1 + (uint32_t)strlen(id) : 0));
     put_u16(out, 60);
     put_u16(out, 0);
     put_u64(out, size);
-    put_u16(out, (uint16_t)((options->persistent ? 1 << 12 : 0) | (with_id ? 1 << 7 : 0)));
+    put_u16(out, (uint16_t)((options->headers ? 1 << 13 : 0) | (options->persistent ? 1 << 12 : 0) | (with_id ? 1 << 7 : 0)));
+    if (options->headers)
+        put_header(out, value);
     if (options->persistent)
         put_u8(out, 2);
     if (with_id)
@@ -171,6 +202,20 @@ static void produce_varying(Producer *producer)
     }
 }
 
+static void produce_spread(Producer *producer)
+{
+    Buffer *out = &producer->connection->out;
+    while (producer->sent < producer->total) {
+        uint64_t count = room(producer, UINT64_MAX);
+        do {
+            set_prefix(producer);
+            put_message(producer, out, producer->options->size, 0);
+            producer->sent++;
+        } while (--count && out->length < producer->options->batch);
+        connection_flush(producer->connection);
+    }
+}
+
 static void wait_until(uint64_t due_ns)
 {
     struct timespec at = {.tv_sec = (time_t)(due_ns / 1000000000u), .tv_nsec = (long)(due_ns % 1000000000u)};
@@ -198,19 +243,6 @@ static void produce_paced(Producer *producer)
     free(block.data);
 }
 
-static void set_prefix(Producer *producer)
-{
-    const Options *options = producer->options;
-    char name[128];
-    queue_name(options, producer->worker->queue, name, sizeof name);
-    size_t start = begin_method(&producer->prefix, 1, METHOD_ID(60, 40));
-    put_u16(&producer->prefix, 0);
-    put_shortstr(&producer->prefix, options->fanout ? options->name : "");
-    put_shortstr(&producer->prefix, options->fanout ? "" : name);
-    put_u8(&producer->prefix, 0);
-    end_frame(&producer->prefix, start);
-}
-
 void *producer_main(void *argument)
 {
     Worker *worker = argument;
@@ -231,6 +263,8 @@ void *producer_main(void *argument)
     pthread_barrier_wait(&run->ready);
     if (options->rate > 0)
         produce_paced(&producer);
+    else if (is_spread(options))
+        produce_spread(&producer);
     else if (options->vary)
         produce_varying(&producer);
     else

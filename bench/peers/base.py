@@ -31,6 +31,7 @@ class Setting:
 
     default_mode: str = "cached"  # cached | bounded
     confirm: str = "fsync"  # fsync | written
+    commit_log: str = "off"  # off | on
 
 
 @dataclass(slots=True)

@@ -83,6 +83,8 @@ class BurrowMQ:
             "confirm": setting.confirm,
             "classic_queue.default_mode": setting.default_mode,
         }
+        if setting.commit_log != "off":  # an older commit does not know the key
+            settings["store_commit_log"] = setting.commit_log
         command = [*self._server(), "--data-dir", str(data)]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]

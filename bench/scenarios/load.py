@@ -14,6 +14,12 @@ from bench.scenarios.base import EVERYBODY, Figure, Outcome, Scenario, measure_l
 from bench.stage import Stage
 
 QUICK_DIVISOR = 3
+_SHAPE = (
+    "queues",
+    "fanout",
+    "topic",
+    "headers",
+)  # options that say which queues and exchanges there are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +47,7 @@ class _Load:
         options = {**self.options, "messages": self.messages(stage, peer), "timeout": 300}
         with _idle_connections(node, self.idle_connections):
             outcome = measure_load(node, options)
-        shape = {name: self.options.get(name, False) for name in ("queues", "fanout")}
+        shape = {name: self.options.get(name, False) for name in _SHAPE}
         native.run(node.port, mode="delete", **{k: v for k, v in shape.items() if v})
         procfs.wait_idle(node.pid)
         queue_mode = "lazy" if self.options.get("lazy") else self.setting.default_mode
@@ -74,6 +80,38 @@ def _idle_connections(node: Node, count: int) -> Iterator[None]:
 
 _PERSISTENT: dict[str, native.Option] = {"durable": True, "persistent": True}
 _BOUNDED = Setting(default_mode="bounded")
+
+_TEN: dict[str, native.Option] = {"queues": 10}
+# One producer whose messages go to all queues in turn: key, title, RabbitMQ's messages, full only, options.
+_MANY_KEYS: tuple[tuple[str, str, int, bool, dict[str, native.Option]], ...] = (
+    ("keys-10", "keys over 10 queues, 10 connections", 100_000, False, {**_TEN, "spread": True}),
+    ("keys-100", "100 queues, 100 connections", 60_000, True, {"queues": 100, "spread": True}),
+    (
+        "keys-100-one",
+        "100 queues, one consumer connection",
+        60_000,
+        True,
+        {"queues": 100, "spread": True, "one_channel": True},
+    ),
+    ("topic-1k", "topic, 1,000 keys", 60_000, False, {**_TEN, "topic": True, "keys": 1000}),
+    ("topic-100k", "topic, 100,000 keys", 60_000, True, {**_TEN, "topic": True, "keys": 100_000}),
+    ("topic-new", "topic, every key new", 60_000, True, {**_TEN, "topic": True, "keys": 1 << 60}),
+    (
+        "topic-bindings",
+        "topic, 10,000 bindings, 1,000 keys",
+        60_000,
+        True,
+        {**_TEN, "topic": True, "keys": 1000, "bindings": 10_000},
+    ),
+    ("headers-10", "headers exchange, 10 bindings", 60_000, True, {**_TEN, "headers": True}),
+    (
+        "acks-10-queues",
+        "one channel, 10 queues, single acks (prefetch 100)",
+        60_000,
+        True,
+        {**_TEN, "spread": True, "one_channel": True, "prefetch": 100},
+    ),
+)
 
 _LOADS = (
     _Load(
@@ -192,6 +230,18 @@ _LOADS = (
         options={"size": 16, "batch": 0, "queues": 10, "producers": 50, "consumers": 5},
         is_full_only=True,
     ),
+    *(
+        _Load(
+            key=key,
+            title=title,
+            fast=1_000_000,
+            interpreted=300_000,
+            reference=reference,
+            options={"size": 16, "consumers": 1, "verify": True, **options},
+            is_full_only=is_full_only,
+        )
+        for key, title, reference, is_full_only, options in _MANY_KEYS
+    ),
     _Load(
         key="latency-5k",
         title="latency at 5,000 msg/s, 16 B, one write per message",
@@ -225,11 +275,35 @@ _RATIOS: tuple[tuple[str, float, float | None], ...] = (
     ("lazy-1000", 4, 8),
 )
 _TITLES = {load.key: load.title for load in _LOADS}
+# scenario, must, reach: how many times less CPU than RabbitMQ
+_CPU_RATIOS: tuple[tuple[str, float, float | None], ...] = (
+    ("keys-10", 40, 90),
+    ("keys-100", 40, 90),
+    ("keys-100-one", 30, None),
+    ("topic-1k", 30, 70),
+    ("topic-100k", 30, 70),
+    ("topic-new", 8, 20),
+    ("topic-bindings", 60, 180),
+    ("headers-10", 8, 30),
+    ("acks-10-queues", 8, 20),
+)
 
 FIGURES = (
     *(
         Figure(title=_TITLES[key], scenario=key, relative_to="rabbitmq", must=must, reach=reach)
         for key, must, reach in _RATIOS
+    ),
+    *(
+        Figure(
+            title=f"{_TITLES[key]}: CPU a message (as a part of RabbitMQ's)",
+            scenario=key,
+            value="cpu_us",
+            relative_to="rabbitmq",
+            must=1 / must,
+            reach=1 / reach if reach else None,
+            is_at_most=True,
+        )
+        for key, must, reach in _CPU_RATIOS
     ),
     Figure(
         title="interpreted codec, constant headers (1P1C 16 B)",

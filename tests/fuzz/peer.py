@@ -230,7 +230,8 @@ class Peer:
         assert len(octets) > sum(len(message.raw) for message in run.messages)
         for message in run.messages:
             assert isinstance(message, Message)
-            assert message.address == run.address
+            assert run.is_mixed or message.address == run.address
+        assert run.address == run.messages[0].address
 
 
 def run(seed: int, frames: int) -> Peer:

@@ -57,6 +57,20 @@ def test_markdown_names_failures_modes_and_limits() -> None:
     assert "| broker | cached |" in text
 
 
+def test_a_small_part_of_what_another_needs_is_told_exactly() -> None:
+    found = _results({"burrowmq": [1.0], "rabbitmq": [1.0]})
+    measures = [
+        replace(
+            measure,
+            scenario="keys-10",
+            values={"cpu_us": 0.22 if measure.peer == "burrowmq" else 20.0},
+        )
+        for measure in found.measures
+    ]
+    text = markdown(replace(found, measures=measures))
+    assert "| 0.0110 x (to RabbitMQ) | ≤ 0.0250 x | 0.0111 x | ok |" in text
+
+
 def test_compare_judges_by_cpu_and_not_by_rate() -> None:
     old = _results({"burrowmq": [100.0]}, cpu_us=1.0)
     assert regressions(old, _results({"burrowmq": [10.0]}, cpu_us=1.1)) == 0
