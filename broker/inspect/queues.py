@@ -44,11 +44,6 @@ def _pid_or_none(node: RunningNode, consumer: Consumer | None) -> str | None:
     return None if consumer is None else pid(node, consumer.channel)
 
 
-def _capacity(queue: Queue) -> int | None:
-    """The share of time in which consumers could take messages: 0 without consumers, else unknown."""
-    return None if queue.consumers else 0
-
-
 def _paged_out(queue: Queue, size: bool) -> int:
     """Transient messages that are on disk only."""
     if size:
@@ -132,8 +127,8 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "disk_reads": lambda n, v, q: 0 if q.is_dormant else q.levels.loaded_count,
     "disk_writes": lambda n, v, q: 0 if q.is_dormant else q.levels.written_count,
     "consumers": lambda n, v, q: len(q.consumers),
-    "consumer_utilisation": lambda n, v, q: _capacity(q),
-    "consumer_capacity": lambda n, v, q: _capacity(q),
+    "consumer_utilisation": lambda n, v, q: q.consumers.capacity,
+    "consumer_capacity": lambda n, v, q: q.consumers.capacity,
     "memory": lambda n, v, q: q.memory_bytes,
     "slave_pids": lambda n, v, q: None,
     "synchronised_slave_pids": lambda n, v, q: None,
@@ -155,7 +150,7 @@ QUEUE_COLUMNS: dict[str, Column] = {
 NUMBERS_OF_QUEUES = frozenset(
     name for name in QUEUE_COLUMNS
     if name.startswith("message") and name != "message_stats"
-) | {"memory", "consumers", "disk_reads", "disk_writes"}  # fmt: skip
+) | {"memory", "consumers", "consumer_utilisation", "consumer_capacity", "disk_reads", "disk_writes"}  # fmt: skip
 
 # What rabbitmqctl takes; the other columns above are the HTTP API's own.
 CTL_QUEUE_COLUMNS = frozenset(QUEUE_COLUMNS) - {

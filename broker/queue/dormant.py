@@ -24,7 +24,7 @@ DORMANT_BYTES = 400
 """What one weighs with its name and its places in the virtual host, as tracemalloc measures it."""
 
 # What all of them show; never changed.
-NO_CONSUMERS = Consumers(is_single_active=False)
+NO_CONSUMERS = Consumers()
 NO_METRICS = QueueMetrics()
 
 

@@ -131,7 +131,7 @@ class Queue:
             for level in range((settings.max_priority or 0) + 1)
         )
         self.counts = Counts(context.metrics)
-        self.consumers = Consumers(is_single_active=settings.single_active_consumer)
+        self.consumers = Consumers(scheduler, is_single_active=settings.single_active_consumer)
         self.rate = ConsumptionRate(scheduler)
         is_cached = context.options.default_mode == "cached"
         self.paging = Paging(self.levels, self.rate, self._wake_waiting, is_cached=is_cached)

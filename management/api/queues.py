@@ -91,9 +91,8 @@ def with_rates(call: Call, row: dict[str, Any], ranges: Ranges = NO_RANGES) -> d
     """Add `_details` beside counts and inside message_stats; drop what RabbitMQ leaves out."""
     with_past(call, QUEUE, queue_key(row["vhost"], row["name"]), row, ranges)
     # rabbitmqadmin prints a row without a field, but fails at null.
-    for name in ("owner_pid_details", "consumer_utilisation", "consumer_capacity"):
-        if row.get(name, 0) is None:
-            del row[name]
+    if row.get("owner_pid_details", 0) is None:
+        del row["owner_pid_details"]
     return row
 
 

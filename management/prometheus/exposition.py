@@ -40,7 +40,7 @@ from burrowmq.management.prometheus.series import Series, labels_text
 Family = Any
 Row = dict[str, Any]
 Found = tuple[Vhost, Queue]
-OF_EMPTY = frozenset({"memory", "consumers", "disk_reads", "disk_writes"})
+OF_EMPTY = frozenset({"memory", "consumers", "consumer_capacity", "disk_reads", "disk_writes"})
 """What a queue without messages may have that is not 0."""
 FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
 

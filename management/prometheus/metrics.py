@@ -46,6 +46,13 @@ QUEUES = (
     _gauge("queue_messages", COARSE, "messages", "Ready and unacknowledged messages"),
     _gauge("queue_consumers", "queue_consumer_count", "consumers", "Consumers on a queue"),
     _gauge(
+        "queue_consumer_capacity",
+        QUEUE,
+        "consumer_capacity",
+        "Share of the time in which consumers could take messages at once",
+    ),
+    _gauge("queue_consumer_utilisation", QUEUE, "consumer_capacity", "The same by its older name"),
+    _gauge(
         "queue_process_memory_bytes", QUEUE, "memory", "Memory that the queue's own objects take"
     ),
     _gauge(

@@ -20,6 +20,8 @@ from typing import Protocol
 
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DeliveryRun
+from burrowmq.broker.queue.serve.capacity import Capacity
+from burrowmq.broker.turn.clock import Clock
 from burrowmq.protocol.table import FieldTable
 
 UNLIMITED = 1 << 30
@@ -105,7 +107,10 @@ class Consumer:
 class Consumers:
     """All consumers of one queue in serving order."""
 
-    def __init__(self, *, is_single_active: bool = False) -> None:
+    def __init__(self, clock: Clock | None = None, *, is_single_active: bool = False) -> None:
+        """`clock` measures `capacity`; only the one that nobody joins has none."""
+        self._clock = clock
+        self._capacity: Capacity | None = None
         self._rings: dict[int, deque[Consumer]] = {}
         self._priorities: list[int] = []
         self._all: list[Consumer] = []
@@ -126,6 +131,11 @@ class Consumers:
         return iter(self._all)
 
     @property
+    def capacity(self) -> float:
+        """In which share of the last second they could take messages at once; 0 where there are none."""
+        return self._capacity.share() if self._all and self._capacity is not None else 0.0
+
+    @property
     def rings(self) -> list[tuple[int, Sequence[Consumer]]]:
         """(priority, who of it may be served, in serving order), for who looks on."""
         return list(self._rings.items())
@@ -137,6 +147,8 @@ class Consumers:
 
     def add(self, consumer: Consumer) -> None:
         """Register at the tail of its priority."""
+        if self._capacity is None and self._clock is not None:
+            self._capacity = Capacity(self._clock)
         self._all.append(consumer)
         if consumer.exclusive:
             self.exclusive = consumer
@@ -199,6 +211,8 @@ class Consumers:
                     self._one_less()
             if ready:
                 return ready
+        if self._capacity is not None:
+            self._capacity.block()
         return []
 
     def served(self, priority: int, count: int) -> None:
@@ -224,6 +238,8 @@ class Consumers:
             self._enter(consumer)
 
     def _enter(self, consumer: Consumer) -> None:
+        if self._capacity is not None:
+            self._capacity.unblock()
         consumer.is_blocked = False
         ring = self._rings.get(consumer.priority)
         if ring is None:

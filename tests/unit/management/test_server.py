@@ -130,7 +130,7 @@ def test_every_name_has_an_address(served: Served, name: str) -> None:
 
 
 def test_a_slash_at_the_end_means_nothing(served: Served) -> None:
-    assert served.get("/api/queues/") == served.get("/api/queues")
+    assert served.get("/api/exchanges/") == served.get("/api/exchanges")
     assert served.get("/api/queues/%2F/orders/")["name"] == "orders"
 
 

@@ -70,14 +70,22 @@ def test_policy_columns(bench: NodeBench) -> None:
 
 
 def test_what_is_not_measured_is_no_figure(bench: NodeBench) -> None:
-    columns = ["consumers", "consumer_utilisation", "consumer_capacity", "backing_queue_status"]
+    columns = ["consumers", "backing_queue_status"]
     for row in inspect.queues(bench.node, None, columns):
-        told = None if row["consumers"] else 0
-        assert row["consumer_utilisation"] == row["consumer_capacity"] == told
         assert not [
             name for name in row["backing_queue_status"] if name.startswith(("avg", "num_un"))
         ]
     assert {row["consumers"] for row in inspect.queues(bench.node, None, columns)} > {0}
+
+
+def test_capacity_is_none_without_consumers_and_a_share_with_some(bench: NodeBench) -> None:
+    columns = ["name", "consumers", "consumer_utilisation", "consumer_capacity"]
+    lazy, orders = inspect.queues(bench.node, None, columns)
+    assert (lazy["name"], lazy["consumer_utilisation"], lazy["consumer_capacity"]) == ("lazy", 0, 0)
+    # Its consumer has its prefetch used up since a moment ago.
+    assert (orders["name"], orders["consumers"]) == ("orders", 1)
+    assert 0 < orders["consumer_capacity"] <= 1
+    assert 0 < orders["consumer_utilisation"] <= 1
 
 
 def test_a_queue_deleted_while_listing_is_left_out(bench: NodeBench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.broker.queue.serve.consumer import UNLIMITED, Consumer, Consumers
+from tests.support.fake_scheduler import FakeScheduler
 from tests.support.queue_bench import Inbox
 
 
@@ -146,3 +147,22 @@ def test_nobody_waits_for_a_consumer_that_shared_the_queue():
     a.unacked_count = 1
     consumers.remove(a)
     assert (consumers.leavers, tags(consumers.ready(1))) == ([], ["b"])
+
+
+def test_capacity_is_that_of_consumers_who_can_take():
+    clock = FakeScheduler()
+    consumers = Consumers(clock)
+    assert consumers.capacity == 0.0
+    one = consumer("a", prefetch_count=1)
+    consumers.add(one)
+    assert consumers.capacity == 1.0
+    one.unacked_count = 1
+    assert consumers.ready(10) == []
+    clock.advance(1000)
+    assert consumers.capacity == 0.0
+    one.unacked_count = 0
+    assert consumers.unblock(one)
+    clock.advance(1000)
+    assert consumers.capacity == 1.0
+    consumers.remove(one)
+    assert consumers.capacity == 0.0
