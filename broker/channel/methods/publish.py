@@ -49,11 +49,10 @@ def publish(channel: Channel, run: PublishRun) -> None:
     flags = run.flags
     if flags & IMMEDIATE:
         raise MethodNotImplemented("immediate=true")
-    session = channel.session
-    if channel.auth_generation != session.auth_generation:
-        channel.auth_generation = session.auth_generation
-        tables = channel.vhost.route_tables
-        channel.table = tables.of(session.user.name, channel.auth_generation)
+    generation = channel.rights.generation
+    if channel.auth_generation != generation:
+        channel.auth_generation = generation
+        channel.table = channel.vhost.route_tables.of(channel.session.user.name, generation)
     messages = run.messages
     if run.is_mixed:
         _publish_mixed(channel, messages, flags)
@@ -158,13 +157,12 @@ def _resolve(channel: Channel, address: bytes) -> Route:
     source = table.sources.get(address[:end])
     if source is None:
         exchange = address[1:end].decode("utf-8", "surrogateescape")
-        session = channel.session
-        session.check("write", "exchange", exchange)
-        source = vhost.source(exchange, is_limited=session.is_topic_limited(exchange))
+        channel.rights.check("write", "exchange", exchange)
+        source = vhost.source(exchange, is_limited=channel.rights.is_topic_limited(exchange))
         table.sources[address[:end]] = source
     if source.is_limited:
         routing_key = address[end + 1 :].decode("utf-8", "surrogateescape")
-        channel.session.check_topic("write", source.exchange.name, routing_key)
+        channel.rights.check_topic("write", source.exchange.name, routing_key)
     return vhost.resolve(source, address, table)
 
 
