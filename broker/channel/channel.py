@@ -1,6 +1,7 @@
 """One channel of one connection: delivery tags, unacked messages, prefetch, confirms, transaction.
 
-State owned: everything that AMQP scopes to a channel. Called by `broker.channel.methods` (what the client asked), by
+State owned: everything that AMQP scopes to a channel, most of it in parts that can be read by themselves (`unacked`,
+`prefetch`, `confirms`, `transaction`). Called by `broker.channel.methods` (what the client asked), by
 queues through `broker.queue.serve.consumer.ConsumerChannel` (deliveries) and by the end-of-turn stages (confirms).
 Output goes to the session's buffer in the order in which it is produced; one write per connection and turn carries it.
 
@@ -18,6 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from burrowmq.broker.channel.confirms import Confirms
+from burrowmq.broker.channel.prefetch import Prefetch
 from burrowmq.broker.channel.reply import ReplyTarget, ReplyTargets
 from burrowmq.broker.channel.transaction import Committing, Transaction
 from burrowmq.broker.channel.unacked import Delivery, Piece, Unacked, UnknownTag, joined
@@ -42,6 +44,7 @@ from burrowmq.protocol.errors import AmqpError, InternalError, PreconditionFaile
 
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import User
+    from burrowmq.broker.rules.rights import Rights
     from burrowmq.broker.vhost.vhost import Vhost
     from burrowmq.protocol.methods import Method
     from burrowmq.storage.engine import Engine
@@ -69,29 +72,12 @@ class ChannelSession(Protocol):
     consumer_max: int | None
     settled: set[int] | None
 
-    @property
-    def auth_generation(self) -> int:
-        """Rises with every change of users and permissions."""
-        ...
-
     def write(self, data: bytes) -> None:
         """Queue bytes for this turn's write."""
         ...
 
     def send(self, channel: int, method: Method) -> None:
         """Queue a method frame for this turn's write."""
-        ...
-
-    def check(self, permission: str, kind: str, name: str) -> None:
-        """Raise AccessRefused unless the user has the permission."""
-        ...
-
-    def check_topic(self, permission: str, exchange: str, routing_key: str) -> None:
-        """Raise AccessRefused unless the user may use this key with the topic exchange."""
-        ...
-
-    def is_topic_limited(self, exchange: str) -> bool:
-        """Whether the user may use some keys only with this exchange, should it be a topic exchange."""
         ...
 
     def remember_acks(self) -> None:
@@ -130,12 +116,18 @@ class Channel:
     """State of one open channel."""
 
     def __init__(
-        self, number: int, session: ChannelSession, vhost: Vhost, replies: ReplyTargets
+        self,
+        number: int,
+        session: ChannelSession,
+        vhost: Vhost,
+        replies: ReplyTargets,
+        rights: Rights,
     ) -> None:
         self.number = number
         self.session = session
         self.vhost = vhost
         self.replies = replies
+        self.rights = rights
         self.metrics = ChannelMetrics()
         self.consumers: dict[str, Subscription] = {}
         """By tag."""
@@ -148,13 +140,7 @@ class Channel:
         self.unanswered_count = 0  # changes of the topology since others last had their turn
         self.is_closed = False
         self.last_queue_name: str | None = None
-        self.prefetch_count = 0
-        self.global_prefetch_count = 0
-        # Unlike `unacked.count`, these fall when a settlement takes effect, in a transaction at commit.
-        self.consumer_unacked_count = 0
-        self.got_unacked_count = 0
-        self.prefetched_gets = 0
-        self._last_place = 0
+        self.prefetch = Prefetch()
         self.next_tag = 1
         self.table = _NO_ROUTES  # its user's, once something is published
         self.auth_generation = -1
@@ -199,25 +185,11 @@ class Channel:
         """How many more messages may go out now, by the shared prefetch and the connection's buffer."""
         if self.session.is_congested or self.is_closed:
             return 0
-        if self.global_prefetch_count:
-            gets = min(self.prefetched_gets, self.got_unacked_count)
-            return self.global_prefetch_count - self.consumer_unacked_count - gets
-        return UNLIMITED
+        return self.prefetch.room if self.prefetch.shared else UNLIMITED
 
     def set_aside(self, consumer: Consumer) -> None:
-        """A consumer is blocked: it takes its place behind those that wait for the shared prefetch already.
-
-        One that had no share when there was credit keeps its place, so that no queue is served for ever before others.
-        """
-        if self.global_prefetch_count and not consumer.waiting_place:
-            self._last_place += 1
-            consumer.waiting_place = self._last_place
-
-    def share_prefetch(self, count: int) -> None:
-        """Set the prefetch of the whole channel, 0 for none; what was got before it counts until it is acked."""
-        if not self.global_prefetch_count:
-            self.prefetched_gets = self.got_unacked_count
-        self.global_prefetch_count = count
+        """A consumer is blocked; should it wait for the shared prefetch, this is when it began to."""
+        self.prefetch.wait(consumer)
 
     def deliver(self, consumer: Consumer, origin: Origin, run: DeliveryRun) -> None:
         """Send a run to a consumer of this channel as one buffer."""
@@ -226,9 +198,6 @@ class Channel:
         tag = self.next_tag
         self.next_tag = tag + count
         consumer.waiting_place = 0
-        no_ack = consumer.no_ack
-        if not no_ack:
-            consumer.unacked_count += count
         session = self.session
         session.write(
             encode_deliver(
@@ -247,13 +216,13 @@ class Channel:
         totals.messages_delivered += count
         if run.redelivered:
             metrics.redeliver += count
-        if no_ack:
+        if consumer.no_ack:
             metrics.deliver_no_ack += count
             totals.messages_delivered_auto_ack += count
         else:
             metrics.deliver += count
             totals.messages_delivered_manual_ack += count
-            self.consumer_unacked_count += count
+            self.prefetch.sent(consumer, count)
             self.unacked.add(Delivery(tag, origin, run, consumer))
 
     def deliver_got(self, queue: Queue, origin: Origin, run: DeliveryRun, *, no_ack: bool) -> None:
@@ -274,7 +243,7 @@ class Channel:
         else:
             self.metrics.get += 1
             totals.messages_get_manual_ack += 1
-            self.got_unacked_count += 1
+            self.prefetch.sent(None, 1)
             self.unacked.add(Delivery(tag, origin, run, None))
         self.session.write(
             encode_get_ok(
@@ -363,24 +332,20 @@ class Channel:
 
     def _return_credit(self, delivery: Delivery, count: int) -> None:
         consumer = delivery.consumer
-        if consumer is None:
-            self.got_unacked_count -= count
-            return
-        self.consumer_unacked_count -= count
-        consumer.unacked_count -= count
-        if consumer.is_blocked and not self.global_prefetch_count:
+        self.prefetch.settled(consumer, count)
+        if consumer is not None and consumer.is_blocked and not self.prefetch.shared:
             found = self.consumers.get(consumer.tag)
             if found is not None:  # None while the channel is being closed
                 found.queue.consumer_unblocked(consumer)
 
     def _unblock_siblings(self) -> None:
-        if self.global_prefetch_count:
+        if self.prefetch.shared:
             self.unblock_consumers()
 
     def unblock_consumers(self) -> None:
         """Credit may have come back to every consumer of the channel (qos, the connection drained)."""
         blocked = [each for each in self.consumers.values() if each.consumer.is_blocked]
-        if self.global_prefetch_count:
+        if self.prefetch.shared:
             blocked.sort(key=attrgetter("consumer.waiting_place"))
         for consumer, queue in blocked:
             queue.consumer_unblocked(consumer)

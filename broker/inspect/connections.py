@@ -181,8 +181,8 @@ def channel_row(node: RunningNode, channel: Channel) -> Row:
         "messages_uncommitted": _uncommitted(channel)[0],
         "acks_uncommitted": _uncommitted(channel)[1],
         "messages_unconfirmed": 0 if channel.confirms is None else channel.confirms.unconfirmed_count,
-        "prefetch_count": channel.prefetch_count,
-        "global_prefetch_count": channel.global_prefetch_count,
+        "prefetch_count": channel.prefetch.for_each,
+        "global_prefetch_count": channel.prefetch.shared,
         "pending_raft_commands": 0,
         "message_stats": message_stats(channel.metrics),
     }  # fmt: skip

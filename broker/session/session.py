@@ -33,6 +33,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.rules.auth import Auth, LoginRefused, User
+from burrowmq.broker.rules.rights import Rights
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.held import ChannelEvent, HeldInput
 from burrowmq.broker.turn.clock import Entropy, Scheduler
@@ -88,10 +89,11 @@ class SessionContext:
 
 
 class Entered(NamedTuple):
-    """The virtual host that connection.open has entered, and who waits for direct replies in it."""
+    """What connection.open has entered: the virtual host, who waits for direct replies in it, what the user may do."""
 
     vhost: Vhost
     replies: ReplyTargets
+    rights: Rights
 
 
 class Session:
@@ -407,7 +409,8 @@ class Session:
             error.class_id, error.method_id = 10, 40
             self.fail(error)
             return
-        self.entered = Entered(vhost, self.context.replies(vhost))
+        rights = Rights(self.context.auth, self.user, vhost.name)
+        self.entered = Entered(vhost, self.context.replies(vhost), rights)
         self.vhost_name = vhost.name
         self.connection.accept_open()
         self._was_answered = True
@@ -423,23 +426,6 @@ class Session:
     def vhost(self) -> Vhost | None:
         """The virtual host that it has entered."""
         return None if self.entered is None else self.entered.vhost
-
-    @property
-    def auth_generation(self) -> int:
-        """Rises with every change of users and permissions."""
-        return self.context.auth.generation
-
-    def check(self, permission: Any, kind: Any, name: str) -> None:
-        """Raise AccessRefused unless the user has the permission."""
-        self.context.auth.check(self.user, self.vhost_name, permission, kind, name)
-
-    def check_topic(self, permission: Any, exchange: str, routing_key: str) -> None:
-        """Raise AccessRefused unless the user may use this key with the topic exchange."""
-        self.context.auth.check_topic(self.user, self.vhost_name, permission, exchange, routing_key)
-
-    def is_topic_limited(self, exchange: str) -> bool:
-        """Whether the user may use some keys only with this exchange, should it be a topic exchange."""
-        return self.context.auth.is_topic_limited(self.user, self.vhost_name, exchange)
 
     # -- channels -----------------------------------------------------------------------------------------------
 

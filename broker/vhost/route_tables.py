@@ -94,7 +94,7 @@ class RouteTables:
         if found is None:
             self._make_room()
             found = self._routes[way] = Route(exchange, queues)
-            self.size_bytes += ROUTE_BYTES + 8 * len(queues or ())
+            self.size_bytes += _route_bytes(found)
         return found
 
     def reach(self, names: ExchangeNames, exchange: Exchange) -> Reach:
@@ -119,8 +119,7 @@ class RouteTables:
 
     def remember(self, table: RouteTable, address: bytes, route: Route) -> None:
         """Let a user's table have an address that it has not."""
-        if self.size_bytes > LIMIT_BYTES:
-            self.clear()
+        self._make_room()
         table.routes[address] = route
         self.size_bytes += ADDRESS_BYTES + len(address)
 
@@ -132,8 +131,11 @@ class RouteTables:
         """A queue came or went, and no binding with it: only the default exchange's route to its name is another."""
         address = b"\0%c%b" % (len(name), name)
         for table in self._by_user.values():
-            table.routes.pop(address, None)
-        self._routes.pop((default, (queue,)), None)
+            if table.routes.pop(address, None) is not None:
+                self.size_bytes -= ADDRESS_BYTES + len(address)
+        route = self._routes.pop((default, (queue,)), None)
+        if route is not None:
+            self.size_bytes -= _route_bytes(route)
 
     def clear(self) -> None:
         """Forget all."""
@@ -144,3 +146,7 @@ class RouteTables:
         for known in self._by_headers.values():
             known.clear()
         self.size_bytes = 0
+
+
+def _route_bytes(route: Route) -> int:
+    return ROUTE_BYTES + 8 * len(route.queues or ())

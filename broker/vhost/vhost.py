@@ -14,14 +14,14 @@ Invariants: any change of topology or policy empties `route_tables`. A queue or 
 binding either.
 
 Longer than most modules because names, bindings and what is remembered change together: routes are `router`'s, the
-graph is `broker.exchange.graph`'s.
+graph is `broker.exchange.graph`'s, what is in force for a queue is `queue_settings`'.
 
 Sources: RabbitMQ's rabbit_exchange, rabbit_binding, rabbit_amqqueue, rabbit_vhost.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burrowmq.broker.exchange import TYPES
@@ -34,6 +34,7 @@ from burrowmq.broker.report.metrics import VhostMetrics
 from burrowmq.broker.rules.policy import EffectivePolicy, PolicySet
 from burrowmq.broker.vhost import router
 from burrowmq.broker.vhost.policy_pass import QUEUES_PER_TURN, PolicyPass
+from burrowmq.broker.vhost.queue_settings import QueueSettings
 from burrowmq.broker.vhost.route_tables import RouteTables, Source
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.trace import Tracer
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
 # Callers import these names from here, so that they need not know in which module each is defined.
 __all__ = ["Edge", "ExchangeDeclaration", "StagingEngine", "Vhost", "VhostOptions"]
 
-KNOWN_SETTINGS_MAX = 1024
 REPLY_PREFIX = b"amq.rabbitmq.reply-to."
 
 
@@ -102,6 +102,7 @@ class Vhost:
         self._in_order: list[Queue] | None = None
         self.past = VhostMetrics()  # of channels and connections that are gone
         self.policies = PolicySet()
+        self.settings = QueueSettings(self.policies, options.default_queue_version)
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
         self.route_tables = RouteTables()
         self._is_default_reached = False  # as some exchange's alternate, now or before
@@ -115,9 +116,6 @@ class Vhost:
         self._deleted: list[Queue] = []  # whose parts are to be freed
         self._make_queue = make_queue
         self._owned: dict[object, dict[Queue, None]] = {}
-        # Settings of queues that were declared under another default: a changed default is for new queues only.
-        self._default_versions: dict[str, int] = {}
-        self._known_settings: dict[Settings, Settings] = {}
         self.graph.install(DefaultExchange(self._lookup))
         for exchange_name, kind, internal in PREDECLARED:
             self.graph.install(TYPES[kind](exchange_name, durable=True, internal=internal))
@@ -322,10 +320,8 @@ class Vhost:
     def restore_queue(self, declaration: QueueDeclaration) -> Queue:
         """Make a queue without writing a row: it came from one, or is not durable."""
         assert declaration.name not in self.queues, "checked by the caller"
-        version = declaration.default_version
-        if version is not None and version != self.options.default_queue_version:
-            self._default_versions[declaration.name] = version
-        settings = self.effective_settings(declaration.name, declaration.arguments)
+        self.settings.remember_version(declaration.name, declaration.default_version)
+        settings = self.settings.of(declaration.name, declaration.arguments)
         queue = self._make_queue(declaration, settings)
         self.queues[declaration.name] = queue
         self.queue_names.add(declaration.name)
@@ -357,7 +353,7 @@ class Vhost:
         del self.queues[queue.name]
         self.queue_names.remove(queue.name)
         self._in_order = None
-        self._default_versions.pop(queue.name, None)
+        self.settings.forget(queue.name)
         self._disown(queue)
         if queue.durable:
             self.rows.delete("queue", row_key(self.name, queue.name))
@@ -406,22 +402,6 @@ class Vhost:
         """The policy in force for a queue."""
         return self.policies.effective("queue", queue_name)
 
-    def effective_settings(self, queue_name: str, arguments: FieldTable) -> Settings:
-        """What is in force for a queue: its arguments met with its policy."""
-        found = queue_settings.compute(
-            arguments,
-            self.effective_policy(queue_name).definition,
-            self._default_versions.get(queue_name, self.options.default_queue_version),
-        )
-        return self._shared_settings(found)
-
-    def _shared_settings(self, found: Settings) -> Settings:
-        """The same object for equal settings: a hundred thousand queues mostly have one of a few."""
-        known = self._known_settings
-        if len(known) >= KNOWN_SETTINGS_MAX:
-            known.clear()
-        return known.setdefault(found, found)
-
     def policies_changed(self) -> None:
         """Put changed policies in force, on those entities for which something changed; see `policy_pass`."""
         self.policies.changed()
@@ -432,17 +412,7 @@ class Vhost:
         self._changed()
 
     def _apply_policies(self, queue: Queue) -> None:
-        settings = self.effective_settings(queue.name, queue.arguments)
-        if settings.mode != queue.settings.mode and not self._says_mode(queue):
-            # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
-            settings = self._shared_settings(replace(settings, mode=queue.settings.mode))
-        queue.change_settings(settings)
-
-    def _says_mode(self, queue: Queue) -> bool:
-        return (
-            "x-queue-mode" in queue.arguments
-            or "queue-mode" in self.effective_policy(queue.name).definition
-        )
+        queue.change_settings(self.settings.after_change(queue))
 
     def _locked(self, queue_name: str) -> ResourceLocked:
         return ResourceLocked(

@@ -21,6 +21,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from burrowmq.protocol.codec._address_py import is_sound, join_address, shared, split_address
 from burrowmq.protocol.codec._death_py import first_deaths, with_fields
 from burrowmq.protocol.codec._fields_py import header_fields, look_up_by_headers
 from burrowmq.protocol.codec._header_py import (
@@ -37,9 +38,7 @@ from burrowmq.protocol.codec._message_py import (
     encode_get_ok,
     encode_nack,
     encode_return,
-    join_address,
     load_message,
-    split_address,
     take,
 )
 from burrowmq.protocol.codec._run_py import AckRun, BadFrame, CodecEvent, Frame, PublishRun
@@ -48,7 +47,6 @@ from burrowmq.protocol.constants import (
     CLASS_BASIC,
     FRAME_END,
     IMMEDIATE,
-    KNOWN_ADDRESSES,
     MANDATORY,
     METHOD_ACK,
     METHOD_NACK,
@@ -109,8 +107,6 @@ _CONTENT_CLASS: Final = 60 << 16
 _RUN_FLAGS: Final = PERSISTENT | MANDATORY | IMMEDIATE
 _WAIT: Final = 0
 _SLOW: Final = -1
-# Addresses that are in use, so that messages share them. One for the process: publishers use each other's.
-_known_addresses: Final[dict[bytes, bytes]] = {}
 
 
 class HotCodec:
@@ -329,7 +325,7 @@ class HotCodec:
         """
         size = len(data)
         is_repeated = header - pos == len(self._method) and data.startswith(self._method, pos)
-        if not is_repeated and not _is_sound_method(data, pos, header):
+        if not is_repeated and not is_sound(data[pos + 13 : header - 2]):
             return _SLOW
         if size < header + 7:
             return self._wait(header + 7 - pos)
@@ -373,7 +369,7 @@ class HotCodec:
             if (flags ^ self._flags) & _RUN_FLAGS:
                 self._run = None
             return self._address
-        address = _shared(data[pos + 13 : header - 2])
+        address = shared(data[pos + 13 : header - 2])
         channel = data[pos + 1] << 8 | data[pos + 2]
         if channel != self._channel or (flags ^ self._flags) & _RUN_FLAGS:
             self._run = None
@@ -414,31 +410,3 @@ class HotCodec:
             count += 1
             pos = end
         return pos, largest
-
-
-def _shared(address: bytes) -> bytes:
-    """The address that equals this one and is known, from now on this one."""
-    known = _known_addresses.get(address)
-    if known is None:
-        if len(_known_addresses) >= KNOWN_ADDRESSES:
-            _known_addresses.clear()
-        known = _known_addresses[address] = address
-    return known
-
-
-def _is_sound_method(data: bytes, pos: int, end: int) -> bool:
-    """Whether basic.publish's arguments fill the frame exactly and its names are UTF-8."""
-    if end - pos < 17:
-        return False
-    key = pos + 14 + data[pos + 13]
-    if key >= end - 2 or key + 1 + data[key] != end - 2:
-        return False
-    names = data[pos + 13 : end - 2]
-    if names.isascii() and data[pos + 13] < 128:
-        return True
-    try:
-        data[pos + 14 : key].decode()
-        data[key + 1 : end - 2].decode()
-    except UnicodeDecodeError:
-        return False
-    return True

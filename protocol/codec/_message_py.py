@@ -194,14 +194,3 @@ def encode_ack(channel: int, tag: int, multiple: bool) -> bytes:
 def encode_nack(channel: int, tag: int, multiple: bool, requeue: bool) -> bytes:
     """basic.nack as the broker refuses with it."""
     return _method_frame(channel, 120, _TAGGED.pack(tag, multiple | requeue << 1))
-
-
-def split_address(address: bytes) -> tuple[bytes, bytes]:
-    """Exchange and routing key of an address."""
-    key = 1 + address[0]
-    return address[1:key], address[key + 1 : key + 1 + address[key]]
-
-
-def join_address(exchange: bytes, routing_key: bytes) -> bytes:
-    """An address: both names, each behind its length octet."""
-    return b"".join((bytes((len(exchange),)), exchange, bytes((len(routing_key),)), routing_key))

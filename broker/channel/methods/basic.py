@@ -44,7 +44,7 @@ def named_queue(channel: Channel, name: str) -> Queue:
         if channel.last_queue_name is None:
             raise NotFound("no previously declared queue")
         name = channel.last_queue_name
-    channel.session.check("read", "queue", name)
+    channel.rights.check("read", "queue", name)
     queue = channel.vhost.queue(name)
     channel.vhost.check_access(queue, channel.session)
     return queue
@@ -128,7 +128,7 @@ def consume(channel: Channel, method: Any) -> None:
         channel,
         no_ack=method.no_ack,
         exclusive=method.exclusive,
-        prefetch_count=channel.prefetch_count,
+        prefetch_count=channel.prefetch.for_each,
         priority=priority,
         arguments=arguments,
     )
@@ -210,10 +210,9 @@ def qos(channel: Channel, method: Any) -> None:
     if method.prefetch_size:
         raise MethodNotImplemented(f"prefetch_size!=0 ({method.prefetch_size})")
     if method.global_:
-        channel.share_prefetch(method.prefetch_count)
+        channel.prefetch.share(method.prefetch_count)
     else:
-        channel.prefetch_count = method.prefetch_count
-        channel.global_prefetch_count = 0
+        channel.prefetch.limit_each(method.prefetch_count)
     channel.reply(Basic.QosOk())
     channel.unblock_consumers()
 

@@ -41,7 +41,7 @@ def declare(channel: Channel, method: Any) -> None:
             raise PreconditionFailed(f"unknown exchange type '{method.exchange_type}'")
         name = clean_name(method.exchange)
         refuse_default_exchange(name)
-        channel.session.check("configure", "exchange", name)
+        channel.rights.check("configure", "exchange", name)
         declaration = ExchangeDeclaration(
             name=name,
             type=method.exchange_type,
@@ -79,8 +79,8 @@ def _check_new(channel: Channel, declaration: ExchangeDeclaration) -> None:
             f"invalid type '{table.type_name(alternate)}' for arg 'alternate-exchange'"
             f" in {describe('exchange', name, channel.vhost.name)}"
         )
-    channel.session.check("read", "exchange", name)
-    channel.session.check("write", "exchange", alternate)
+    channel.rights.check("read", "exchange", name)
+    channel.rights.check("write", "exchange", alternate)
 
 
 def delete(channel: Channel, method: Any) -> None:
@@ -93,7 +93,7 @@ def delete(channel: Channel, method: Any) -> None:
         raise AccessRefused(
             f"deletion of system {describe('exchange', name, vhost.name)} not allowed"
         )
-    channel.session.check("configure", "exchange", name)
+    channel.rights.check("configure", "exchange", name)
     exchange = vhost.exchanges.get(name)
     if exchange is not None:
         vhost.delete_exchange(exchange, if_unused=method.if_unused)

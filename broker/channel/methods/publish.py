@@ -12,10 +12,13 @@ Source: rabbit_channel (basic.publish); AMQP 0-9-1 basic class.
 from __future__ import annotations
 
 import functools
+from typing import TypeAlias
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.handover import enqueue, enqueue_sheaves, is_reply
 from burrowmq.broker.channel.reply import PSEUDO_QUEUE
+from burrowmq.broker.exchange.base import Exchange
+from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.dead_letter import routing_keys
 from burrowmq.broker.rules.auth import User
 from burrowmq.broker.vhost.router import Route
@@ -37,17 +40,19 @@ EACH = NEEDS_LOOK | PROP_USER_ID | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
 ERLANG_COLUMNS = 78
 
+ByKeys: TypeAlias = dict[tuple[Exchange, tuple[Queue, ...]], Route]
+"""The routes of a run's messages that have several keys, by where they begin and end."""
+
 
 def publish(channel: Channel, run: PublishRun) -> None:
     """Take a run of publishes."""
     flags = run.flags
     if flags & IMMEDIATE:
         raise MethodNotImplemented("immediate=true")
-    session = channel.session
-    if channel.auth_generation != session.auth_generation:
-        channel.auth_generation = session.auth_generation
-        tables = channel.vhost.route_tables
-        channel.table = tables.of(session.user.name, channel.auth_generation)
+    generation = channel.rights.generation
+    if channel.auth_generation != generation:
+        channel.auth_generation = generation
+        channel.table = channel.vhost.route_tables.of(channel.session.user.name, generation)
     messages = run.messages
     if run.is_mixed:
         _publish_mixed(channel, messages, flags)
@@ -90,9 +95,13 @@ def _publish_sheaves(
         return
     seen: list[Message] = []
     ways: list[Route] = []
+    by_keys: ByKeys = {}
     try:
         for message, route in zip(messages, routes, strict=True):
-            found = _look(channel, message, route) if message.flags & EACH else (message, route)
+            if message.flags & EACH:
+                found = _look(channel, message, route, by_keys)
+            else:
+                found = message, route
             seen.append(found[0])
             ways.append(found[1])
     except Exception:
@@ -148,29 +157,32 @@ def _resolve(channel: Channel, address: bytes) -> Route:
     source = table.sources.get(address[:end])
     if source is None:
         exchange = address[1:end].decode("utf-8", "surrogateescape")
-        session = channel.session
-        session.check("write", "exchange", exchange)
-        source = vhost.source(exchange, is_limited=session.is_topic_limited(exchange))
+        channel.rights.check("write", "exchange", exchange)
+        source = vhost.source(exchange, is_limited=channel.rights.is_topic_limited(exchange))
         table.sources[address[:end]] = source
     if source.is_limited:
         routing_key = address[end + 1 :].decode("utf-8", "surrogateescape")
-        channel.session.check_topic("write", source.exchange.name, routing_key)
+        channel.rights.check_topic("write", source.exchange.name, routing_key)
     return vhost.resolve(source, address, table)
 
 
-def _look(channel: Channel, message: Message, route: Route) -> tuple[Message, Route]:
-    """What queues get of a message with properties that matter, and where it goes."""
+def _look(
+    channel: Channel, message: Message, route: Route, by_keys: ByKeys
+) -> tuple[Message, Route]:
+    """What queues get of a message with properties that matter, and where it goes.
+
+    Routes by several keys are shared by their run, and forgotten with it: what is kept of them would hold queues that
+    are gone.
+    """
     properties = decode(message.raw)
     _check_properties(channel, properties)
     keys: tuple[bytes, ...] = (split_address(message.address)[1],)
     if message.flags & MAYBE_CC:
         keys = all_keys(message, properties)
     if len(keys) > 1:
-        vhost, exchange = channel.vhost, route.exchange
-        queues = vhost.route(exchange, keys, lambda: properties.headers or {})
-        has_reply = any(map(is_reply, queues))
-        tables = vhost.route_tables
-        route = Route(exchange, queues) if has_reply else tables.shared(exchange, queues)
+        exchange = route.exchange
+        queues = channel.vhost.route(exchange, keys, lambda: properties.headers or {})
+        route = by_keys.setdefault((exchange, queues), Route(exchange, queues))
     return _kept(channel, message, properties), route
 
 

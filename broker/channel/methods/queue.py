@@ -58,7 +58,7 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
         owner=session if method.exclusive else None,
         arguments=with_default_type(method.arguments or {}, vhost.default_queue_type),
     )
-    session.check("configure", "queue", name)
+    channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
     if queue is not None:
         vhost.check_equivalent_queue(queue, declaration, session)
@@ -67,8 +67,8 @@ def _declare_active(channel: Channel, name: str, method: Any) -> None:
     else:
         exchange = dead_letter_exchange(declaration.arguments, name, vhost.name)
         if exchange is not None:
-            session.check("read", "queue", name)
-            session.check("write", "exchange", exchange)
+            channel.rights.check("read", "queue", name)
+            channel.rights.check("write", "exchange", exchange)
         queue = vhost.create_queue(declaration)
         session.metrics.queues_created += 1
     session.metrics.queues_declared += 1
@@ -122,7 +122,7 @@ def purge(channel: Channel, method: Any) -> None:
     vhost = channel.vhost
     # RabbitMQ takes line ends out of the name everywhere but here.
     name = _known_name(channel, method.queue)
-    channel.session.check("read", "queue", name)
+    channel.rights.check("read", "queue", name)
     queue = vhost.queue(name)
     vhost.check_access(queue, channel.session)
     count = queue.purge()
@@ -134,7 +134,7 @@ def delete(channel: Channel, method: Any) -> None:
     vhost = channel.vhost
     staged = vhost.rows.staged
     name = _known_name(channel, clean_name(method.queue))
-    channel.session.check("configure", "queue", name)
+    channel.rights.check("configure", "queue", name)
     queue = vhost.queues.get(name)
     count = 0
     if queue is not None:

@@ -33,16 +33,15 @@ def check_binding(channel: Channel, edge: Edge) -> None:
 
     Raises: AccessRefused.
     """
-    session = channel.session
-    session.check("write", edge.kind, edge.destination)
+    channel.rights.check("write", edge.kind, edge.destination)
     refuse_default_exchange(edge.source)
     if edge.kind == "exchange":
         refuse_default_exchange(edge.destination)
-    session.check("read", "exchange", edge.source)
+    channel.rights.check("read", "exchange", edge.source)
     source = channel.vhost.exchanges.get(edge.source)
     if source is not None and source.type == "topic":
         routing_key = edge.routing_key.decode("utf-8", "surrogateescape")
-        session.check_topic("read", edge.source, routing_key)
+        channel.rights.check_topic("read", edge.source, routing_key)
 
 
 def answer(

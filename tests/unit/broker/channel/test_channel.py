@@ -44,7 +44,7 @@ def test_two_consumers_share_the_global_prefetch():
     )
     assert len(bodies(found)) == 3
     by_tag = [m.consumer_tag for _, m in found if hasattr(m, "body")]
-    assert client.session.channels[1].consumer_unacked_count == 3
+    assert client.session.channels[1].prefetch.delivered == 3
     more = client.call(1, spec.Basic.Ack(delivery_tag=2, multiple=True))
     assert len(bodies(more)) == 2
     by_tag += [m.consumer_tag for _, m in more if hasattr(m, "body")]

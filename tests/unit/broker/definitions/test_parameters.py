@@ -49,7 +49,7 @@ def test_both_kinds_may_have_the_same_name() -> None:
     again = restored(bench).vhost
     assert again.policies.policies["p"].definition == {"max-length": 5}
     assert again.policies.operator_policies["p"] == operator
-    assert again.effective_settings("q", {}).max_length == 3
+    assert again.settings.of("q", {}).max_length == 3
 
 
 def test_a_policy_taken_back_while_the_excess_is_read_stays_back() -> None:

@@ -125,6 +125,12 @@ def test_a_queue_without_bindings_that_comes_or_goes_concerns_its_name_alone() -
     vhost.delete_queue(late)
     assert list(table.routes) == [join_address(b"", b"q")]
     assert late not in {each for _, each in shared_ways(vhost)}
+    taken = vhost.route_tables.size_bytes
+    for _ in range(3):
+        late = queue(vhost, "late")
+        remember(b"late")
+        vhost.delete_queue(late)
+    assert vhost.route_tables.size_bytes == taken
 
 
 def shared_ways(vhost: Vhost) -> list[tuple[Any, Any]]:

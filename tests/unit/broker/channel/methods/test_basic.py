@@ -186,9 +186,9 @@ def test_qos():
     client = BrokerBench().connect(1)
     channel = client.session.channels[1]
     client.call(1, spec.Basic.Qos(prefetch_count=7))
-    assert (channel.prefetch_count, channel.global_prefetch_count) == (7, 0)
+    assert (channel.prefetch.for_each, channel.prefetch.shared) == (7, 0)
     client.call(1, spec.Basic.Qos(prefetch_count=9, global_qos=True))
-    assert (channel.prefetch_count, channel.global_prefetch_count) == (7, 9)
+    assert (channel.prefetch.for_each, channel.prefetch.shared) == (7, 9)
     assert closed(client.call(1, spec.Basic.Qos(prefetch_size=1))) == (
         540,
         "NOT_IMPLEMENTED - prefetch_size!=0 (1)",

@@ -101,6 +101,21 @@ def test_cc_and_bcc():
     assert properties.headers == {"CC": ["b", "a"], "other": 1}
 
 
+def test_routes_by_cc_are_forgotten_with_their_run():
+    """They would keep deleted queues in memory: a queue without bindings takes only its own name with it."""
+    bench = BrokerBench()
+    client = with_queues(bench)
+    for _ in range(3):
+        for queue in ("a", "b"):
+            client.call(1, spec.Queue.Declare(queue=queue))
+        properties = BasicProperties(headers={"CC": ["b"]})
+        client.send(publish_bytes(1, "", "a", b"x", properties=properties) * 2)
+        assert counts(bench) == {"a": 2, "b": 2}
+        for queue in ("a", "b"):
+            client.call(1, spec.Queue.Delete(queue=queue))
+    assert not bench.vhost.route_tables.size_bytes
+
+
 def test_bcc_leaves_the_header_of_a_direct_reply_too():
     bench = BrokerBench()
     client = with_queues(bench, "a", "b")

@@ -1,0 +1,71 @@
+"""What is in force for the queues of a virtual host: the arguments of each met with its policy.
+
+State owned: the versions of queues that were declared under another default (a changed default is for new queues
+only), and the settings that are known, so that equal ones are one object: a hundred thousand queues mostly have one of
+a few. Called by `broker.vhost.vhost` when a queue is made and when policies change; the queue puts it in force.
+
+Source: RabbitMQ's rabbit_policy and rabbit_queue_decorator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from burrowmq.broker.queue.rules import settings as queue_settings
+
+if TYPE_CHECKING:
+    from burrowmq.broker.queue.queue import Queue
+    from burrowmq.broker.queue.rules.settings import Settings
+    from burrowmq.broker.rules.policy import PolicySet
+    from burrowmq.protocol.table import FieldTable
+
+KNOWN_MAX = 1024
+
+
+class QueueSettings:
+    """Those of one virtual host."""
+
+    def __init__(self, policies: PolicySet, default_version: int) -> None:
+        self._policies = policies
+        self._default_version = default_version
+        self._versions: dict[str, int] = {}
+        self._known: dict[Settings, Settings] = {}
+
+    def of(self, queue_name: str, arguments: FieldTable) -> Settings:
+        """What is in force for a queue of this name and these arguments."""
+        found = queue_settings.compute(
+            arguments,
+            self._policies.effective("queue", queue_name).definition,
+            self._versions.get(queue_name, self._default_version),
+        )
+        return self._shared(found)
+
+    def after_change(self, queue: Queue) -> Settings:
+        """What is in force for a queue that is there, now that policies have changed."""
+        settings = self.of(queue.name, queue.arguments)
+        if settings.mode != queue.settings.mode and not self._says_mode(queue):
+            # RabbitMQ: a policy that no longer speaks of the mode leaves the last one until the node restarts.
+            settings = self._shared(replace(settings, mode=queue.settings.mode))
+        return settings
+
+    def remember_version(self, queue_name: str, version: int | None) -> None:
+        """The default version when the queue was declared; None for one that is declared now."""
+        if version is not None and version != self._default_version:
+            self._versions[queue_name] = version
+
+    def forget(self, queue_name: str) -> None:
+        """The queue is deleted: another one of its name is a new one."""
+        self._versions.pop(queue_name, None)
+
+    def _says_mode(self, queue: Queue) -> bool:
+        return (
+            "x-queue-mode" in queue.arguments
+            or "queue-mode" in self._policies.effective("queue", queue.name).definition
+        )
+
+    def _shared(self, found: Settings) -> Settings:
+        known = self._known
+        if len(known) >= KNOWN_MAX:
+            known.clear()
+        return known.setdefault(found, found)
