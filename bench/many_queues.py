@@ -139,7 +139,8 @@ class Probe:
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.Process(target=_probe, args=(port, theirs), daemon=True)
         self._process.start()
-        time.sleep(0.5)
+        # It answers the second question when it has got something once: what a first time costs is not measured.
+        self.waits_ms()
         self.waits_ms()
 
     def waits_ms(self) -> list[float]:

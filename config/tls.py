@@ -47,9 +47,8 @@ NO_TLS = TlsConfig()
 def readable_file(value: str) -> str:
     """Return the path of a file that can be read."""
     if not os.path.isfile(value) or not os.access(value, os.R_OK):
-        raise ValueError(
-            f"file {value} does not exist or cannot be read by the node"
-        )  # RabbitMQ's words
+        # RabbitMQ's words.
+        raise ValueError(f"file {value} does not exist or cannot be read by the node")
     return value
 
 

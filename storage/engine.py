@@ -402,9 +402,7 @@ class Engine:
         """Start a read on the reader thread. One that comes after `close` is never answered. Raises StoreClosed."""
         if self._backend is not None:
             return self._backend.submit_read(request)
-        if (
-            self._writer is None
-        ):  # the loop came to the answer of a read before it, which asks for more
+        if self._writer is None:  # an answer that came before the close asks for more
             return None
         raise StoreClosed("a read before start()")
 

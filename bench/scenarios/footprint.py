@@ -65,9 +65,8 @@ def _idle(stage: Stage, peer: str) -> Outcome:
         native.run(node.port, messages=20_000, consumers=1, name="warm-up", timeout=60)
         procfs.wait_idle(node.pid)
         bytes_each, open_s = _open_and_close(node, count)
-        again, _ = _open_and_close(
-            node, count
-        )  # the second batch uses the memory of the first again, unless there is a leak
+        # The second batch uses the memory of the first again, unless there is a leak.
+        again, _ = _open_and_close(node, count)
     values = {"bytes_each": bytes_each, "bytes_each_again": again, "open_s": open_s}
     return Outcome(values, f"{count} connections, one channel each, no heartbeats")
 

@@ -14,12 +14,8 @@ from bench.scenarios.base import EVERYBODY, Figure, Outcome, Scenario, measure_l
 from bench.stage import Stage
 
 QUICK_DIVISOR = 3
-_SHAPE = (
-    "queues",
-    "fanout",
-    "topic",
-    "headers",
-)  # options that say which queues and exchanges there are
+# Options that say which queues and exchanges there are.
+_SHAPE = ("queues", "fanout", "topic", "headers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

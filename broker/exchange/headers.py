@@ -46,9 +46,8 @@ def comparable(value: FieldValue) -> object:
         return ("void",)
     if isinstance(value, (list, dict)):
         if not value:
-            return (
-                "empty",
-            )  # RabbitMQ has the same empty list for both; below the top it keeps types
+            # RabbitMQ has the same empty list for both; below the top it keeps types.
+            return ("empty",)
         return (table.type_name(value), table.encode_value(value))
     return value
 

@@ -187,9 +187,8 @@ class Session:
         except Exception as error:  # noqa: BLE001 - whatever it is, `_guard` answers
             self._guard(channel, error, 60, 40)
         self.is_publisher = True
-        self.scheduler.output_dirty(
-            self
-        )  # a turn has to end: what was staged is handed over there, consumers or not
+        # A turn has to end, consumers or not: what was staged is handed over there.
+        self.scheduler.output_dirty(self)
         if self.context.alarms.is_lagging and self.wire is not None:
             self.wire.pause_reading("backlog")
 
@@ -396,9 +395,8 @@ class Session:
             return
         delay_s = self.connection.refuse_login().delay_s
         if self.connection.state != "closing":
-            delay_s = max(
-                0.0, delay_s - waited_s
-            )  # the client is told nothing: the silence is RabbitMQ's in all
+            # The client is told nothing: the silence lasts as long as RabbitMQ's in all.
+            delay_s = max(0.0, delay_s - waited_s)
         self._close_after(delay_s)
         self.scheduler.output_dirty(self)
 

@@ -27,9 +27,8 @@ def verify(vhost: Vhost) -> None:
 
 def _broken(vhost: Vhost) -> Iterator[str]:
     tables = vhost.route_tables
-    most = route_tables.LIMIT_BYTES + (
-        1 << 20
-    )  # one route to very many queues, or very long headers
+    # The last one may be a route to very many queues, or of very long headers.
+    most = route_tables.LIMIT_BYTES + (1 << 20)
     if tables.size_bytes > most:
         yield f"its routes take {tables.size_bytes} bytes, at most {most} are kept"
     for address, found in islice(tables.newest(SAMPLE), SAMPLE * SAMPLE):

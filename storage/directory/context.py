@@ -83,9 +83,8 @@ class StoreContext:
     recovered: dict[str, tuple[QueueDisk, RecoveredQueue]] = field(default_factory=dict)
     journals: JournalLimits = field(default_factory=JournalLimits)
     log: LogFileSystem | None = None
-    is_miscounted: bool = (
-        False  # an index could not be read, and references were not given back for that reason
-    )
+    # An index could not be read, and references were not given back for that reason.
+    is_miscounted: bool = False
     leftover_trees: list[str] = field(default_factory=list)
     _vhosts: dict[str, VhostStore] = field(default_factory=dict)
 

@@ -217,9 +217,8 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
             continue
         vhost = _vhost_name(context, directory)
         if vhost is None and not _holds_anything(context.filesystem, directory):
-            context.filesystem.rmtree(
-                directory
-            )  # an attempt to make one that did not come to its name
+            # An attempt to make one that did not come to its name.
+            context.filesystem.rmtree(directory)
             continue
         if vhost is None:
             report.lost += 1

@@ -97,9 +97,8 @@ class DiskJobs:
 
     def _apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         writer = self._writer
-        if (
-            writer.is_rescuing
-        ):  # a sync failed in an idle moment, and there was no room to write elsewhere
+        # A sync failed in an idle moment, and there was no room to write elsewhere.
+        if writer.is_rescuing:
             self._rescue(wait_for_space)
             self._sync_or_rescue(None, wait_for_space, is_last=True)
         with self._lock:
