@@ -25,6 +25,8 @@ PYTEST := $(PY) -m pytest -q
 # What pip does for an installed package: without it a first start, or every start where PYTHONDONTWRITEBYTECODE is
 # set, translates 200 modules again (0.2 s and 6 MB).
 BYTECODE = $(PY) -m compileall -q burrowmq $(PACKAGES)
+# Empty is unset: where it is set, each run of the tests (each of their processes) reads and rewrites 700 files again.
+export PYTHONDONTWRITEBYTECODE :=
 ARGS ?=
 SEED ?= 0
 IMAGE ?= burrowmq
