@@ -15,11 +15,11 @@ import pytest
 from tests.simulation.machine.__main__ import simulate
 from tests.simulation.machine.plans import failed, packed, unpacked
 from tests.simulation.machine.run import Plan, Run, minimized, plan_of, run, run_seed
+from tests.support.speeds import IS_INTERPRETED
 
 SEEDS = 2000  # in `make test`, both speeds together
 GROUPS = 20
 LONG_SEEDS = 20_000
-IS_PURE = os.environ.get("BURROWMQ_PURE", "") not in ("", "0")
 PER_GROUP = SEEDS // 2 // GROUPS
 PAIRS_SHARE = 0.01
 FAILED = list(failed())
@@ -27,7 +27,7 @@ FAILED = list(failed())
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_what_was_promised_is_there(group: int) -> None:
-    first = (group + GROUPS * IS_PURE) * PER_GROUP
+    first = (group + GROUPS * IS_INTERPRETED) * PER_GROUP
     operations: Counter[str] = Counter()
     pairs = 0
     for seed in range(first, first + PER_GROUP):

@@ -1,7 +1,7 @@
 """Ports for what tests start.
 
 State: the block of ports that this process has, and the mark that keeps other processes of tests off it. Callers:
-whatever starts a listener. Invariant: test runs beside each other (`make test` has two, `make quick` too) never give
+whatever starts a listener. Invariant: test runs beside each other (`make test` has four, `make quick` two) never give
 out the same port, and none is of those that the system gives to whoever connects.
 """
 

@@ -98,6 +98,7 @@ def test_of_duplicate_keys_the_first_counts() -> None:
     assert table.decode_table(wire(b"\x01kt\x01\x01kt\x00")) == {"k": True}
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text("abc", max_size=3),
@@ -168,6 +169,7 @@ def test_a_table_may_have_as_many_fields_as_its_octets_hold(field: bytes) -> Non
     assert len(table.decode_table(wire(field * (128 * 1024 // len(field))))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", [b"V", b"t\x01", b"A\x00\x00\x00\x00", b"S\x00\x00\x00\x00"])
 def test_the_smallest_values_cost_no_more_each_the_more_they_are(item: bytes) -> None:
     def steps(size: int) -> int:

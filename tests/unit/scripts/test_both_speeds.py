@@ -52,6 +52,13 @@ def test_a_failure_at_either_speed_is_a_failure(
     assert both(tmp_path, compiled=compiled, interpreted=interpreted)[0] == code
 
 
+def test_what_only_one_speed_has_is_no_failure_of_the_other(tmp_path: Path) -> None:
+    assert both(tmp_path, compiled=0, interpreted=5)[0] == 0
+    assert both(tmp_path, compiled=5, interpreted=0)[0] == 0
+    assert both(tmp_path, compiled=5, interpreted=5)[0] == 5
+    assert both(tmp_path, compiled=1, interpreted=5)[0] == 1
+
+
 def test_the_verdict_names_the_speed_that_failed() -> None:
     assert (
         verdict({"compiled": 0, "interpreted": 1})

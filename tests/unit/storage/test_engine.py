@@ -519,6 +519,7 @@ def test_a_vhost_goes_with_all_its_queues() -> None:
     assert engine.stats()["open_queues"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_made_again", [False, True])
 @pytest.mark.parametrize("copied_steps", [0, 2, 9])
 @pytest.mark.parametrize("index", INDEXES)

@@ -54,6 +54,7 @@ def test_things_are_declared_and_deleted(admin: Admin) -> None:
         assert admin("delete", *words) == (0, f"{words[0]} deleted\n", "")
 
 
+@pytest.mark.slow
 def test_formats(admin: Admin) -> None:
     assert admin("list", "queues", "name", "messages") == (
         0,
@@ -100,6 +101,7 @@ def test_definitions_go_to_a_file_and_back(admin: Admin, tmp_path: Path) -> None
     assert admin("import", str(tmp_path / "none"))[2].startswith("*** ")
 
 
+@pytest.mark.slow
 def test_refusals(admin: Admin, served: Served) -> None:
     assert admin("delete", "queue", "name=no") == (1, "", "*** Not found: /api/queues/%2F/no\n")
     said = admin("-p", "wrong", "list", "users")

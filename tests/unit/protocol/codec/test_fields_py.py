@@ -26,6 +26,7 @@ VALUES = st.recursive(
 TABLES = st.dictionaries(NAMES, VALUES, max_size=6)
 
 
+@pytest.mark.slow
 @EACH_CODEC
 @given(
     headers=TABLES,

@@ -83,6 +83,7 @@ def close_octets(ids: f.MethodId, code: int, text: str, channel: int) -> bytes:
     return f.method(ids, code.to_bytes(2, "big") + f.shortstr(text) + bytes(4), channel)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_server
 def test_the_broker_names_itself(broker_url: str) -> None:
     with connect(parse_address(broker_url).named("a test")) as connection:

@@ -26,6 +26,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_a_table_comes_back_as_it_was(table: dict) -> None:
     assert decode_table(encode_table(table)) == table
