@@ -122,7 +122,7 @@ def test_a_virtual_host_goes_only_by_its_name(
     node.channel(vhost="shop").queue_declare("q")
     looker = look().enter()
     looker.go("admin/vhosts/shop")
-    looker.sees("1 queues with 0 messages")
+    looker.sees("1 queue with 0 messages")
     looker.page.get_by_role("button", name="Delete…").click()
     dialog = looker.page.get_by_role("dialog")
     button = dialog.get_by_role("button", name="Delete")
@@ -212,7 +212,7 @@ def test_a_backup_is_begun_and_watched(
     looker.page.get_by_label("Directory on the node's machine").fill(str(tmp_path / "monday"))
     looker.page.get_by_role("button", name="Start").click()
     looker.sees("done")
-    looker.sees("1 messages in 1 queues")
+    looker.sees("1 message in 1 queue")
     assert [text for text in looker.complaints if "400" not in text] == []
 
 
