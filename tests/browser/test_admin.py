@@ -228,3 +228,16 @@ def test_a_policy_says_where_it_is_in_force(look: Callable[..., Looker], node: N
     row.get_by_text("Lim 5").wait_for()
     assert row.get_by_role("cell").all_inner_texts()[5:8] == ["0", "1", "1"]
     assert looker.complaints == []
+
+
+def test_a_filter_that_finds_nothing_does_not_say_that_there_is_nothing(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    body = {"pattern": ".*", "definition": {"max-length": 5}, "apply-to": "queues"}
+    node.api("PUT", "/api/policies/%2F/kept", body)
+    looker = look().enter()
+    looker.go("policies?name=nosuch")
+    looker.page.get_by_text("Nothing has such a name.").first.wait_for()
+    assert looker.page.get_by_text("No policy: one sets").count() == 0
+    looker.go("policies")
+    looker.sees("1 policy")
