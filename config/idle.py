@@ -69,10 +69,10 @@ IDLE: tuple[tuple[str, str], ...] = (
         "management.oauth_* management.oauth_resource_servers.* management.disable_basic_auth",
     ),
     ("passwords are hashed with SHA-256", "password_hashing_module"),
-    ("every password but an empty one is taken", "credential_validator.* reject_unsafe_passwords"),
+    ("credential_validator.regexp says which passwords are taken", "reject_unsafe_passwords"),
     (
         "there is no such limit; connection_max limits connections, set_vhost_limits what a virtual host may have",
-        "vhost_max channel_max_per_node ranch_connection_max runtime_parameters.*",
+        "ranch_connection_max runtime_parameters.*",
     ),
     (
         "it tunes Erlang's runtime, which is not here",
@@ -160,9 +160,9 @@ IDLE: tuple[tuple[str, str], ...] = (
     ),
     (
         "the HTTP server's own value is kept",
-        (
-            f"{_below('management.tcp management.ssl management.listener.server prometheus.tcp prometheus.ssl', _HTTP)}"
-            " management.http.max_body_size"
+        _below(
+            "management.tcp management.ssl management.listener.server prometheus.tcp prometheus.ssl",
+            _HTTP,
         ),
     ),
     ("requests are in the log of the node, changes by name", "management.http_log_dir"),
@@ -180,14 +180,6 @@ IDLE: tuple[tuple[str, str], ...] = (
             " prometheus.filter_aggregated_queue_metrics_pattern"
         ),
     ),
-    (
-        "administrators and policymakers may change operator policies; take the tag from whom you do not trust",
-        "management.restrictions.operator_policy_changes.disabled",
-    ),
-    (
-        "metrics are served without a login; bind them to an address of your own with prometheus.tcp.ip",
-        "prometheus.authentication.enabled",
-    ),
     ("turn the firehose on with trace_on", "trace_vhosts.*"),
     ("the product keeps its name", "product.name product.version motd_file license_key"),
 )
@@ -195,9 +187,7 @@ IDLE: tuple[tuple[str, str], ...] = (
 AGREES: dict[str, tuple[str, ...]] = {
     "auth_backends.$": ("internal", "rabbit_auth_backend_internal"),
     "background_gc_enabled": ("false",),
-    "channel_max_per_node": ("infinity",),
     "collect_statistics": ("fine",),
-    "credential_validator.validation_backend": ("rabbit_credential_validator_accept_everything",),
     "log.exchange": ("false",),
     "log.file.rotation.compress": ("false",),
     "log.journald": ("false",),
@@ -208,12 +198,10 @@ AGREES: dict[str, tuple[str, ...]] = {
     "management.listener.ssl_opts.secure_renegotiate": ("true",),
     "management.oauth_enabled": ("false",),
     "management.path_prefix": ("/",),
-    "management.restrictions.operator_policy_changes.disabled": ("false",),
     "management.ssl.client_renegotiation": ("false",),
     "management.ssl.secure_renegotiate": ("true",),
     "management_agent.disable_metrics_collector": ("false",),
     "password_hashing_module": ("rabbit_password_hashing_sha256",),
-    "prometheus.authentication.enabled": ("false",),
     "prometheus.ssl.client_renegotiation": ("false",),
     "prometheus.ssl.secure_renegotiate": ("true",),
     "ranch_connection_max": ("infinity",),
@@ -221,6 +209,5 @@ AGREES: dict[str, tuple[str, ...]] = {
     "ssl_allow_poodle_attack": ("false",),
     "ssl_options.client_renegotiation": ("false",),
     "ssl_options.secure_renegotiate": ("true",),
-    "vhost_max": ("infinity",),
     "vm_memory_calculation_strategy": ("rss",),
 }

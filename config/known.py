@@ -23,6 +23,10 @@ _QUEUE_TYPE = "there are classic queues only, and a queue that names no type is 
 NOT_HERE: dict[str, tuple[tuple[str, ...], str]] = {
     "tcp_listen_options.linger.timeout": (("[1-9]*",), _LINGER),
     "auth_mechanisms.$n": (("ANONYMOUS", "RABBIT-CR-DEMO"), _MECHANISM),
+    "credential_validator.validation_backend": (
+        ("[!r]*", "r[!a]*", "rabbit_[!c]*"),
+        "there is no such rule here, and no password passes it",
+    ),
     "default_queue_type": (
         ("quorum", "stream", "rabbit_quorum_queue", "rabbit_stream_queue"),
         _QUEUE_TYPE,

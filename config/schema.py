@@ -169,6 +169,18 @@ class ManagementConfig:
         "480",
         "Minutes after which a login to the UI ends; one that is not used ends after an hour.",
     )
+    body_max_bytes: int = option(
+        "management.http.max_body_size",
+        units.integer(0),
+        "20971520",
+        "Largest body of a request to the HTTP API, in bytes: a larger one is a 400.",
+    )
+    are_operator_policies_fixed: bool = option(
+        "management.restrictions.operator_policy_changes.disabled",
+        units.flag,
+        "false",
+        "No operator policy is set or cleared by the HTTP API: 405. burrowctl still does it.",
+    )
     preflight_max_age_s: int = option(
         "management.cors.max_age",
         units.integer(0),
@@ -201,6 +213,25 @@ class LoginConfig:
         units.integer(0, 1000),
         "0",
         "Which one of that kind, counted from 0.",
+    )
+    password_rule: str = option(
+        "credential_validator.validation_backend",
+        units.text,
+        "rabbit_credential_validator_accept_everything",
+        "Which passwords users may be given: any, `rabbit_credential_validator_min_password_length` or"
+        " `rabbit_credential_validator_password_regexp`. Those that this file names, and hashes, are taken as they are.",
+    )
+    password_min_length: int = option(
+        "credential_validator.min_length",
+        units.integer(0),
+        "5",
+        "Octets that a password has at least, with rabbit_credential_validator_min_password_length.",
+    )
+    password_regexp: str | None = option(
+        "credential_validator.regexp",
+        units.optional(units.pattern),
+        None,
+        "What a password has to match, with rabbit_credential_validator_password_regexp.",
     )
     failed_limit: int = option(
         "failed_logins.limit",
@@ -239,6 +270,12 @@ class PrometheusConfig:
         units.flag,
         "false",
         "Serve one series per queue on that path.",
+    )
+    wants_login: bool = option(
+        "prometheus.authentication.enabled",
+        units.flag,
+        "false",
+        "Metrics want the name and password of a user with the tag monitoring or administrator.",
     )
 
 
@@ -344,6 +381,15 @@ class NodeConfig:
     )
     connection_max: int | None = option(
         "connection_max", units.limit(0), "infinity", "Connections that the node accepts."
+    )
+    channel_max_per_node: int | None = option(
+        "channel_max_per_node",
+        units.limit(0),
+        "infinity",
+        "Channels that all connections together may have.",
+    )
+    vhost_max: int | None = option(
+        "vhost_max", units.limit(0), "infinity", "Virtual hosts that there may be."
     )
     consumer_max_per_channel: int | None = option(
         "consumer_max_per_channel", units.limit(1), "infinity", "Consumers that a channel may have."

@@ -51,8 +51,7 @@ from burrowmq.management.ui import files
 
 LOGGER = logging.getLogger("management")
 REALM = 'Basic realm="RabbitMQ Management"'
-# A definitions file of ten thousand queues is about 2 MB.
-BODY_LIMIT_BYTES = 20_000_000
+BODY_TOO_LARGE = "Exceeded HTTP request body size limit"
 PUBLIC_PATHS = frozenset({"/api/auth", "/api/login"})
 # aiohttp's own idea of a variable part has no braces in it; names of queues may.
 VARIABLE = re.compile(r"\{(\w+)\}")
@@ -81,10 +80,14 @@ def create_app(
     host: Node, trusted: bool, rates: Rates | None = None, callers: Callers | None = None
 ) -> web.Application:
     """The HTTP API and UI; `trusted` for the control socket."""
-    app = web.Application(middlewares=[_answer_errors], client_max_size=BODY_LIMIT_BYTES)
+    config = host.process.config.management
+    app = web.Application(
+        middlewares=[_answer_errors],
+        # 0 is no limit: what comes by the control socket is a file of this machine.
+        client_max_size=0 if trusted else max(1, config.body_max_bytes),
+    )
     app[HOST], app[RATES], app[IS_TRUSTED] = host, rates or Rates(), trusted
     app[CALLERS] = callers or Callers(host)
-    config = host.process.config.management
     app[ORIGINS] = Origins(config.allowed_origins, config.preflight_max_age_s)
     app.on_response_prepare.append(headers.complete)
     app.on_response_prepare.append(_name_origin)
@@ -174,6 +177,9 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         response = web.Response(status=200 if request.method == "OPTIONS" else 405, headers=headers)
     except web.HTTPNotFound:
         response = reply({"error": "Object Not Found", "reason": "Not Found"}, 404)
+    except web.HTTPRequestEntityTooLarge:
+        LOGGER.warning("body_refused %s %s", request.method, request.path)
+        response = reply({"error": "bad_request", "reason": BODY_TOO_LARGE}, 400)
     except web.HTTPException:
         raise
     except Exception as error:  # noqa: BLE001 - the one place: a bug must answer, not hang the client
@@ -235,7 +241,7 @@ class Management:
             if part == MANAGEMENT:
                 app = create_app(self._host, False, self.rates, self._callers)
             else:
-                app = prometheus.create_app(self._host)
+                app = prometheus.create_app(self._host, self._callers)
             await self._serve(app, sockets, secure)
             for sock in sockets:
                 self._host.process.observer.http_listener_started(

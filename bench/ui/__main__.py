@@ -62,14 +62,17 @@ def _of_peer(browser, peer, found, kinds, done):
             "% of a core",
         )
     if "views" in kinds:
-        weight, times, requests = figures.first_view(browser, peer, found.world)
+        views = figures.first_view(browser, peer, found)
+        times = views.times_ms
         time_limit, weight_limit = (
             (figures.FIRST_VIEW_MS, figures.WEIGHT_KB) if is_ours else (None, None)
         )
         yield f"first view, median of {len(times)}", title, figures.middle(times), time_limit, "ms"
         yield "first view, slowest", title, times[-1], None, "ms"
-        yield "first view, requests", title, requests, None, ""
-        yield "first view, files", title, weight / 1000, weight_limit, "kB"
+        yield "the same view again, median", title, figures.middle(views.again_ms), None, "ms"
+        yield "first view, CPU of the node", title, views.node_ms, None, "ms"
+        yield "first view, requests", title, views.requests, None, ""
+        yield "first view, files", title, views.weight / 1000, weight_limit, "kB"
     if "views" in kinds and is_ours:
         page, files, _ = max(figures.weights(browser, found.world), key=lambda row: row[1])
         yield f"heaviest page ({page}), files", title, files / 1000, figures.WEIGHT_KB, "kB"

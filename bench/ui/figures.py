@@ -103,26 +103,47 @@ def tasks(browser: Any, peer: str, world: World) -> Iterator[tuple[str, Hands | 
             context.close()
 
 
-def first_view(browser: Any, peer: str, world: World) -> tuple[float, list[float], int]:
-    """Bytes of the files, milliseconds of each view, requests: each view by a browser that has nothing yet but the login."""
+class Views(NamedTuple):
+    """What a browser that has nothing yet but the login takes to show a first page; and the same page once more."""
+
+    times_ms: list[float]
+    again_ms: list[float]
+    weight: float
+    requests: int
+    node_ms: float
+    """Of the node's CPU, the median: what the machine does beside it does not count."""
+
+
+def first_view(browser: Any, peer: str, started: Started) -> Views:
+    """Look at the first page with fresh browsers."""
+    world = started.world
     context = browser.new_context(viewport=WIDE)
     page = context.new_page()
     log_in(page, world.api)
     page.locator(SHOWN[peer]).first.wait_for()
     state = context.storage_state()
     context.close()
-    times, weight, requests = [], 0.0, 0
+    times, again, spent, weight, requests = [], [], [], 0.0, 0
     for _ in range(VIEWS):
         context = browser.new_context(viewport=WIDE, storage_state=state)
+        before = _cpu_ns(started.node.pid)
         page = context.new_page()
-        page.add_init_script(f"({WATCH_FOR_FIRST})({SHOWN[peer]!r})")
-        page.goto(world.api)
-        page.locator(SHOWN[peer]).first.wait_for()
-        page.wait_for_timeout(300)
-        times.append(float(page.evaluate("window.shownAfter")))
+        times.append(_shown_after(page, peer, world))
+        spent.append((_cpu_ns(started.node.pid) - before) / 1e6)
         weight, _, requests = page.evaluate(WEIGHT)
+        page.close()
+        again.append(_shown_after(context.new_page(), peer, world))
         context.close()
-    return weight, sorted(times[WARM_VIEWS:]), requests
+    kept = sorted(times[WARM_VIEWS:]), sorted(again[WARM_VIEWS:])
+    return Views(*kept, weight, requests, middle(spent[WARM_VIEWS:]))
+
+
+def _shown_after(page: Any, peer: str, world: World) -> float:
+    page.add_init_script(f"({WATCH_FOR_FIRST})({SHOWN[peer]!r})")
+    page.goto(world.api)
+    page.locator(SHOWN[peer]).first.wait_for()
+    page.wait_for_timeout(300)
+    return float(page.evaluate("window.shownAfter"))
 
 
 def weights(browser: Any, world: World) -> list[tuple[str, float, float]]:

@@ -80,7 +80,13 @@ def _ready(page: Any, name: str) -> None:
     """Wait for what the page is about, and do what shows it."""
     page.locator("main :is(table, .figures, .log, input[type=file])").first.wait_for()
     if name == "policies":
-        page.get_by_role("row").filter(has_text="limits").get_by_role("button", name="Edit").click()
+        row = page.get_by_role("row").filter(has_text="limits")
+        more = row.get_by_role("button", name="More of")
+        if more.is_visible():  # where there is little room
+            more.click()
+        page.get_by_role("row").get_by_role("button", name="Edit").and_(
+            page.locator(":visible")
+        ).last.click()
         page.locator("details[open] input[name=x-max-length]").fill("1000")
         page.get_by_text("would be dropped by its maximum length").wait_for()
     page.wait_for_timeout(700)
@@ -114,6 +120,7 @@ def _of_theme(browser: Any, world: World, theme: str, size: str, wanted: list[st
         page.locator("[role=option]:has-text('orders.')").first.wait_for()
         page.wait_for_timeout(400)
         _shot(page, TARGET / f"search-{theme}-{size}.png")
+        page.keyboard.press("Escape")
     if not wanted or "confirm" in wanted:
         page.goto(f"{world.api}#/queues/%2F/{UNCONSUMED}")
         page.get_by_role("button", name="Purge…").click()

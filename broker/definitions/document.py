@@ -30,6 +30,7 @@ from burrowmq.broker.rules.parameter_rules import (
     user_limits,
     vhost_limits,
 )
+from burrowmq.broker.rules.password_rules import WeakPassword
 from burrowmq.broker.rules.passwords import ALGORITHMS, SHA256, algorithm_of
 from burrowmq.broker.rules.pattern import BadPattern
 from burrowmq.broker.vhost.vhost import Edge, ExchangeDeclaration
@@ -68,8 +69,8 @@ class DefinedNode(Protocol):
         """Where rows are staged."""
         ...
 
-    def make_vhost(self, name: str) -> Vhost:
-        """A new vhost, wired up."""
+    def make_new_vhost(self, name: str) -> Vhost:
+        """A new vhost, wired up. Raises: RefusedValue, when there may be no more."""
         ...
 
     def vhost_made(self, vhost: Vhost) -> None:
@@ -121,6 +122,8 @@ def _take(node: DefinedNode, take: Callable[[DefinedNode, Entry], None], entry: 
         raise ImportRefused(f"{error}{_place(entry)}") from error
     except AmqpError as error:
         raise ImportRefused(error.reply_text) from error
+    except WeakPassword as error:
+        raise ImportRefused(f"credential_validation_failed: {error}{_place(entry)}") from error
     except BadPattern as error:
         raise ImportRefused(["invalid_regexp", str(error)]) from error
     except MalformedTable as error:
@@ -207,6 +210,7 @@ def _take_user(node: DefinedNode, entry: Entry) -> None:
         auth.put_user(name, password_hash, tags, algorithm)
     else:
         if known is None:
+            auth.check_password(_text(entry, "password"))
             auth.set_password(name, _text(entry, "password"))
         auth.set_tags(name, tags)
     if "limits" in entry:
@@ -219,7 +223,7 @@ def _take_vhost(node: DefinedNode, entry: Entry) -> None:
     said = {**(metadata if isinstance(metadata, dict) else {}), **entry}
     kind = default_queue_type(said.get("default_queue_type"))
     vhost = create_vhost(
-        name, node.vhosts, node.make_vhost, node.engine.definitions, node.vhost_made
+        name, node.vhosts, node.make_new_vhost, node.engine.definitions, node.vhost_made
     )
     description = str(said.get("description", vhost.description))
     tags = list(_texts(said["tags"])) if "tags" in said else vhost.tags

@@ -14,7 +14,9 @@ from burrowmq.broker.definitions.vhost_defaults import DefaultUser, VhostDefault
 from burrowmq.broker.node.monitor import Intervals, ResourceLimits
 from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits
+from burrowmq.broker.rules.password_rules import PasswordRules
 from burrowmq.broker.session.admission import CertificateName
+from burrowmq.broker.session.connection_limits import NodeLimits
 from burrowmq.broker.sockets.acceptor import AcceptorOptions
 from burrowmq.broker.sockets.listener import SocketOptions
 from burrowmq.broker.sockets.proxy_socket import ProxyOptions
@@ -73,6 +75,24 @@ def certificate_name(config: LoginConfig) -> CertificateName:
     """Which part of a certificate is the user's name."""
     return CertificateName(
         source=config.certificate_name, san_type=config.san_type, san_index=config.san_index
+    )
+
+
+def node_limits(node_name: str, config: NodeConfig) -> NodeLimits:
+    """What all clients together may have."""
+    return NodeLimits(
+        node_name=node_name,
+        connection_max=config.connection_max,
+        channel_max=config.channel_max_per_node,
+    )
+
+
+def password_rules(config: LoginConfig) -> PasswordRules:
+    """Which passwords users may be given."""
+    return PasswordRules(
+        rule=config.password_rule,
+        min_length=config.password_min_length,
+        regexp=config.password_regexp,
     )
 
 

@@ -36,6 +36,7 @@ from burrowmq.broker.product import server_properties
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.rules.failed_logins import FailedLogins
+from burrowmq.broker.rules.parameter_rules import RefusedValue
 from burrowmq.broker.session.ack_timeout import AckTimeouts
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.session import Session, SessionContext
@@ -81,7 +82,11 @@ class RunningNode:
         self.engine = self._make_engine(refuse)
         failed_logins = FailedLogins(options.failed_logins(config.login), loop.time)
         self.auth = Auth(
-            self.engine.definitions, self.entropy, config.loopback_users, failed_logins
+            self.engine.definitions,
+            self.entropy,
+            config.loopback_users,
+            failed_logins,
+            options.password_rules(config.login),
         )
         self.parameters = Parameters(self.engine.definitions)
         self._vhost_defaults = options.vhost_defaults(config.seeding)
@@ -167,7 +172,7 @@ class RunningNode:
                 self.auth,
                 self.vhosts,
                 self.sessions,
-                config.connection_max,
+                options.node_limits(self.name, config),
                 self.metrics,
                 self.observer,
                 options.certificate_name(config.login),
@@ -286,6 +291,13 @@ class RunningNode:
     def make_vhost(self, name: str) -> Vhost:
         """A virtual host with its queues' world wired up."""
         return self._factory.make(name)
+
+    def make_new_vhost(self, name: str) -> Vhost:
+        """One that somebody asks for. Raises: RefusedValue, when there are as many as may be."""
+        limit = self.config.vhost_max
+        if limit is not None and len(self.vhosts) >= limit:
+            raise RefusedValue(f"cannot create vhost '{name}': vhost limit of {limit} is reached")
+        return self.make_vhost(name)
 
     def vhost_made(self, vhost: Vhost) -> None:
         """A virtual host is new (not restored): give it what the configuration says it begins with."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from burrowmq.broker.rules.failed_logins import FailedLoginLimits, FailedLogins
+from burrowmq.broker.rules.password_rules import ANY_PASSWORD, PasswordRules
 from burrowmq.broker.rules.passwords import SALT_SIZE, SHA256, fits, hash_password
 from burrowmq.broker.rules.pattern import Pattern, compile_pattern
 from burrowmq.broker.words.resource import ResourceKind, describe, row_key
@@ -92,6 +93,7 @@ class Auth:
         entropy: Entropy,
         loopback_users: Collection[str] = ("guest",),
         failed_logins: FailedLogins = NO_LIMIT,
+        password_rules: PasswordRules = ANY_PASSWORD,
     ) -> None:
         self.users: dict[str, User] = {}
         self.permissions: dict[tuple[str, str], Permission] = {}  # (vhost, user)
@@ -100,6 +102,7 @@ class Auth:
         self.loopback_users = frozenset(loopback_users)
         self.generation = 0  # raised by every change: answers remembered before are stale
         self._failed_logins = failed_logins
+        self._password_rules = password_rules
         self._definitions = definitions
         self._entropy = entropy
         self._answers: dict[tuple[str, ...], bool] = {}
@@ -233,8 +236,12 @@ class Auth:
 
     # -- changes ------------------------------------------------------------------------------------------------
 
+    def check_password(self, password: str) -> None:
+        """Ask the rules about a password that somebody is to be given, "" for none. Raises: WeakPassword."""
+        self._password_rules.check(password)
+
     def set_password(self, name: str, password: str) -> User:
-        """Make a user, or give one another password."""
+        """Make a user, or give one another password, whatever the rules say of it."""
         return self.put_user(name, hash_password(password, self._entropy.token(SALT_SIZE)))
 
     def put_user(

@@ -1,6 +1,6 @@
 """Who may come in: the login of a connection, and its entry into a virtual host.
 
-One for the node. Owns no state but the connection limit; asks `broker.rules.auth`, counts attempts, tells the observer.
+One for the node. Owns no state but the node's limits; asks `broker.rules.auth`, counts attempts, tells the observer.
 Refusals are raised: a failed login as LoginRefused or an AmqpError (after which the session closes the socket without
 saying why), a refused vhost as NotAllowed with RabbitMQ's text.
 
@@ -18,7 +18,7 @@ from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.rules.auth import Auth, LoginRefused, User
 from burrowmq.broker.session import connection_limits
-from burrowmq.broker.session.connection_limits import CountedSession
+from burrowmq.broker.session.connection_limits import CountedSession, NodeLimits
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.connection.sasl import credentials
 from burrowmq.protocol.errors import AmqpError, NotAllowed
@@ -42,7 +42,7 @@ class Admission:
         auth: Auth,
         vhosts: Mapping[str, Vhost],
         sessions: Collection[CountedSession],
-        connection_max: int | None,
+        limits: NodeLimits,
         metrics: NodeMetrics,
         observer: Observer,
         certificate_name: CertificateName = CertificateName(),
@@ -51,7 +51,7 @@ class Admission:
         self._auth = auth
         self._vhosts = vhosts
         self._sessions = sessions
-        self._connection_max = connection_max
+        self._limits = limits
         self._metrics = metrics
         self._observer = observer
 
@@ -89,7 +89,7 @@ class Admission:
 
     def enter(self, user: User, vhost_name: str) -> Vhost:
         """The vhost that a logged-in user opens. Raises NotAllowed."""
-        limit = self._connection_max
+        limit = self._limits.connection_max
         if limit is not None and sum(each.is_open for each in self._sessions) >= limit:
             raise NotAllowed(f"connection refused: node connection limit ({limit}) is reached")
         vhost = self._vhosts.get(vhost_name)
@@ -104,6 +104,7 @@ class Admission:
 
     def open_channel(self, user: User) -> None:
         """A user opens one more channel. Raises NotAllowed."""
+        connection_limits.check_node_channels(self._limits, self._sessions)
         user = self._auth.users.get(user.name, user)
         if user.limits:
             connection_limits.check_channel(user, self._sessions)

@@ -1,4 +1,4 @@
-"""Limits that operators set for a vhost's and a user's connections, and for a user's channels.
+"""Limits that operators set for a vhost's and a user's connections, and for channels of a user and of the node.
 
 Owns no state: the limits are the vhost's and the user's, the counts are taken over the node's sessions, and only when
 there is a limit to compare them with. Asked by `broker.session.admission` before connection.open-ok and when a channel
@@ -10,6 +10,7 @@ Source: rabbit_reader, rabbit_channel, rabbit_vhost_limit, rabbit_auth_backend_i
 from __future__ import annotations
 
 from collections.abc import Collection, Sized
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from burrowmq.protocol.errors import NotAllowed
@@ -17,6 +18,15 @@ from burrowmq.protocol.errors import NotAllowed
 if TYPE_CHECKING:
     from burrowmq.broker.rules.auth import User
     from burrowmq.broker.vhost.vhost import Vhost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLimits:
+    """What all clients together may have; None for as much as they like."""
+
+    node_name: str = ""
+    connection_max: int | None = None
+    channel_max: int | None = None
 
 
 class CountedSession(Protocol):
@@ -56,6 +66,19 @@ def check_open(user: User, vhost: Vhost, sessions: Collection[CountedSession]) -
 
 def _count_of(user: User, sessions: Collection[CountedSession]) -> int:
     return sum(each.is_open and each.user.name == user.name for each in sessions)
+
+
+def check_node_channels(limits: NodeLimits, sessions: Collection[CountedSession]) -> None:
+    """Refuse a channel above the node's limit.
+
+    Raises: NotAllowed.
+    """
+    limit = limits.channel_max
+    if limit is not None and sum(len(each.channels) for each in sessions) >= limit:
+        raise NotAllowed(
+            f"number of channels opened on node '{limits.node_name}' has reached"
+            f" the maximum allowed limit of ({limit})"
+        )
 
 
 def check_channel(user: User, sessions: Collection[CountedSession]) -> None:

@@ -17,6 +17,7 @@ from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
 from burrowmq.management.answers.reply import (
+    ApiError,
     Call,
     Route,
     bad_request,
@@ -48,8 +49,17 @@ async def _one(call: Call, *, is_operator: bool) -> web.Response:
     return reply(_row(call, is_operator=is_operator))
 
 
+def _check_may_change(call: Call, *, is_operator: bool) -> None:
+    """Operator policies can be kept from the API, not from who is on the node's machine. Raises: ApiError 405."""
+    key = "management.restrictions.operator_policy_changes.disabled"
+    config = call.host.process.config.management
+    if is_operator and config.are_operator_policies_fixed and not call.caller.is_trusted:
+        raise ApiError(405, "method_not_allowed", f"{key} is set", {"Allow": "HEAD, GET, OPTIONS"})
+
+
 async def _put(call: Call, *, is_operator: bool) -> web.Response:
     """PUT pattern and definition, apply-to and priority if need be."""
+    _check_may_change(call, is_operator=is_operator)
     vhost, name, body = call.target_vhost(), call.path("name"), await call.body(is_empty_ok=False)
     require_keys(body, "pattern", "definition")
     try:
@@ -69,6 +79,7 @@ def _escaped(text: str) -> str:
 
 async def _delete(call: Call, *, is_operator: bool) -> web.Response:
     """DELETE: what matches goes on without it."""
+    _check_may_change(call, is_operator=is_operator)
     vhost = call.vhost()
     commands.parameters.delete_policy(call.node, vhost, call.path("name"), is_operator=is_operator)
     await commands.parameters.in_force(call.node, vhost)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.rules.password_rules import WeakPassword
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
@@ -63,14 +64,19 @@ async def put(call: Call) -> web.Response:
     password, hashed = body.get("password"), body.get("password_hash")
     if password is not None and hashed is not None:
         raise bad_request("Cannot specify both password_hash and password")
-    is_new = commands.users.put_user(
-        call.node,
-        name,
-        None if password is None else str(password),
-        None if hashed is None else str(hashed),
-        _tags(body["tags"]),
-        body.get("hashing_algorithm"),
-    )
+    try:
+        is_new = commands.users.put_user(
+            call.node,
+            name,
+            None if password is None else str(password),
+            None if hashed is None else str(hashed),
+            _tags(body["tags"]),
+            body.get("hashing_algorithm"),
+        )
+    except WeakPassword as error:
+        # As in RabbitMQ: its API says no more, its commands say why.
+        text = str(error) if call.caller.is_trusted else "credential_validation_failed"
+        raise bad_request(text) from error
     return created() if is_new else no_content()
 
 

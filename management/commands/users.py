@@ -72,8 +72,13 @@ def put_user(
     tags: list[str],
     algorithm: str | None = None,
 ) -> bool:
-    """Make or change a user; whether it is new. Neither password nor hash: no password logs in. Raises: ApiError."""
+    """Make or change a user; whether it is new. Neither password nor hash: no password logs in.
+
+    Raises: ApiError, WeakPassword.
+    """
     is_new = name not in node.auth.users
+    if password_hash is None:
+        node.auth.check_password(password or "")
     if password:
         node.auth.set_password(name, password)
         node.auth.set_tags(name, tuple(tags))

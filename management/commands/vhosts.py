@@ -23,8 +23,8 @@ DELETED_PER_TURN = 100
 
 
 def add_vhost(node: RunningNode, name: str, creator: str | None) -> None:
-    """Make a vhost; its creator may do everything in it."""
-    create_vhost(name, node.vhosts, node.make_vhost, node.engine.definitions, node.vhost_made)
+    """Make a vhost; its creator may do everything in it. Raises: RefusedValue, when there may be no more."""
+    create_vhost(name, node.vhosts, node.make_new_vhost, node.engine.definitions, node.vhost_made)
     if creator is not None:
         put_permission(node, name, creator, [".*", ".*", ".*"])
     staged(node)

@@ -5,7 +5,7 @@ made one after the other: if each took longer than the interval between scrapes,
 them and the node down more and more. A scraper that has gone away while it waited gets no page made, and one that does
 not read its page within two minutes is cut off. prometheus_client
 and the families are imported at the first scrape, away from the loop: a node that nobody scrapes starts sooner and
-stays smaller. No login, as in RabbitMQ. Source: the rabbitmq_prometheus plugin (3.13).
+stays smaller. No login, as in RabbitMQ, unless the configuration wants one. Source: the rabbitmq_prometheus plugin (3.13).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from typing import Any
 from burrowmq.broker.node.node import Node
 from burrowmq.management import settings
 from burrowmq.management.aio import web
+from burrowmq.management.answers import access
+from burrowmq.management.answers.reply import ApiError, LoginRequired, reply, unauthorised
+from burrowmq.management.callers import CALLERS, Callers
 
 PAGE_LIMIT_S = 120.0
 CONTENT_TYPE = "text/plain; version=0.0.4"
@@ -25,21 +28,40 @@ HOST: web.AppKey[Node] = web.AppKey("host")
 SUMS: web.AppKey[asyncio.Lock] = web.AppKey("sums", asyncio.Lock)
 OBJECTS: web.AppKey[asyncio.Lock] = web.AppKey("objects", asyncio.Lock)
 
+REALM = 'Basic realm="RabbitMQ Prometheus"'
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # The module management.prometheus.exposition and the node -> what a page shows.
 Families = Callable[[Any, Any], Awaitable[list[Any]]]
 
 
-def create_app(host: Node) -> web.Application:
+def create_app(host: Node, callers: Callers) -> web.Application:
     """The application that listens on the metrics port."""
-    app = web.Application()
-    app[HOST] = host
     config = host.process.config
+    app = web.Application(middlewares=[_for_monitors] if config.prometheus.wants_login else [])
+    app[HOST], app[CALLERS] = host, callers
     app[SUMS], app[OBJECTS] = asyncio.Lock(), asyncio.Lock()
     path = settings.metrics_path(config)
     app.router.add_get(path, _per_object if settings.metrics_per_object(config) else _aggregated)
     app.router.add_get(f"{path}/per-object", _per_object)
     app.router.add_get(f"{path}/detailed", _detailed)
     return app
+
+
+@web.middleware
+async def _for_monitors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        caller = await request.app[CALLERS].caller(request)
+        if not caller.may("monitoring"):
+            raise unauthorised(access.REFUSALS["monitoring"])
+    except LoginRequired:
+        return web.Response(status=401, headers={"WWW-Authenticate": REALM})
+    except access.UnreadableLogin:
+        return web.Response(status=400)
+    except ApiError as error:
+        response = reply(error.body(), error.status)
+        response.headers.update(error.headers)
+        return response
+    return await handler(request)
 
 
 async def _aggregated(request: web.Request) -> web.StreamResponse:

@@ -32,7 +32,7 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import process
 from burrowmq.management.answers import status
 from burrowmq.management.answers.reply import collect
-from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, gathered, pieces
+from burrowmq.management.answers.turns import KEYS_PER_TURN, ROWS_PER_TURN, pieces
 from burrowmq.management.prometheus import metrics
 from burrowmq.management.prometheus.metrics import Metric
 from burrowmq.management.prometheus.series import Series, labels_text
@@ -312,14 +312,12 @@ async def _queue_series(
     chosen = _chosen(metrics.QUEUES, wanted)
     if not (chosen or deliveries):
         return []
-    found = [
-        each
-        for each in await gathered(inspect.each_queue(node))
-        if vhosts is None or each[0].name in vhosts
-    ]
+    found: list[Found] = []
     labels: list[str] = []
-    async for piece in pieces(found, KEYS_PER_TURN):
-        labels += [labels_text(("vhost", "queue"), (v.name, q.name)) for v, q in piece]
+    async for piece in pieces(inspect.each_queue(node), KEYS_PER_TURN):
+        kept = piece if vhosts is None else [each for each in piece if each[0].name in vhosts]
+        found += kept
+        labels += [labels_text(("vhost", "queue"), (v.name, q.name)) for v, q in kept]
     series: list[Family] = [
         Series(*_head(prefix, metric), found, labels, _column_of(node, metric.column))
         for metric in chosen

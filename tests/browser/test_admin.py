@@ -122,7 +122,7 @@ def test_a_virtual_host_goes_only_by_its_name(
     node.channel(vhost="shop").queue_declare("q")
     looker = look().enter()
     looker.go("admin/vhosts/shop")
-    looker.sees("1 queues with 0 messages")
+    looker.sees("1 queue with 0 messages")
     looker.page.get_by_role("button", name="Delete…").click()
     dialog = looker.page.get_by_role("dialog")
     button = dialog.get_by_role("button", name="Delete")
@@ -212,7 +212,7 @@ def test_a_backup_is_begun_and_watched(
     looker.page.get_by_label("Directory on the node's machine").fill(str(tmp_path / "monday"))
     looker.page.get_by_role("button", name="Start").click()
     looker.sees("done")
-    looker.sees("1 messages in 1 queues")
+    looker.sees("1 message in 1 queue")
     assert [text for text in looker.complaints if "400" not in text] == []
 
 
@@ -228,3 +228,16 @@ def test_a_policy_says_where_it_is_in_force(look: Callable[..., Looker], node: N
     row.get_by_text("Lim 5").wait_for()
     assert row.get_by_role("cell").all_inner_texts()[5:8] == ["0", "1", "1"]
     assert looker.complaints == []
+
+
+def test_a_filter_that_finds_nothing_does_not_say_that_there_is_nothing(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    body = {"pattern": ".*", "definition": {"max-length": 5}, "apply-to": "queues"}
+    node.api("PUT", "/api/policies/%2F/kept", body)
+    looker = look().enter()
+    looker.go("policies?name=nosuch")
+    looker.page.get_by_text("Nothing has such a name.").first.wait_for()
+    assert looker.page.get_by_text("No policy: one sets").count() == 0
+    looker.go("policies")
+    looker.sees("1 policy")

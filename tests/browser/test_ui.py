@@ -192,7 +192,7 @@ def test_a_policy_shows_what_it_would_do_before_it_does(
     looker.page.get_by_label("Name", exact=True).fill("limits")
     looker.page.get_by_label("Pattern").fill("^orders")
     looker.page.get_by_label("Max length", exact=False).first.fill("2")
-    looker.sees("It matches 1 queues, and would be in force on 1.")
+    looker.sees("It matches 1 queue, and would be in force on 1.")
     looker.sees("3 ready messages, the oldest of each queue, would be dropped")
     assert channel.queue_declare("orders", passive=True).method.message_count == 5
     looker.page.get_by_role("button", name="Save").click()

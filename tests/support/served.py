@@ -126,6 +126,7 @@ def serving(
     data_dir: Path,
     fill: Callable[[NodeBench], object] | None = None,
     management: ManagementConfig = ManagementConfig(),
+    prometheus: PrometheusConfig = PrometheusConfig(),
     **options: Any,
 ) -> Iterator[Served]:
     """Run a node and its management server in a thread of their own; `options` are of the node's configuration."""
@@ -134,7 +135,7 @@ def serving(
         data_dir,
         amqp_port,
         management=replace(management, listeners=(Endpoint("127.0.0.1", port),)),
-        prometheus=PrometheusConfig(listeners=(Endpoint("127.0.0.1", metrics_port),)),
+        prometheus=replace(prometheus, listeners=(Endpoint("127.0.0.1", metrics_port),)),
         **options,
     )
     with bench:

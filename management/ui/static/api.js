@@ -1,5 +1,5 @@
 // The HTTP API as the pages call it. Every request bears X-Requested-With: without it the login's cookie does not count.
-import {useCallback, useEffect, useRef, useState} from "./vendor/hooks.js";
+import {useCallback, useEffect, useLayoutEffect, useRef, useState} from "./vendor/hooks.js";
 
 const BASE = new URL(".", location.origin + location.pathname).href;
 const SELDOM_MS = 60000;
@@ -39,7 +39,8 @@ export function onLoggedOut(listener) {
 export function usePolled(path, seconds, isPaused, seldom = "") {
   const [state, setState] = useState({path, data: null, error: null, at: null});
   const again = useRef(() => {});
-  useEffect(() => {
+  // Before the browser paints: an effect proper would ask a frame later.
+  useLayoutEffect(() => {
     let timer = 0;
     let failures = 0;
     let seldomAt = -Infinity;

@@ -1,17 +1,31 @@
 // The frame around the pages: login, rail, top bar, theme, search. Which page is shown stands in the address alone.
 import {render} from "./vendor/preact.js";
-import {useCallback, useEffect, useRef, useState} from "./vendor/hooks.js";
+import {useCallback, useEffect, useLayoutEffect, useRef, useState} from "./vendor/hooks.js";
 import {reported} from "./act.js";
 import {onLoggedOut, request, usePolled} from "./api.js";
 import {html} from "./html.js";
-import {Login} from "./pages/login.js";
 import {link, parse} from "./route.js";
-import {Search} from "./search.js";
 import {clock, inUtc, visible} from "./format.js";
 import {PAGES, fetchView, fetched, viewOf} from "./views.js";
 
 const THEMES = ["system", "light", "dark"];
 const ZONES = ["local", "UTC"];
+
+// The user whom the node named last in this browser, so that a page need not wait until it is named again. It is no
+// login: that is a cookie, which no script sees.
+function remembered() {
+  try {
+    const found = JSON.parse(localStorage.getItem("user"));
+    return Array.isArray(found?.tags) ? found : null;
+  } catch {
+    return null;
+  }
+}
+
+function remember(user) {
+  if (user) localStorage.setItem("user", JSON.stringify(user));
+  else localStorage.removeItem("user");
+}
 
 function useRoute() {
   const [route, setRoute] = useState(() => parse(location.hash));
@@ -41,18 +55,18 @@ function useChoice(name, allowed, apply) {
 }
 
 function App() {
-  // undefined: not known yet, null: nobody. `isOut`: the node knows the login no more, the page stays as it is.
-  const [user, setUser] = useState(undefined);
+  // Who it is: who it was last time until the node has said so (`isSure`), null: nobody. `isOut`: the node knows the
+  // login no more, the page stays as it is.
+  const [user, setUser] = useState(remembered);
   const [isOut, setOut] = useState(false);
   const [isLost, setLost] = useState(false);
+  const isSure = useRef(false);
   const whoami = useCallback(async () => {
-    // Who never logged in here need not be told so by an error.
-    if (!localStorage.getItem("wasLoggedIn")) {
-      setUser(null);
-      return;
-    }
     try {
-      setUser(await request("GET", "whoami"));
+      const found = await request("GET", "whoami");
+      remember(found);
+      isSure.current = true;
+      setUser(found);
       setLost(false);
       setOut(false);
     } catch (error) {
@@ -60,30 +74,27 @@ function App() {
     }
   }, []);
   const leave = useCallback(() => {
-    localStorage.removeItem("wasLoggedIn");
+    remember(null);
+    isSure.current = false;
     setOut(false);
     setUser(null);
   }, []);
-  const enter = () => {
-    localStorage.setItem("wasLoggedIn", "1");
-    whoami();
-  };
-  useEffect(() => {
-    whoami();
+  useLayoutEffect(() => {
+    // Who never logged in here need not be told so by an error.
+    if (user) whoami();
     return onLoggedOut(() => {
-      localStorage.removeItem("wasLoggedIn");
-      setUser((was) => was ?? null);
-      setOut(true);
+      if (!isSure.current) return leave();
+      remember(null);
+      return setOut(true);
     });
   }, []);
-  if (isLost && !user) {
+  if (isLost && !isSure.current) {
     return html`<main class="login"><h1>BurrowMQ</h1><p role="alert">The node gives no answer.</p>
       <button type="button" onClick=${whoami}>Try again</button></main>`;
   }
-  if (user === undefined) return html`<main class="login" aria-busy="true"></main>`;
-  if (user === null) return html`<main class="login"><${Login} onDone=${enter} /></main>`;
+  if (user === null) return html`<main class="login"><${Fetched} view="login" onDone=${whoami} /></main>`;
   return html`<${Frame} key=${user.name} ...${{user, isOut}} onLogout=${leave} />
-    ${isOut ? html`<${LoginAgain} onDone=${enter} />` : null}`;
+    ${isOut ? html`<${LoginAgain} onDone=${whoami} />` : null}`;
 }
 
 // The node was started anew, or the login was too old: whoever it was goes on where they were.
@@ -91,7 +102,7 @@ function LoginAgain({onDone}) {
   const dialog = useRef(null);
   useEffect(() => dialog.current.showModal(), []);
   return html`<dialog ref=${dialog} class="login" aria-label="Log in again" onCancel=${(event) => event.preventDefault()}>
-    <${Login} onDone=${onDone} isAgain /></dialog>`;
+    <${Fetched} view="login" onDone=${onDone} isAgain /></dialog>`;
 }
 
 function Frame({user, isOut, onLogout}) {
@@ -123,6 +134,11 @@ function Frame({user, isOut, onLogout}) {
   useEffect(() => {
     document.title = [...route.parts.slice(1).reverse().map((part) => visible(part)), view.title, "BurrowMQ"].join(" · ");
   }, [route]);
+  // Once the page has its figures, so that Ctrl K need not wait.
+  const mayFetch = Boolean(seen.at) && !isPaused;
+  useEffect(() => {
+    if (mayFetch) fetchView("search").catch(() => {});
+  }, [mayFetch]);
   // Who goes on by keyboard goes on in the page that came, not before its frame.
   const address = route.parts.join("/");
   const was = useRef(address);
@@ -159,19 +175,19 @@ function Frame({user, isOut, onLogout}) {
       ${seen.at ? clock(seen.at) : "never"}; it is asked again by itself.</div>` : null}
     <main id="main" tabindex="-1" class=${seen.isAway ? "stale" : ""}>
       ${said ? html`<p class="notice good" role="status">${said}</p>` : null}
-      <${Shown} key=${route.parts.join("/")} view=${view.key} ...${{route, user, vhost, setQuery, setSeen, zone}} isPaused=${isPaused || isOut} />
+      <${Fetched} key=${route.parts.join("/")} view=${view.key} ...${{route, user, vhost, setQuery, setSeen, zone}} isPaused=${isPaused || isOut} />
     </main>
-    ${isSearching ? html`<${Search} vhost=${vhost} onClose=${() => setSearching(false)} />` : null}
+    ${isSearching ? html`<${Fetched} view="search" vhost=${vhost} onClose=${() => setSearching(false)} />` : null}
   </div>`;
 }
 
-// The page, as soon as its module is here.
-function Shown({view, ...rest}) {
+// A page or another part of the frame, as soon as its module is here.
+function Fetched({view, ...rest}) {
   const [state, setState] = useState({});
   const get = () => fetchView(view).then(() => setState({}), (error) => setState({error}));
   const View = fetched(view);
   // By what was rendered: the module may come between that and now.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!View) get();
   }, []);
   if (View) return html`<${View} ...${rest} />`;
@@ -195,6 +211,6 @@ function Vhosts({chosen, isPaused, setVhost}) {
     </select></label>`;
 }
 
-// Who is logged in is asked, and the page fetched, at the same time.
-if (localStorage.getItem("wasLoggedIn")) fetchView(viewOf(parse(location.hash).parts).key).catch(() => {});
+// The module of the first page is fetched while the frame is made.
+fetchView(remembered() ? viewOf(parse(location.hash).parts).key : "login").catch(() => {});
 render(html`<${App} />`, document.getElementById("app"));

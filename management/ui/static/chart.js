@@ -20,7 +20,20 @@ function last(line) {
   return line.findLast((value) => value !== null);
 }
 
-export function Chart({title, lines, show, times, series}) {
+let styles = null;
+
+// The library's own style sheet, once; without it lines lie beside their axes, but there are lines.
+function styled() {
+  styles ??= new Promise((done) => {
+    const sheet = document.createElement("link");
+    Object.assign(sheet, {rel: "stylesheet", href: new URL("./vendor/uplot.css", import.meta.url).href, onload: done, onerror: done});
+    document.head.append(sheet);
+  });
+  return styles;
+}
+
+// `least`: the scale goes up to it at least.
+export function Chart({title, lines, show, times, series, least = 0}) {
   const place = useRef(null);
   const chart = useRef(null);
   const [isTable, setTable] = useState(false);
@@ -30,15 +43,15 @@ export function Chart({title, lines, show, times, series}) {
     let watcher = null;
     const theme = new MutationObserver(() => draw());
     const draw = async () => {
-      const {default: Plot} = await import("./vendor/uplot.js");
+      const [{default: Plot}] = await Promise.all([import("./vendor/uplot.js"), styled()]);
       if (isGone) return;
       chart.current?.destroy();
       const axis = {stroke: colour("--quiet"), grid: {stroke: colour("--line"), width: 1}, ticks: {show: false}, font: "11px system-ui"};
       const options = {
         width: place.current.clientWidth, height: HEIGHT, legend: {show: false}, cursor: {drag: {x: false, y: false}},
-        scales: {x: {range: () => [current.current[0][0] ?? 0, current.current[0].at(-1) ?? 60]}, y: {range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
+        scales: {x: {range: () => [current.current[0][0] ?? 0, current.current[0].at(-1) ?? 60]}, y: {range: (plot, low, high) => [0, Math.max(least, high * 1.1) || 1]}},
         axes: [{...axis, size: 30, space: 72, values: clocks}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
-        series: [{}, ...lines.map(([label, name]) => ({label, stroke: colour(name), width: 1.5, points: {show: false}}))],
+        series: [{}, ...lines.map(([label, name]) => ({label, stroke: colour(name), width: 1.5, points: {show: (plot, at) => plot.data[at].filter((value) => value !== null).length === 1, size: 4, fill: colour(name)}}))],
       };
       chart.current = new Plot(options, current.current, place.current);
       watcher ??= new ResizeObserver(() => chart.current?.setSize({width: place.current.clientWidth, height: HEIGHT}));
@@ -58,9 +71,10 @@ export function Chart({title, lines, show, times, series}) {
   current.current = [times, ...series.map((line) => (line.length ? line : times.map(() => null)))];
   useEffect(() => chart.current?.setData(current.current), [times]);
   return html`<figure>
-    <figcaption><h2>${title}</h2> ${lines.map(([label, name], at) => html`<span key=${label} class=${`key key${name}`}>${label}
-      ${series[at].length ? html` <b>${show(last(series[at]))}</b>` : null}</span>`)}
-      <button type="button" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Table</button></figcaption>
+    <figcaption><h2>${title}</h2>
+      <button type="button" aria-pressed=${isTable} onClick=${() => setTable(!isTable)}>Table</button>
+      <div class="keys">${lines.map(([label, name], at) => html`<span key=${label} class=${`key key${name}`}>${label}
+      ${series[at].length ? html` <b>${show(last(series[at]))}</b>` : null}</span>`)}</div></figcaption>
     ${isTable ? html`<div class="scroll"><table><caption class="unseen">${title}</caption>
       <thead><tr><th scope="col">Time</th>${lines.map(([label]) => html`<th scope="col" class="figure" key=${label}>${label}</th>`)}</tr></thead>
       <tbody>${times.map((time, at) => html`<tr key=${time}><td>${clock(new Date(time * 1000))}</td>

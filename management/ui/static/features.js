@@ -2,7 +2,7 @@
 import {html} from "./html.js";
 import {Mark} from "./parts.js";
 import {link} from "./route.js";
-import {short, visible} from "./format.js";
+import {milliseconds, number, short, visible} from "./format.js";
 
 const SETTINGS = [
   ["message-ttl", "TTL", "messages expire"], ["expires", "Exp", "the queue expires when it is not used"],
@@ -11,13 +11,19 @@ const SETTINGS = [
   ["dead-letter-routing-key", "DLK", "dead letters get the key"], ["max-priority", "Pri", "priorities up to"],
   ["single-active-consumer", "SAC", "one consumer at a time"], ["queue-mode", "lazy", "the mode is"],
 ];
+const TIMES = new Set(["message-ttl", "expires"]);
 
 // A policy's keys, each with its value; a key without words of its own is its own word.
 export function DefinitionMarks({definition}) {
   return html`<span class="marks">${Object.entries(definition).map(([key, value]) => {
     const [, text, words] = SETTINGS.find(([each]) => each === key) ?? [key, key, "the key"];
-    return html`<${Mark} key=${key} text=${`${visible(text)} ${short(typeof value === "object" ? JSON.stringify(value) : value, 32)}`} title=${`${words}: ${visible(value)} (${visible(key)})`} />`;
+    return html`<${Mark} key=${key} text=${`${visible(text)} ${shown(key, value)}`} title=${`${words}: ${visible(value)} (${visible(key)})`} />`;
   })}</span>`;
+}
+
+function shown(key, value) {
+  if (typeof value === "number") return TIMES.has(key) ? milliseconds(value) : number(value);
+  return short(typeof value === "object" ? JSON.stringify(value) : value, 32);
 }
 
 export function ExchangeFeatures({row}) {

@@ -7,15 +7,21 @@ export function number(value) {
   return typeof value === "number" ? whole.format(value) : "–";
 }
 
+// So many of them, in words: a noun that is given in the plural loses it where there is one.
+export function many(count, noun) {
+  return `${number(count)} ${count === 1 ? noun.replace(/ies$/, "y").replace(/s$/, "") : noun}`;
+}
+
 export function rate(value) {
   if (typeof value !== "number") return "–";
   return (Math.abs(value) < 10 ? some.format(value) : whole.format(value)) + "/s";
 }
 
-// In a column: what has no decimals has room for them, so that the points stand below each other.
+// In a column: what has no decimal has room for it behind, so that the points stand below each other.
 export function rateCell(value) {
   if (typeof value !== "number") return "–";
-  return value !== 0 && Math.abs(value) < 10 ? `${value.toFixed(2)}/s` : `${whole.format(value)}\u2008\u2007\u2007/s`;
+  if (value > 0 && value < 0.05) return "<0.1/s";
+  return value !== 0 && Math.abs(value) < 9.95 ? `${value.toFixed(1)}/s` : `${whole.format(value)}/s\u2008\u2007`;
 }
 
 export function bytes(value) {

@@ -26,14 +26,14 @@ export function slopes(values, step) {
 }
 
 // `history` is what a page's answer has under that name; lines are [label, colour, column, what to make of its values].
-export function PastChart({title, show, history, lines}) {
+export function PastChart({title, show, history, lines, least}) {
   const [times, series] = useMemo(() => {
     const {age, incr, from, columns} = history;
     const seconds = Array.from({length: age / incr + 1}, (_, at) => from / 1000 + at * incr);
     return [seconds, lines.map(([, , column, make]) => (make ?? ((values) => values))(columns[column], incr))];
   }, [history]);
   const latest = lines.map(([label, colour]) => [label, colour]);
-  return html`<${Chart} ...${{title, show, times, series}} lines=${latest} />`;
+  return html`<${Chart} ...${{title, show, times, series, least}} lines=${latest} />`;
 }
 
 // What a list of queues is asked for once a minute: an hour of each one's depth, in `depths`.

@@ -1,6 +1,6 @@
 // What several pages are made of.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
-import {bytes, duration, moment, number, short, visible} from "./format.js";
+import {bytes, duration, many, moment, number, short, visible} from "./format.js";
 import {html} from "./html.js";
 import {link} from "./route.js";
 
@@ -71,7 +71,7 @@ function Head({column, query, setQuery}) {
 export function Pages({page, pageCount, filtered, total, noun, query, setQuery}) {
   const go = (to) => () => setQuery({...query, page: to > 1 ? to : ""});
   return html`<nav class="pages" aria-label="Pages">
-    <span>${filtered === total ? `${total} ${noun}` : `${filtered} of ${total} ${noun}`}</span>
+    <span>${filtered === total ? many(total, noun) : `${number(filtered)} of ${many(total, noun)}`}</span>
     ${pageCount > 1 ? html`<button type="button" disabled=${page <= 1} onClick=${go(page - 1)}>Previous</button>
       <span>Page ${page} of ${pageCount}</span>
       <button type="button" disabled=${page >= pageCount} onClick=${go(page + 1)}>Next</button>` : null}

@@ -26,6 +26,11 @@ const VIEWS = {
   "node": [() => import("./pages/node.js"), "Node"],
   "node/2": [() => import("./pages/log.js"), "Log"],
 };
+// What belongs to the frame and is not there at first.
+const PARTS = {
+  "login": [() => import("./pages/login.js"), "Login"],
+  "search": [() => import("./search.js"), "Search"],
+};
 // Where a page without a place of its own belongs.
 const WITHIN = {consumers: "channels"};
 // What search finds beside the names of things: title, address.
@@ -52,7 +57,7 @@ export function fetched(key) {
 }
 
 export async function fetchView(key) {
-  const [load, name] = VIEWS[key];
+  const [load, name] = VIEWS[key] ?? PARTS[key];
   got[key] = (await load())[name];
   return got[key];
 }

@@ -27,6 +27,7 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.session.admission import Admission
+from burrowmq.broker.session.connection_limits import NodeLimits
 from burrowmq.broker.session.session import Session, SessionContext
 from burrowmq.broker.turn.checked_scheduler import make_scheduler
 from burrowmq.broker.turn.clock import Pumpable
@@ -100,7 +101,7 @@ class BrokerBench:
                 self.auth,
                 self.vhosts,
                 self.sessions,
-                connection_max,
+                NodeLimits(connection_max=connection_max),
                 self.metrics,
                 cast("Any", self.observer),
             ),
@@ -139,6 +140,9 @@ class BrokerBench:
         return definitions.create_vhost(
             name, self.vhosts, self.make_vhost, self.engine.definitions, self.vhost_made
         )
+
+    def make_new_vhost(self, name: str) -> Vhost:
+        return self.make_vhost(name)
 
     def vhost_made(self, vhost: Vhost) -> None:
         """Remember that it is new, and not restored."""

@@ -255,13 +255,13 @@ def test_an_operator_may_ask_what_runs_and_where_each_value_comes_from(program: 
         found.extend(program.node().get("/api/burrowmq/environment")["effective"])
         program.stop()
 
-    assert program.call(ask, default_pass="sesame", vhost_max="4") == 0
+    assert program.call(ask, default_pass="sesame", reverse_dns_lookups="true") == 0
     rows = {row["key"]: row for row in found}
     assert rows["heartbeat"] == {
         "key": "heartbeat", "value": "60", "source": "default", "remark": "",
     }  # fmt: skip
     assert (rows["default_pass"]["value"], rows["default_pass"]["source"]) == ("(hidden)", "--set")
-    assert rows["vhost_max"]["remark"].startswith("there is no such limit")
+    assert rows["reverse_dns_lookups"]["remark"]
 
 
 def test_the_log_begins_with_limits_and_how_far_they_are(program: Program) -> None:

@@ -12,14 +12,14 @@ from burrowmq.config.load import load
 
 def test_each_key_has_its_source(tmp_path: Path) -> None:
     file = tmp_path / "rabbitmq.conf"
-    file.write_text("heartbeat = 3\nlisteners.tcp.here = 127.0.0.1:1\nvhost_max = 5\n")
+    file.write_text("heartbeat = 3\nlisteners.tcp.here = 127.0.0.1:1\nranch_connection_max = 5\n")
     environ = {"RABBITMQ_DEFAULT_PASS": "hush", "RABBITMQ_NODE_PORT": "5700"}
     rows = {
         row.key: row for row in load(str(file), environ, [("frame_max", "8kb")], None).effective
     }
     assert rows["heartbeat"] == Effective("heartbeat", "3", f"{file}:1")
     assert rows["listeners.tcp.here"].source == f"{file}:2"
-    assert rows["vhost_max"].remark
+    assert rows["ranch_connection_max"].remark
     assert rows["default_pass"] == Effective("default_pass", "(hidden)", "RABBITMQ_DEFAULT_PASS")
     assert rows["RABBITMQ_NODE_PORT"].value == "5700"  # it makes a listener where no key does
     assert rows["frame_max"] == Effective("frame_max", "8kb", "--set")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import socket
 import stat
@@ -12,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from burrowmq.config.schema import ManagementConfig
 from burrowmq.management.server import Management
 from tests.support.bench.node import NodeBench
 from tests.support.served import Served, serving
@@ -210,3 +212,19 @@ def test_what_is_no_request_is_answered_and_not_logged(
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ")), answer
     assert b"Server: BurrowMQ\r\n" in answer
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+def test_a_body_may_have_as_many_bytes_as_is_said(tmp_path: Path) -> None:
+    """management.http.max_body_size, with RabbitMQ's words; burrowctl reads files of this machine, and may."""
+    with serving(tmp_path / "data", management=ManagementConfig(body_max_bytes=60)) as served:
+        body = json.dumps({"password": "x", "tags": ""})
+        fits, larger = body.ljust(60), body.ljust(61)
+        assert served.api("PUT", "/api/users/a", fits).status == 201
+        answer = served.api("PUT", "/api/users/b", larger)
+        assert answer.status == 400
+        assert answer.body == {
+            "error": "bad_request",
+            "reason": "Exceeded HTTP request body size limit",
+        }
+        assert "b" not in served.node.auth.users
+        assert served.ctl("add_user", "c", "y" * 100).code == 0

@@ -37,7 +37,9 @@ def test_a_path_too_long_for_a_socket() -> None:
 
 def test_every_key_says_where_its_value_comes_from_and_what_it_means(tmp_path: Path) -> None:
     file = tmp_path / "rabbitmq.conf"
-    file.write_text("default_pass = s3cret\nlisteners.tcp.one = 127.0.0.1:0\nvhost_max = 5\n")
+    file.write_text(
+        "default_pass = s3cret\nlisteners.tcp.one = 127.0.0.1:0\nranch_connection_max = 5\n"
+    )
     loaded = load(str(file), {}, [("heartbeat", "9")], None)
     process = ServerProcess(
         config=loaded.config, observer=cast("Any", None), effective=loaded.effective
@@ -49,7 +51,7 @@ def test_every_key_says_where_its_value_comes_from_and_what_it_means(tmp_path: P
     assert (heartbeat["value"], heartbeat["source"], heartbeat["default"]) == ("9", "--set", "60")
     assert (listener["value"], listener["source"]) == ("127.0.0.1:0", f"{file}:2")
     assert "AMQP listener" in listener["doc"]
-    assert rows["vhost_max"]["remark"]
+    assert rows["ranch_connection_max"]["remark"]
     assert (rows["channel_max"]["value"], rows["channel_max"]["source"]) == ("2047", "")
     assert rows["data_dir"]["ours"]
     assert (rows["ssl_options.certfile"]["value"], "$" in "".join(rows)) == (None, False)

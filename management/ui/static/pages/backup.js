@@ -2,7 +2,7 @@
 import {useEffect, useState} from "../vendor/hooks.js";
 import {Outcome, fields, useAct} from "../act.js";
 import {request} from "../api.js";
-import {bytes, number, visible} from "../format.js";
+import {bytes, many, number, visible} from "../format.js";
 import {html} from "../html.js";
 
 const WAIT_MS = 1000;
@@ -25,5 +25,5 @@ export function Backup() {
       <p class="hint">It is made, or has to be empty. Clients are served meanwhile; docs/backup.md says how a node is started from it.</p>
       <${Outcome} state=${state} /><button type="submit" disabled=${state.isBusy || (job && !isOver)}>Start</button></form>
     ${job ? html`<p class=${job.state === "failed" ? "notice bad" : "notice"} role="status">${visible(job.directory)}: ${visible(job.state)}${job.reason ? `, ${visible(job.reason)}` : ""};
-      ${number(job.files_done)} of ${number(job.files)} files, ${bytes(job.bytes_done)} of ${bytes(job.bytes)}, ${number(job.messages)} messages in ${number(job.queues)} queues.</p>` : null}</details>`;
+      ${number(job.files_done)} of ${many(job.files, "files")}, ${bytes(job.bytes_done)} of ${bytes(job.bytes)}, ${many(job.messages, "messages")} in ${many(job.queues, "queues")}.</p>` : null}</details>`;
 }

@@ -1,7 +1,7 @@
 // Who is connected: as what, from where, and why one stands still.
 import {useState} from "../vendor/hooks.js";
 import {request, usePage} from "../api.js";
-import {bytes, moment, number, visible} from "../format.js";
+import {bytes, many, moment, number, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Ago, Confirm, Failure, Mark, Name, Pages, Since, Table} from "../parts.js";
@@ -93,7 +93,7 @@ function Close({rows, onClose}) {
     if (failures.length) throw Object.assign(failures[0], {message: `${failures.length} of ${rows.length} are still open: ${failures[0].message}`});
   };
   return html`<${Confirm} title="Close" action="Close" word=${word} onDo=${act} onClose=${onClose}>
-    <p>${rows.length === 1 ? html`The connection <${Name} value=${rows[0].user_provided_name || rows[0].name} /> of ${visible(rows[0].user, "nobody yet")}` : `${number(rows.length)} connections`} will be closed;
+    <p>${rows.length === 1 ? html`The connection <${Name} value=${rows[0].user_provided_name || rows[0].name} /> of ${visible(rows[0].user, "nobody yet")}` : many(rows.length, "connections")} will be closed;
       ${unacked === 1 ? " one unacked message goes" : ` ${number(unacked)} unacked messages go`} back to the queues, exclusive queues go. Most clients connect again by themselves.</p>
     <label>Reason <input value=${reason} onInput=${(event) => setReason(event.target.value)} /></label></${Confirm}>`;
 }

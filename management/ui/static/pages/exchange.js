@@ -3,7 +3,7 @@ import {useState} from "../vendor/hooks.js";
 import {report} from "../act.js";
 import {request, usePage} from "../api.js";
 import {ExchangeFeatures} from "../features.js";
-import {number, rate, visible} from "../format.js";
+import {many, number, rate, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Confirm, ExchangeLink, Failure, Name} from "../parts.js";
@@ -65,6 +65,6 @@ export function Exchange(props) {
           report(html`<${Name} value=${visible(name)} /> is deleted.`);
           location.hash = link(["exchanges"]);
         }
-      }}><p>The exchange <${Name} value=${visible(name)} /> and ${bindings === 1 ? "one binding" : `${number(bindings)} bindings`} will be gone. Queues stay, and what is in them;
+      }}><p>The exchange <${Name} value=${visible(name)} /> and ${bindings === 1 ? "one binding" : many(bindings, "bindings")} will be gone. Queues stay, and what is in them;
         who publishes to it then gets an error.</p></${Confirm}>` : null}`;
 }

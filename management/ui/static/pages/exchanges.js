@@ -2,7 +2,7 @@
 import {useState} from "../vendor/hooks.js";
 import {request} from "../api.js";
 import {ExchangeFeatures} from "../features.js";
-import {rateCell, visible} from "../format.js";
+import {rateCell} from "../format.js";
 import {html} from "../html.js";
 import {ExchangeLink, Failure, Name} from "../parts.js";
 import {path} from "../route.js";

@@ -19,6 +19,6 @@ export function List(props) {
   const {data, error} = usePage(props, `${where}?${new URLSearchParams(kept)}`, SECONDS);
   return html`<${Filter} value=${query.name} onFilter=${(name) => setQuery({...query, name, page: ""})} />
     <${Failure} error=${error} />
-    ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery, empty}} />
+    ${data ? html`<${Table} caption=${noun} rows=${data.items} ...${{columns, keyOf, query, setQuery}} empty=${query.name ? "Nothing has such a name." : empty} />
       <${Pages} page=${data.page} pageCount=${data.page_count} filtered=${data.filtered_count} total=${data.total_count} ...${{noun, query, setQuery}} />` : null}`;
 }

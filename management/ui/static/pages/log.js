@@ -1,7 +1,7 @@
 // The end of the log, as it grows: the node keeps the last lines in memory, wherever the log is written to.
 import {useEffect, useRef} from "../vendor/hooks.js";
 import {usePage} from "../api.js";
-import {number} from "../format.js";
+import {many} from "../format.js";
 import {html} from "../html.js";
 import {Failure} from "../parts.js";
 
@@ -32,7 +32,7 @@ function Tail(props) {
       <label>Filter <input type="search" maxlength="200" defaultValue=${query.name ?? ""} onChange=${(event) => setQuery({...query, name: event.target.value})} /></label>
       <label>At least <select onChange=${(event) => setQuery({...query, level: event.target.value === "debug" ? "" : event.target.value})}>
         ${LEVELS.map((each) => html`<option key=${each} value=${each} selected=${each === level}>${each}</option>`)}</select></label>
-      <span class="hint">the last ${number(lines.length)} lines${lines.length === LINES ? ", there are more" : ""}</span></form>
+      <span class="hint">the last ${many(lines.length, "lines")}${lines.length === LINES ? ", there are more" : ""}</span></form>
     <${Failure} error=${error} />
     <div class="log" ref=${place} tabindex="0" role="log" aria-live="off" aria-label="Log"
       onScroll=${(event) => { const {scrollTop, clientHeight, scrollHeight} = event.target; isAtEnd.current = scrollTop + clientHeight > scrollHeight - 20; }}>

@@ -1,5 +1,5 @@
 // Name and password, once; what the node answers, in plain words.
-import {useState} from "../vendor/hooks.js";
+import {useLayoutEffect, useRef, useState} from "../vendor/hooks.js";
 import {request} from "../api.js";
 import {html} from "../html.js";
 
@@ -13,6 +13,8 @@ const WORDS = {
 
 export function Login({onDone, isAgain}) {
   const [state, setState] = useState({});
+  const name = useRef(null);
+  useLayoutEffect(() => name.current.focus(), []);
   const submit = async (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
@@ -28,7 +30,7 @@ export function Login({onDone, isAgain}) {
   return html`<h1>BurrowMQ</h1>
     <p class="hint">${isAgain ? "The node knows this login no more: it was started anew, or the time was up. The page stays as it is." : `Message broker at ${location.host}`}</p>
     <form onSubmit=${submit}>
-      <label>Name <input name="username" autocomplete="username" required autofocus /></label>
+      <label>Name <input ref=${name} name="username" autocomplete="username" required autofocus=${Boolean(isAgain)} /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
       ${state.text ? html`<p class="notice bad" role="alert">${state.text}</p>` : null}
       <button type="submit" class="main" disabled=${state.isBusy}>Log in</button>

@@ -1,6 +1,6 @@
 // Is anything wrong, since when, what to do about it; then rates, depth and resources; then the queues that stand out.
 import {usePage} from "../api.js";
-import {bytes, duration, moment, number, rate, visible} from "../format.js";
+import {bytes, duration, many, moment, number, rate, visible} from "../format.js";
 import {html} from "../html.js";
 import {PastChart, RangeChooser, rangeOf, slopes} from "../history.js";
 import {Failure, QueueLink} from "../parts.js";
@@ -15,7 +15,7 @@ const REMEDY = {
     data directory's disk, purge what nobody needs, or lower <code>disk_free_limit</code>.`,
   store: () => html`The disk took nothing more, or a sync failed: publishers are blocked until it does. Make room, look at the disk, and
     at the <a href="#/node/log?level=error">log</a> for what it said.`,
-  queue: (row) => html`The disk refuses the files of ${number(row.value)} queues. All others go on; these are tried again until it does not:
+  queue: (row) => html`The disk refuses the files of ${many(row.value, "queues")}. All others go on; these are tried again until it does not:
     ${visible(row.cause)}`,
 };
 const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
@@ -50,7 +50,7 @@ export function Overview(props) {
     <section class="charts" aria-label="What was">
       <${PastChart} title="Rates" show=${rate} history=${history} lines=${RATES} />
       <${PastChart} title="Messages" show=${number} history=${history} lines=${LENGTHS} />
-      <${PastChart} title="Alarm at 100 %" show=${percent} history=${history} lines=${nearness(resources)} />
+      <${PastChart} title="Used until an alarm" least=${1} show=${percent} history=${history} lines=${nearness(resources)} />
     </section>
     <section class="standing">${TOPS.map(([name, title, show, none]) => html`<div key=${name}>
       <h2>${title}</h2>
@@ -80,5 +80,5 @@ function nearness({mem_limit, disk_free_limit}) {
 }
 
 function percent(share) {
-  return typeof share === "number" ? `${(100 * share).toPrecision(share < 1 ? 2 : 3)} %` : "–";
+  return typeof share === "number" ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–";
 }

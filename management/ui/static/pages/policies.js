@@ -2,7 +2,7 @@
 import {useEffect, useRef, useState} from "../vendor/hooks.js";
 import {request} from "../api.js";
 import {DefinitionMarks} from "../features.js";
-import {number, visible} from "../format.js";
+import {many, number, visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name, QueueLink} from "../parts.js";
 import {path} from "../route.js";
@@ -127,10 +127,10 @@ function Form({kind, vhost, row, onSaved, onCancel}) {
 function Preview({vhost, found}) {
   if (!found) return null;
   const about = found.is_about ? "about " : "";
-  const lost = found.dropped ? html` <strong>${about}${number(found.dropped)} ready messages, the oldest of each queue, would be dropped by its maximum length.</strong>` : null;
+  const lost = found.dropped ? html` <strong>${about}${many(found.dropped, "ready messages")}, the oldest of each queue, would be dropped by its maximum length.</strong>` : null;
   return html`<div class=${found.dropped ? "notice busy" : "notice"} role="status">
-    It matches ${number(found.matched)} queues, and would be in force on ${number(found.in_force)}.${lost}
-    ${found.exchanges ? ` It matches ${number(found.exchanges)} exchanges.` : ""}
+    It matches ${many(found.matched, "queues")}, and would be in force on ${number(found.in_force)}.${lost}
+    ${found.exchanges ? ` It matches ${many(found.exchanges, "exchanges")}.` : ""}
     ${found.matches.length ? html`<table><caption class="unseen">Queues that match</caption><tbody>${found.matches.map((row) => html`<tr key=${row.name}>
       <td><${QueueLink} vhost=${vhost} name=${row.name} /></td>
       <td>${row.overruled_by === null ? "" : html`<${Name} value=${row.overruled_by} /> holds instead`}</td>

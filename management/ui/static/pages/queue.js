@@ -3,7 +3,7 @@ import {useRef, useState} from "../vendor/hooks.js";
 import {report} from "../act.js";
 import {request, usePage} from "../api.js";
 import {Features} from "../features.js";
-import {number, rate, visible} from "../format.js";
+import {many, number, rate, visible} from "../format.js";
 import {OBJECT_AGES, QueuePast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Bytes, Confirm, ExchangeLink, Failure, Name, QueueLink, Table} from "../parts.js";
@@ -34,7 +34,7 @@ export function Queue(props) {
   const act = async () => {
     const only = new URLSearchParams(asking === "delete" ? {"if-unused": ifUnused.current.checked, "if-empty": ifEmpty.current.checked} : {});
     await request("DELETE", `queues/${own}${asking === "purge" ? "/contents" : ""}?${only}`);
-    if (asking === "purge") setDone(`Purged: ${number(queue.messages_ready)} ready messages were in it.`);
+    if (asking === "purge") setDone(`Purged; it held ${many(queue.messages_ready, "ready messages")}.`);
   };
   return html`
     <${Failure} error=${error} />
@@ -54,7 +54,7 @@ export function Queue(props) {
     <${Settings} ...${{vhost, settings}} defaults=${data.defaults} />
     <h2>Consumers</h2>
     <${Table} caption="Consumers" columns=${CONSUMERS} rows=${queue.consumer_details} keyOf=${(row) => row.channel_details.name + row.consumer_tag}
-      query=${{}} empty=${queue.messages_ready ? html`Nobody consumes, and ${number(queue.messages_ready)} messages wait.` : "Nobody consumes."} />
+      query=${{}} empty=${queue.messages_ready ? html`Nobody consumes its ${many(queue.messages_ready, "messages")}.` : "Nobody consumes."} />
     ${queue.consumers > queue.consumer_details.length ? html`<p class="hint">${number(queue.consumer_details.length)} of ${number(queue.consumers)} are shown.</p>` : null}
     <${Holders} rows=${data.holders} unacked=${queue.messages_unacknowledged} />
     <h2>Bindings to it</h2>
@@ -74,13 +74,13 @@ export function Queue(props) {
         const was = asking;
         setAsking(null);
         if (isDone && was === "delete") {
-          report(html`<${Name} value=${name} /> is deleted, with ${number(queue.messages)} messages.`);
+          report(html`<${Name} value=${name} /> is deleted, with ${many(queue.messages, "messages")}.`);
           location.hash = link(["queues"]);
         }
         else if (isDone) refresh();
       }}>
-      <p>${asking === "purge" ? html`${number(queue.messages_ready)} ready messages of <${Name} value=${name} /> will be gone; the ${number(queue.messages_unacknowledged)} unacked ones stay.`
-        : html`<${Name} value=${name} />, ${number(queue.messages)} messages, ${number(data.binding_count)} bindings will be gone${queue.consumers ? `; ${number(queue.consumers)} consumers are cancelled` : ""}.`}</p>
+      <p>${asking === "purge" ? html`${many(queue.messages_ready, "ready messages")} of <${Name} value=${name} /> will be gone; the ${number(queue.messages_unacknowledged)} unacked ones stay.`
+        : html`<${Name} value=${name} />, ${many(queue.messages, "messages")}, ${many(data.binding_count, "bindings")} will be gone${queue.consumers ? `; ${many(queue.consumers, "consumers")} are cancelled` : ""}.`}</p>
       ${asking === "delete" ? html`<label class="check"><input type="checkbox" ref=${ifUnused} /> Only if nobody consumes it</label>
         <label class="check"><input type="checkbox" ref=${ifEmpty} /> Only if nothing is ready in it</label>` : null}
     </${Confirm}>` : null}`;

@@ -2,7 +2,7 @@
 import {useRef, useState} from "../vendor/hooks.js";
 import {request, usePage} from "../api.js";
 import {Features} from "../features.js";
-import {number, rateCell, visible} from "../format.js";
+import {many, number, rateCell, visible} from "../format.js";
 import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
 import {Bytes, Confirm, Failure, Name, Pages, QueueLink, Spark, Table} from "../parts.js";
@@ -117,7 +117,7 @@ function Choose({query, setQuery}) {
 function Bulk({rows, action, onClose}) {
   const messages = rows.reduce((sum, row) => sum + row.messages, 0);
   const ready = rows.reduce((sum, row) => sum + row.messages_ready, 0);
-  const what = rows.length === 1 ? html`<${Name} value=${rows[0].name} />` : `${number(rows.length)} queues`;
+  const what = rows.length === 1 ? html`<${Name} value=${rows[0].name} />` : many(rows.length, "queues");
   const word = rows.length > 1 ? `${action} ${rows.length}` : messages > MUCH ? rows[0].name : null;
   const words = useRef(null);
   const act = async () => {
@@ -132,7 +132,7 @@ function Bulk({rows, action, onClose}) {
     throw Object.assign(error, {message: `${words.current} ${row.name}: ${error.message}`});
   };
   return html`<${Confirm} title=${action === "purge" ? "Purge" : "Delete"} word=${word} action=${action === "purge" ? "Purge" : "Delete"} onDo=${act} onClose=${() => onClose(words.current)}>
-    <p>${action === "purge" ? html`${number(ready)} ready messages of ${what} will be gone.` : html`${what} and ${number(messages)} messages will be gone.`}</p>
+    <p>${action === "purge" ? html`${many(ready, "ready messages")} of ${what} will be gone.` : html`${what} and ${many(messages, "messages")} will be gone.`}</p>
     ${rows.length > 1 ? html`<ul class="chosen">${rows.slice(0, NAMED).map((row) => html`<li key=${keyOf(row)}><${Name} value=${row.name} /> <span class="hint">${number(row.messages)}</span></li>`)}
       ${rows.length > NAMED ? html`<li class="hint">and ${number(rows.length - NAMED)} more</li>` : null}</ul>` : null}
   </${Confirm}>`;

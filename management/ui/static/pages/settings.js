@@ -58,6 +58,11 @@ export function Flags(props) {
     <h2>Deprecated elsewhere, and here to stay</h2>${deprecated.data ? html`<${Table} caption="Deprecated features" columns=${columns} rows=${deprecated.data} keyOf=${(row) => row.name} query=${{}} />` : null}`;
 }
 
+// What stands between backticks is what is typed.
+function worded(text) {
+  return visible(text, "").split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
+}
+
 export function Configuration(props) {
   const {route, setQuery} = props;
   const found = usePage(props, "burrowmq/configuration", 60);
@@ -68,10 +73,10 @@ export function Configuration(props) {
   const given = rows.filter((row) => row.source).length;
   const columns = [
     {key: "key", title: "Key", cell: (row) => html`<code>${visible(row.key)}</code>`},
-    {key: "value", title: "Value", cell: (row) => (row.value === null ? html`<span class="hint">not set</span>` : html`<code>${visible(row.value)}</code>`)},
+    {key: "value", title: "Value", cell: (row) => (row.value === null ? html`<span class="hint">not set</span>` : html`<code class="value">${visible(row.value)}</code>`)},
     {key: "source", title: "From", cell: (row) => (row.source ? html`<${Name} value=${row.source} />` : html`<span class="hint">default</span>`)},
-    {key: "default", title: "Default", wide: true, cell: (row) => (row.default === null ? "" : html`<code>${visible(row.default)}</code>`)},
-    {key: "doc", title: "Meaning", wide: true, cell: (row) => html`${row.remark ? html`<strong>Without effect: ${visible(row.remark)}</strong> ` : ""}${visible(row.doc, "")}${row.ours ? html` <span class="hint">BurrowMQ's own</span>` : null}`},
+    {key: "default", title: "Default", wide: true, cell: (row) => (row.default === null ? "" : html`<code class="value">${visible(row.default)}</code>`)},
+    {key: "doc", title: "Meaning", wide: true, cell: (row) => html`${row.remark ? html`<strong>Without effect: ${visible(row.remark)}</strong> ` : ""}${worded(row.doc)}${row.ours ? html` <span class="hint">BurrowMQ's own</span>` : null}`},
   ];
   return html`<p>${files.length ? html`Read from ${files.map((name, at) => html`${at ? ", " : ""}<code key=${name}>${visible(name)}</code>`)}. ` : "No configuration file. "}
       ${given} of ${rows.length} keys were set; a change counts from the next start on.</p>

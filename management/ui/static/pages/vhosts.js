@@ -2,7 +2,7 @@
 import {useState} from "../vendor/hooks.js";
 import {Outcome, fields, report, useAct} from "../act.js";
 import {request, usePage} from "../api.js";
-import {number, visible} from "../format.js";
+import {many, number, visible} from "../format.js";
 import {html} from "../html.js";
 import {Confirm, Failure, Name} from "../parts.js";
 import {link, path} from "../route.js";
@@ -55,7 +55,7 @@ export function Vhost(props) {
     act(() => request("POST", `burrowmq/vhosts/${path(name)}`, {description, tags}), "Changed.");
   };
   return html`<${Failure} error=${found.error} />
-    <p>${vhost.description ? html`<${Name} value=${vhost.description} length=${200} />. ` : ""}${number(data.queues)} queues with ${number(vhost.messages)} messages. <a href=${link(["queues"], {vhost: name})}>Its queues</a>, <a href=${link(["exchanges"], {vhost: name})}>exchanges</a>, <a href=${link(["policies"], {vhost: name})}>policies</a>.</p>
+    <p>${vhost.description ? html`<${Name} value=${vhost.description} length=${200} />. ` : ""}${many(data.queues, "queues")} with ${many(vhost.messages, "messages")}. <a href=${link(["queues"], {vhost: name})}>Its queues</a>, <a href=${link(["exchanges"], {vhost: name})}>exchanges</a>, <a href=${link(["policies"], {vhost: name})}>policies</a>.</p>
     <h2>Who may do what in it</h2>
     <${Matrix} rows=${data.permissions} other="user" names=${data.users} vhost=${name} onDone=${refresh} />
     <h2>Routing keys, where an exchange is to be narrower</h2>
@@ -75,5 +75,5 @@ export function Vhost(props) {
         report(html`<${Name} value=${name} /> is deleted.`);
         location.hash = link(["admin", "vhosts"]);
       }
-    }}><p>The virtual host <${Name} value=${name} /> will be gone with its ${number(data.queues)} queues, ${number(vhost.messages)} messages and ${number(data.permissions.length)} permissions; its connections will be closed.</p></${Confirm}>` : null}`;
+    }}><p>The virtual host <${Name} value=${name} /> will be gone with its ${many(data.queues, "queues")}, ${many(vhost.messages, "messages")} and ${many(data.permissions.length, "permissions")}; its connections will be closed.</p></${Confirm}>` : null}`;
 }

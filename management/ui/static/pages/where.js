@@ -1,7 +1,7 @@
 // Where would this key go? Asked of the server's own routing; nothing is published. The question stands in the address.
 import {useEffect, useState} from "../vendor/hooks.js";
 import {request} from "../api.js";
-import {number, visible} from "../format.js";
+import {many, number, visible} from "../format.js";
 import {html} from "../html.js";
 import {ExchangeLink, Failure, Name, QueueLink, Table} from "../parts.js";
 import {path} from "../route.js";
@@ -69,13 +69,13 @@ function Answer({vhost, found}) {
   return html`<div role="status">
     ${found.refused ? html`<p class="notice bad">A publish would be refused: ${visible(found.refused)}</p>` : null}
     ${found.keys.length > 1 ? html`<p>Routed by ${found.keys.map((each, at) => html`${at ? ", " : ""}<code>${visible(each.key)}</code>${at ? ` (${each.from})` : ""}`)}.</p>` : null}
-    ${found.queue_count ? html`<p class="notice good">It would go to ${found.queue_count === 1 ? "one queue" : `${number(found.queue_count)} queues`}, one copy each.</p>`
+    ${found.queue_count ? html`<p class="notice good">It would go to ${found.queue_count === 1 ? "one queue" : many(found.queue_count, "queues")}, one copy each.</p>`
       : html`<p class="notice busy">No queue would get it: it would be dropped, or returned to its publisher if it is mandatory.${lost
         ? html` The alternate exchange <${Name} value=${lost.alternate.name} /> does not exist.` : null}</p>`}
     ${queues.length ? html`<${Table} caption="Queues that would get it" columns=${columns} rows=${queues} keyOf=${(row) => row.name} query=${{}} />` : null}
     ${found.queue_count > queues.length ? html`<p class="hint">${number(queues.length)} of ${number(found.queue_count)} are shown.</p>` : null}
     ${steps.map((step) => html`<${Step} key=${step.exchange} ...${{vhost, step}} />`)}
-    ${found.step_count > steps.length ? html`<p class="hint">${number(steps.length)} of ${number(found.step_count)} exchanges on its way are shown.</p>` : null}</div>`;
+    ${found.step_count > steps.length ? html`<p class="hint">${number(steps.length)} of ${many(found.step_count, "exchanges")} on its way are shown.</p>` : null}</div>`;
 }
 
 function By({vhost, row}) {
@@ -94,7 +94,7 @@ function Step({vhost, step}) {
   const {alternate} = step;
   return html`<details open=${step.missed.length > 0 && step.missed.length <= 10}>
     <summary><${Name} value=${step.exchange} empty="(default)" /> <span class="hint">${step.type}, ${visible(step.how)}:${" "}
-      ${step.exchange ? `${number(step.matched_count)} of ${number(all)} bindings match` : step.matched_count ? "the key is a queue's name" : "no queue has this name"}</span></summary>
+      ${step.exchange ? `${number(step.matched_count)} of ${many(all, "bindings")} match` : step.matched_count ? "the key is a queue's name" : "no queue has this name"}</span></summary>
     ${onward.length ? html`<p>On to ${onward.map((row, at) => html`${at ? ", " : ""}<${ExchangeLink} key=${at} vhost=${vhost} name=${row.destination} />`)}</p>` : null}
     ${alternate ? html`<p>Its alternate exchange <${ExchangeLink} vhost=${vhost} name=${alternate.name} /> ${alternate.is_taken ? "gets it, because no binding matches."
       : alternate.exists ? "is not asked, because a binding matches." : "does not exist."}</p>` : null}

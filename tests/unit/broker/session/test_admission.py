@@ -11,6 +11,7 @@ from burrowmq.broker.peer.tls import TlsPeer
 from burrowmq.broker.peer.wire import Peer
 from burrowmq.broker.rules.auth import LoginRefused
 from burrowmq.broker.session.admission import Admission, CertificateName
+from burrowmq.broker.session.connection_limits import NodeLimits
 from burrowmq.protocol.errors import NotAllowed
 from burrowmq.protocol.events import LoginAttempt
 from tests.support.bench.broker import BrokerBench
@@ -20,6 +21,7 @@ class World:
     def __init__(
         self,
         connection_max: int | None = None,
+        channel_max: int | None = None,
         certificate_name: CertificateName = CertificateName(),
     ) -> None:
         self.bench = BrokerBench()
@@ -31,7 +33,9 @@ class World:
             self.auth,
             self.bench.vhosts,
             self.bench.sessions,
-            connection_max,
+            NodeLimits(
+                node_name="rabbit@test", connection_max=connection_max, channel_max=channel_max
+            ),
             self.metrics,
             self.observer,
             certificate_name=certificate_name,
@@ -137,6 +141,21 @@ def test_entering():
         world.admission.enter(guest, "missing")
     with pytest.raises(NotAllowed, match="access to vhost 'private' refused for user 'guest'"):
         world.admission.enter(guest, "private")
+
+
+def test_the_nodes_channel_limit_counts_those_of_all_connections():
+    world = World(channel_max=2)
+    guest = world.log_in(b"\0guest\0guest")
+    world.admission.open_channel(guest)
+    clients = [world.bench.connect(1), world.bench.connect(1)]
+    text = (
+        r"^number of channels opened on node 'rabbit@test' has reached the maximum allowed"
+        r" limit of \(2\)$"
+    )
+    with pytest.raises(NotAllowed, match=text):
+        world.admission.open_channel(guest)
+    clients[0].lose()
+    world.admission.open_channel(guest)
 
 
 def test_the_nodes_connection_limit_counts_open_connections():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.support.served import Served
+from pathlib import Path
+
+from burrowmq.config.schema import ManagementConfig
+from tests.support.served import Served, serving
 
 PATH, OPERATORS = "/api/policies/%2F/p", "/api/operator-policies/%2F/o"
 GOOD = {"pattern": "^lazy", "definition": {"max-length": 10}}
@@ -72,3 +75,18 @@ def test_tags_decide_who_may(served: Served) -> None:
         assert served.api("GET", one, login="viewer:x").status == 401
     assert served.api("PUT", OPERATORS, GOOD, login="maker:x").status == 401
     assert served.api("GET", "/api/operator-policies", login="maker:x").status == 200
+
+
+def test_operator_policies_can_be_kept_from_the_api(tmp_path: Path) -> None:
+    """management.restrictions.operator_policy_changes.disabled; who is on the node's machine still may."""
+    fixed = ManagementConfig(are_operator_policies_fixed=True)
+    with serving(tmp_path / "data", management=fixed) as served:
+        assert served.ctl("set_operator_policy", "o", "^x", '{"max-length":5}').code == 0
+        for method, body in (("PUT", GOOD), ("DELETE", None)):
+            answer = served.api(method, OPERATORS, body)
+            assert answer.status == 405
+            assert answer.headers["allow"] == "HEAD, GET, OPTIONS"
+            assert "operator_policy_changes.disabled" in answer.body["reason"]
+        assert served.get(OPERATORS)["definition"] == {"max-length": 5}
+        assert served.api("PUT", PATH, GOOD).status == 201
+        assert served.ctl("clear_operator_policy", "o").code == 0

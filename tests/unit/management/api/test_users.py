@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from burrowmq.broker.rules.password_rules import LENGTH
 from burrowmq.broker.rules.passwords import hash_password
-from tests.support.served import Served
+from burrowmq.config.schema import LoginConfig
+from tests.support.served import Served, serving
 
 
 def test_user_life(served: Served) -> None:
@@ -125,3 +129,25 @@ def test_a_hash_may_end_in_a_new_line(served: Served) -> None:
 def test_only_names_are_deleted(served: Served) -> None:
     refused = served.api("POST", "/api/users/bulk-delete", {"users": [["guest"]]})
     assert (refused.status, refused.body["reason"]) == (400, ["no_such_user", ["guest"]])
+
+
+def test_passwords_have_to_fit_the_rule(tmp_path: Path) -> None:
+    """credential_validator.*: the API says that it does not fit, burrowctl says why; hashes are taken."""
+    login = LoginConfig(password_rule=LENGTH, password_min_length=8)
+    with serving(tmp_path / "data", login=login) as served:
+        answer = served.api("PUT", "/api/users/a", {"password": "seven77", "tags": ""})
+        assert (answer.status, answer.body["reason"]) == (400, "credential_validation_failed")
+        assert served.api("PUT", "/api/users/a", {"tags": ""}).status == 400
+        assert served.api("PUT", "/api/users/a", {"password_hash": "", "tags": ""}).status == 201
+        assert served.api("PUT", "/api/users/b", {"password": "eight888", "tags": ""}).status == 201
+        refused = served.ctl("change_password", "b", "short")
+        assert (refused.code != 0, "minimum required password length is 8" in refused.err) == (
+            True,
+            True,
+        )
+        assert served.ctl("authenticate_user", "b", "eight888").code == 0
+        document = {"users": [{"name": "c", "password": "short", "tags": ""}]}
+        answer = served.api("POST", "/api/definitions", document)
+        assert answer.status == 400
+        assert "credential_validation_failed" in answer.body["reason"]
+        assert "c" not in served.node.auth.users

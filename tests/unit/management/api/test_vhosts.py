@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.served import Served
+from pathlib import Path
+
+from tests.support.served import Served, serving
 
 
 def test_add_list_delete(served: Served) -> None:
@@ -116,3 +118,19 @@ def test_a_protected_one_cannot_be_deleted(served: Served) -> None:
     assert served.api("DELETE", "/api/vhosts/kept").status == 412
     assert served.api("DELETE", path).status == 204
     assert served.api("DELETE", "/api/vhosts/kept").status == 204
+
+
+def test_there_may_be_so_many(tmp_path: Path) -> None:
+    """vhost_max, with RabbitMQ's text; what there is may be put again."""
+    with serving(tmp_path / "data", vhost_max=2) as served:
+        assert served.api("PUT", "/api/vhosts/one").status == 201
+        answer = served.api("PUT", "/api/vhosts/two")
+        text = "cannot create vhost 'two': vhost limit of 2 is reached"
+        assert (answer.status, answer.body["reason"]) == (400, text)
+        assert served.api("PUT", "/api/vhosts/one").status == 204
+        added = served.ctl("add_vhost", "two")
+        assert (added.code != 0, text in added.err) == (True, True)
+        answer = served.api("POST", "/api/definitions", {"vhosts": [{"name": "two"}]})
+        assert (answer.status, text in answer.body["reason"]) == (400, True)
+        assert served.api("DELETE", "/api/vhosts/one").status == 204
+        assert served.api("PUT", "/api/vhosts/two").status == 201

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.config.schema import PrometheusConfig
 from burrowmq.management.prometheus import exposition
 from tests.support.served import Served, request, serving
 
@@ -71,3 +73,28 @@ def test_a_stopped_application_has_no_metrics(tmp_path: Path) -> None:
         assert request(served.metrics_port, "GET", "/metrics").status == 503
         assert served.ctl("start_app").code == 0
         assert request(served.metrics_port, "GET", "/metrics").status == 200
+
+
+def test_metrics_may_want_a_login(tmp_path: Path) -> None:
+    """prometheus.authentication.enabled: Basic, and the tag monitoring or administrator."""
+
+    def scrape(port: int, login: str | None) -> tuple[int, str]:
+        headers = {}
+        if login is not None:
+            token = base64.b64encode(login.encode()).decode()
+            headers["Authorization"] = f"Basic {token}"
+        answer = request(port, "GET", "/metrics", headers=headers)
+        return answer.status, answer.headers.get("www-authenticate", "")
+
+    with serving(tmp_path / "data", prometheus=PrometheusConfig(wants_login=True)) as served:
+        for name, tags in (("scraper", "monitoring"), ("app", "management")):
+            body = {"password": name, "tags": tags}
+            assert served.api("PUT", f"/api/users/{name}", body).status == 201
+        port = served.metrics_port
+        assert scrape(port, None) == (401, 'Basic realm="RabbitMQ Prometheus"')
+        assert scrape(port, "scraper:scraper")[0] == 200
+        assert scrape(port, "guest:guest")[0] == 200
+        assert scrape(port, "app:app")[0] == 401
+        assert scrape(port, "scraper:wrong")[0] == 401
+        malformed = request(port, "GET", "/metrics", headers={"Authorization": "Basic ="})
+        assert malformed.status == 400

@@ -22,6 +22,7 @@ OWN = [
 ]
 NEEDED = re.compile(r'(?:href|src)="(ui/[^"]+)"|from "(\.[^"]+)"')
 LATER = re.compile(r'import\("(\.[^"]+)"\)')
+EDITION = f"ui/{files.edition()}/"
 WEIGHT_MAX = 80_000
 
 
@@ -78,10 +79,37 @@ def modules(*names: str) -> set[str]:
         seen.add(name)
         for asked, imported in NEEDED.findall(files.file(name).plain.decode()):
             near = posixpath.join(posixpath.dirname(name), imported)
-            wanted.append(asked.removeprefix("ui/") if asked else posixpath.normpath(near))
+            wanted.append(asked.removeprefix(EDITION) if asked else posixpath.normpath(near))
         if name == "chart.js":
-            wanted.append("vendor/uplot.js")
+            wanted += ["vendor/uplot.js", "vendor/uplot.css"]
     return seen
+
+
+def test_a_browser_asks_for_a_file_once_and_for_the_page_each_time(served: Served) -> None:
+    page = raw(served, "/")
+    asked = re.findall(r'(?:href|src)="([^"]+)"', page.data.decode())  # type: ignore[attr-defined]
+    assert page.headers["Cache-Control"] == "no-cache"
+    assert len(asked) > 10
+    for path in asked:
+        assert path.startswith(EDITION)
+        assert raw(served, f"/{path}").headers["Cache-Control"] == "max-age=31536000, immutable"
+
+
+@pytest.mark.parametrize("folder", ["ui", "ui/0123456789abcdef"])
+def test_a_page_of_another_edition_is_given_what_there_is_and_asks_again(
+    served: Served, folder: str
+) -> None:
+    answer = raw(served, f"/{folder}/app.js")
+    assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-cache")
+
+
+def test_another_edition_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "index.html").write_text("<p>")
+    (tmp_path / "a.js").write_text("1")
+    monkeypatch.setattr(files, "STATIC", tmp_path)
+    first = files.edition.__wrapped__()
+    (tmp_path / "a.js").write_text("2")
+    assert files.edition.__wrapped__() != first
 
 
 VIEWS = sorted(set(LATER.findall(files.file("views.js").plain.decode())))
@@ -93,6 +121,11 @@ def test_every_page_is_light(view: str) -> None:
     seen = modules("index.html", view.removeprefix("./"))
     assert {"app.js", "app.css", "vendor/hooks.js"} <= seen
     assert sum(len(files.file(name).compressed) for name in seen) <= WEIGHT_MAX
+
+
+def test_the_login_and_search_come_when_they_are_needed() -> None:
+    assert not {"pages/login.js", "search.js"} & modules("index.html")
+    assert {"./pages/login.js", "./search.js"} <= set(VIEWS)
 
 
 def test_every_page_is_fetched_by_somebody() -> None:
@@ -128,12 +161,12 @@ def test_the_libraries_are_those_that_were_taken_with_their_licences() -> None:
 
 
 STATICALLY = re.compile(r'^import [^"]*from "(\.[^"]+)"', re.MULTILINE)
-AHEAD = re.compile(r'<link rel="modulepreload" href="ui/([^"]+)">')
+AHEAD = re.compile(rf'<link rel="modulepreload" href="{EDITION}([^"]+)">')
 
 
 def test_the_page_names_all_that_the_frame_and_the_first_page_need() -> None:
     """Else a browser finds out file by file, each after the one that asks for it."""
-    wanted, seen = ["app.js", "pages/overview.js"], set()
+    wanted, seen = ["app.js", "pages/overview.js"], set[str]()
     while wanted:
         name = wanted.pop()
         if name not in seen:
