@@ -14,10 +14,14 @@ from dataclasses import replace
 import pytest
 
 from burrowmq.storage.errors import StorageError
-from burrowmq.storage.log import replay
+from burrowmq.storage.log import replay, syncs
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.moving_out import move_out
+from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.records import Kind
+from burrowmq.storage.log.syncs import Syncs
 from tests.simulation.store_world import (
     OPTIONS,
     VHOST,
@@ -190,51 +194,32 @@ def half_a_snapshot_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written to a file before it was renamed over or synced in place is written to it again."""
-    original = LogFileSystem.note
+    original = Groups.note
 
-    def note(
-        self: LogFileSystem, kind: Kind, path: str, offset: int = 0, data: bytes = b""
-    ) -> None:
+    def note(self: Groups, kind: Kind, path: str, offset: int = 0, data: bytes = b"") -> None:
         if kind not in (Kind.OWN_FORGET, Kind.OWN_RENAME, Kind.REMOVE_TREE):
             original(self, kind, path, offset, data)
 
-    monkeypatch.setattr(LogFileSystem, "note", note)
+    monkeypatch.setattr(Groups, "note", note)
 
 
 def a_generation_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next generation begins although own files are not synced."""
-    monkeypatch.setattr(LogFileSystem, "overdue", lambda self: [])
-
-    def begin(self: LogFileSystem) -> None:
-        self._behind = {}
-        original(self)
-
-    original = LogFileSystem.begin_generation
-    monkeypatch.setattr(LogFileSystem, "begin_generation", begin)
-    monkeypatch.setattr(LogFileSystem, "_is_ending", property(lambda self: self._log.is_full))
-    choose = LogFileSystem._choose
-
-    def choose_anyway(self: LogFileSystem, files: list[object]) -> list[object]:
-        if self._log.is_full:
-            self.begin_generation()
-        return choose(self, files)  # type: ignore[arg-type, return-value]
-
-    monkeypatch.setattr(LogFileSystem, "_choose", choose_anyway)
+    monkeypatch.setattr(Syncs, "overdue", lambda self: [])
+    monkeypatch.setattr(OwnFiles, "waiting", lambda self: {})
+    monkeypatch.setattr(OwnFiles, "has_all_behind", lambda self, files: True)
+    monkeypatch.setattr(
+        OwnFiles, "begin", lambda self, waiting: (self._behind.clear(), self._due.clear())
+    )
 
 
 def moved_out_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue's own files count before they are durable."""
-    original = LogFileSystem.move_out
 
-    def move_out(self: LogFileSystem, directories: list[str]) -> None:
-        real = self.base
-        self.base = _Unsynced(real)  # type: ignore[assignment]
-        try:
-            original(self, directories)
-        finally:
-            self.base = real
+    def without_sync(base: object, groups: Groups, directories: list[str]) -> None:
+        move_out(_Unsynced(base), groups, directories)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LogFileSystem, "move_out", move_out)
+    monkeypatch.setattr(syncs, "move_out", without_sync)
 
 
 class _Unsynced:
@@ -252,9 +237,9 @@ def rename_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
     """An own file takes another's place while its bytes are in the log under its old name."""
 
     def rename(self: LogFileSystem, source: str, target: str) -> None:
-        self._forget_own(source)
+        self.groups.forget(source)
         self.base.rename(source, target)
-        self._unsynced.pop(target, None)
+        self.groups.own.drop(target)
 
     monkeypatch.setattr(LogFileSystem, "_rename_own", rename)
 
