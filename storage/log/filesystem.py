@@ -192,8 +192,9 @@ class LogFileSystem:
 
     def _drop_below(self, path: str) -> None:
         """A directory is gone: the log says so."""
-        for name in self._small.below(path):
-            self._small.remove(name)
+        if self._queue_directory(f"{path}/.") != path:  # that of a vhost, or all queues of one
+            for name in self._small.below(path):
+                self._small.remove(name)
         self._own.drop_below(path)
         self.groups.note(Kind.REMOVE_TREE, path)
 

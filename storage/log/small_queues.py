@@ -45,7 +45,9 @@ class SmallQueues:
             str
         ] = []  # directories that the round of looks has yet to go through
         self._grown: dict[str, None] = {}  # those that were written to since the last look
+        self._refused: dict[str, int] = {}  # those that could not move out, with what they had then
         self._stored = self._stored_now()
+        self._counted_at = self._stored
 
     def __contains__(self, directory: str) -> bool:
         return directory in self._contents
@@ -92,16 +94,24 @@ class SmallQueues:
     def take_grown(self, limit: int, total_limit: int, count: int) -> list[str]:
         """Give up to so many directories that have to move out: those that have more than the limit.
 
-        While all together have more than theirs, each that was written to since the last look has too much.
+        While all together have more than theirs, each that was written to since the last look has too much. One that
+        the disk refused is tried again when it has twice as much.
         """
         grown, self._grown = self._grown, {}
+        if self._stored > total_limit and self._stored - self._counted_at > total_limit // 16:
+            # What is written over is not told; to count at each look would cost more than all else in it.
+            self._stored = self._counted_at = self._stored_now()
         if self._stored > total_limit:
-            self._stored = self._stored_now()
-            if self._stored > total_limit:
-                limit = 0
-        chosen = [one for one in grown if one in self and self.stored_in(one) > limit]
+            limit = 0
+        chosen = [
+            one for one in grown if self.stored_in(one) > max(limit, 2 * self._refused.get(one, 0))
+        ]
         self._grown = dict.fromkeys(chosen[count:])
         return chosen[:count]
+
+    def note_refused(self, directory: str) -> None:
+        """A directory could not move out."""
+        self._refused[directory] = self.stored_in(directory)
 
     def _stored_now(self) -> int:
         return sum(self.stored_in(directory) for directory in self._contents)
@@ -178,10 +188,12 @@ class SmallQueues:
         self._forget(directory)
 
     def _forget(self, directory: str) -> None:
+        self._stored -= self.stored_in(directory)
         del self._contents[directory]
         self._forms.pop(directory, None)
         self._unpacked.pop(directory, None)
         self._grown.pop(directory, None)
+        self._refused.pop(directory, None)
 
     def pack_idle(self) -> None:
         """Pack some of the directories of which no file is open, while there are many more than at the last round."""

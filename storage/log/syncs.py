@@ -115,9 +115,16 @@ class Syncs:
                 file.pwrite(data, offset)
 
     def _move_out_grown(self) -> None:
-        """Let small queues that have grown move out; what the disk refuses is tried again when they grow further."""
-        options = self._options
-        grown = self._groups.small.take_grown(options.queue_limit, options.total_limit, _MOVES)
-        if grown:
-            with suppress(OSError):
-                move_out(self._base, self._groups, grown)
+        """Let small queues that have grown move out; those that the disk refuses stay small."""
+        options, small = self._options, self._groups.small
+        grown = small.take_grown(options.queue_limit, options.total_limit, _MOVES)
+        if not grown:
+            return
+        try:
+            move_out(self._base, self._groups, grown)
+        except OSError:
+            for directory in grown:  # one of them is at fault
+                try:
+                    move_out(self._base, self._groups, [directory])
+                except OSError:
+                    small.note_refused(directory)

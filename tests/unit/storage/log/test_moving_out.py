@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.support.mounted_log import (
+    OPTIONS,
     QUEUE,
     QUEUES,
     made,
@@ -31,17 +34,25 @@ def test_a_queue_that_grows_moves_out_and_who_has_its_file_goes_on() -> None:
     assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 10
 
 
-def test_a_disk_that_refuses_a_move_leaves_the_queue_small() -> None:
-    for operation in ("mkdir", "create", "fdatasync"):
-        filesystem, base = mounted()
-        file = made(filesystem, f"{QUEUE}/0.qi", b"x" * 500)
-        base.fail(operation, path_part=QUEUES)
-        synced(filesystem, file)
-        assert filesystem.groups.small.names() == [QUEUE]
-        file.pwrite(b"y", 500)
-        synced(filesystem, file)
-        assert filesystem.groups.small.names() == []
-        assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 501
+@pytest.mark.parametrize("operation", ["mkdir", "create", "fdatasync"])
+def test_a_queue_that_the_disk_refuses_stays_small_until_it_has_twice_as_much(
+    operation: str,
+) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(total_limit=1 << 20))
+    files = [made(filesystem, f"{QUEUES}/{name}/0.qi", b"x" * 500) for name in ("good", "q")]
+    base.fail(operation, times=100, path_part=QUEUE)
+    synced(filesystem, *files)
+    small = filesystem.groups.small
+    assert small.names() == [QUEUE], "the other one is not held up"
+    calls = base.counters.calls.copy()
+    files[1].pwrite(b"y", 500)
+    synced(filesystem, files[1])
+    assert base.counters.calls[operation] - calls[operation] <= (operation == "fdatasync")
+    base.heal()
+    files[1].pwrite(b"y" * 500, 501)
+    synced(filesystem, files[1])
+    assert small.names() == []
+    assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 1001
 
 
 def test_all_small_queues_together_have_a_bound() -> None:
