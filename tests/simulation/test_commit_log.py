@@ -25,6 +25,7 @@ from burrowmq.storage.log.syncs import Syncs
 from tests.simulation.store_world import (
     OPTIONS,
     VHOST,
+    WITH_LOG,
     Entry,
     ModelQueue,
     Violation,
@@ -35,7 +36,6 @@ from tests.simulation.store_world import (
 from tests.simulation.test_failing_calls import FAULTS, let_fail
 from tests.support.sim_filesystem import PowerCut
 
-WITH_LOG = replace(OPTIONS, has_log=True, log_limit=6000, log_queue_limit=700, log_total_limit=2500)
 ROOMY: dict[str, int] = {"log_limit": 1 << 20, "log_total_limit": 1 << 20}
 VERSIONS = ((2,), (1,), (1, 2))
 _MORE_SEEDS = int(os.environ.get("BURROWMQ_CRASH_SEEDS", "0"))
