@@ -6,14 +6,11 @@ its seed; BURROWMQ_CRASH_SEEDS=n runs n more.
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from burrowmq.storage.errors import StorageError
 from burrowmq.storage.log import replay, syncs
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.filesystem import LogFileSystem
@@ -22,13 +19,20 @@ from burrowmq.storage.log.moving_out import move_out
 from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.records import Kind
 from burrowmq.storage.log.syncs import Syncs
+from tests.simulation.cuts import (
+    MORE_SEEDS,
+    Mutant,
+    cut_somewhere,
+    expect_notice,
+    kill_somewhere,
+    needs_more_seeds,
+)
 from tests.simulation.store_world import (
     OPTIONS,
     VHOST,
     WITH_LOG,
     Entry,
     ModelQueue,
-    Violation,
     World,
     make_message,
     run_to_cut,
@@ -38,31 +42,25 @@ from tests.support.sim_filesystem import PowerCut
 
 ROOMY: dict[str, int] = {"log_limit": 1 << 20, "log_total_limit": 1 << 20}
 VERSIONS = ((2,), (1,), (1, 2))
-_MORE_SEEDS = int(os.environ.get("BURROWMQ_CRASH_SEEDS", "0"))
 _MUTANT_SEEDS = 1500
 
 
-def cut_somewhere(seed: int) -> None:
-    cut_at = random.Random(seed).randint(1, 250)
-    versions = VERSIONS[seed % len(VERSIONS)]
-    try:
-        run_to_cut(seed, cut_at, strict=bool(seed & 1), options=WITH_LOG, versions=versions)
-    except Violation as error:
-        raise Violation(f"seed {seed}, cut at {cut_at}: {error}") from error
+def cut_log_somewhere(seed: int) -> None:
+    cut_somewhere(seed, WITH_LOG, VERSIONS[seed % len(VERSIONS)])
 
 
 @pytest.mark.parametrize("group", range(6))
 def test_nothing_confirmed_is_lost(group: int) -> None:
     for seed in range(group * 30, (group + 1) * 30):
-        cut_somewhere(seed)
+        cut_log_somewhere(seed)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not _MORE_SEEDS, reason="set BURROWMQ_CRASH_SEEDS")
+@needs_more_seeds
 @pytest.mark.timeout(0)
 def test_nothing_confirmed_is_lost_in_many_more_runs() -> None:
-    for seed in range(1_000, 1_000 + _MORE_SEEDS):
-        cut_somewhere(seed)
+    for seed in MORE_SEEDS:
+        cut_log_somewhere(seed)
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -72,16 +70,7 @@ def test_a_cut_before_every_operation_of_one_session(strict: bool) -> None:
 
 
 def test_what_was_handed_over_survives_the_process() -> None:
-    options = replace(WITH_LOG, confirm="written")
-    for seed in range(40):
-        world = World(seed, strict=True, options=options)
-        world.filesystem.cut_before = world.filesystem.operations + seed * 4 + 1
-        try:
-            world.run(200)
-        except PowerCut:
-            pass
-        world.filesystem.cut_before = None
-        world.crash(is_power=False)
+    kill_somewhere(range(40), WITH_LOG)
 
 
 @pytest.mark.parametrize("source", [1, 2])
@@ -255,15 +244,6 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_harness_catches(
-    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_harness_catches(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    for seed in range(_MUTANT_SEEDS):
-        try:
-            cut_somewhere(seed)
-        except (AssertionError, KeyError):  # a Violation, or what the writer checks of itself
-            return
-        except StorageError:
-            continue  # noticed by the store itself: not what is asked here
-    pytest.fail(f"{mutant.__name__} was not noticed")
+    expect_notice(mutant, range(_MUTANT_SEEDS), cut_log_somewhere, by=(AssertionError, KeyError))
