@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from burrowmq.storage.directory import quarantine
 from burrowmq.storage.directory.backup import BackupRefused, refuse_directory
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.directory.quarantine import Quarantine
 from burrowmq.storage.directory.recovery import DefinitionsAt, StoreSetup, open_store
 from burrowmq.storage.directory.takeover import HighestLevels
 from burrowmq.storage.disk.backend import Backend, InlineBackend
@@ -27,6 +27,7 @@ from burrowmq.storage.disk.threads import ThreadedBackend
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import StoreClosed
 from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.loop.definitions import DefinitionChange, Definitions
 from burrowmq.storage.loop.queue_log import QueueLog
 from burrowmq.storage.loop.recovered_queues import RecoveredQueues
 from burrowmq.storage.loop.staged_commit import (
@@ -54,15 +55,7 @@ EARLY_BYTES = 256 * 1024
 would take longer than the additional sync costs."""
 
 
-def _nothing_int(_: int) -> None:
-    return None
-
-
-def _nothing_str(_: str) -> None:
-    return None
-
-
-def _nothing_bool(_: bool) -> None:
+def _nothing(_: object) -> None:
     return None
 
 
@@ -72,23 +65,6 @@ def _nothing_refused(_: int, __: frozenset[QueueNames], ___: frozenset[int]) -> 
 
 def _no_fault(_: QueueNames, __: str, ___: str) -> None:
     return None
-
-
-class Definitions:
-    """Staging of definition rows. The disk thread writes them before their commit is reported."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def put(self, kind: str, key: str, value: JsonValue) -> None:
-        """Insert or replace a row."""
-        if value is None:
-            raise ValueError("a row's value cannot be None")
-        self._engine.stage_definition(kind, key, value)
-
-    def delete(self, kind: str, key: str) -> None:
-        """Remove a row; nothing happens when there is none."""
-        self._engine.stage_definition(kind, key, None)
 
 
 class Engine:
@@ -106,11 +82,12 @@ class Engine:
         make_writer: Callable[[StoreContext], Writer] = Writer,
     ) -> None:
         self.options = options
-        self.definitions = Definitions(self)
-        self.on_committed: Callable[[int], None] = _nothing_int
-        self.on_failed: Callable[[str], None] = _nothing_str
-        self.on_space: Callable[[bool], None] = _nothing_bool
-        self.on_backlog: Callable[[bool], None] = _nothing_bool
+        self.definitions = Definitions(self._stage_definition)
+        self.quarantine = Quarantine(filesystem, data_dir)
+        self.on_committed: Callable[[int], None] = _nothing
+        self.on_failed: Callable[[str], None] = _nothing
+        self.on_space: Callable[[bool], None] = _nothing
+        self.on_backlog: Callable[[bool], None] = _nothing
         # (queue, kind, reason): the disk refuses what one queue needs; an empty reason: not any more.
         self.on_queue_fault: Callable[[QueueNames, str, str], None] = _no_fault
         # (epoch, queues, ids of queues): what the commit has for these queues, the acks of those that were required, is
@@ -359,30 +336,8 @@ class Engine:
         job = self.backup = self._collecting.backup = BackupJob(directory, labels)
         return job
 
-    # -- quarantine -----------------------------------------------------------------------------------------------
-
-    def set_aside(self) -> list[tuple[str, quarantine.SetAside]]:
-        """Give the damaged messages, by their names in quarantine. Any thread but the loop's. Raises StorageError."""
-        setup = self._setup
-        return list(quarantine.listing(setup.filesystem, setup.data_dir))
-
-    def load_set_aside(
-        self, name: str
-    ) -> tuple[quarantine.SetAside, tuple[bytes, bytes, int, int] | None] | None:
-        """Give one: what is known of it, and its (address, raw, size, flags) as far as they can be made out.
-
-        Reads a file, as `set_aside` does.
-        """
-        found = quarantine.load(self._setup.filesystem, self._setup.data_dir, name)
-        return None if found is None else (found[0], quarantine.parts_of(found[1]))
-
-    def forget_set_aside(self, name: str) -> None:
-        """Remove one for good. Any thread but the loop's. Raises OSError."""
-        quarantine.remove(self._setup.filesystem, self._setup.data_dir, name)
-
-    def stage_definition(self, kind: str, key: str, value: JsonValue) -> None:
-        """Put a definition row's change into the current commit."""
-        self._collecting.definitions.append((kind, key, value))
+    def _stage_definition(self, change: DefinitionChange) -> None:
+        self._collecting.definitions.append(change)
 
     # -- for QueueLog ---------------------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class Queue:
         is_cached = context.options.default_mode == "cached"
         self.paging = Paging(self.levels, self.rate, self._wake_waiting, is_cached=is_cached)
         self.idle = Idle(scheduler, self.consumers, self.counts, self.paging)
-        self.lease = Lease(scheduler, functools.partial(context.on_unused, self.name))
+        self.lease = Lease(scheduler, context.on_unused, self.name)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)
 

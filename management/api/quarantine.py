@@ -17,7 +17,7 @@ from burrowmq.storage.errors import StorageError
 async def listing(call: Call) -> web.Response:
     """Every message in quarantine: its name there, where it was, what is wrong with it."""
     try:
-        found = await asyncio.to_thread(call.node.engine.set_aside)
+        found = await asyncio.to_thread(call.node.engine.quarantine.listing)
     except (StorageError, OSError) as error:
         raise bad_request(str(error)) from error
     return reply([{"name": name, **asdict(about)} for name, about in found])

@@ -49,14 +49,14 @@ async def remove(node: RunningNode, name: str) -> None:
     """Remove a message from quarantine for good. Raises ApiError."""
     await asyncio.to_thread(_load, node, name)
     try:
-        await asyncio.to_thread(node.engine.forget_set_aside, name)
+        await asyncio.to_thread(node.engine.quarantine.remove, name)
     except OSError as error:
         raise bad_request(f"it cannot be removed: {error.strerror}") from error
 
 
 def _load(node: RunningNode, name: str) -> tuple[Any, Parts | None]:
     try:
-        found = node.engine.load_set_aside(name)
+        found = node.engine.quarantine.load(name)
     except StorageError as error:
         raise bad_request(str(error)) from error
     if found is None:

@@ -120,6 +120,27 @@ def parts_of(data: bytes) -> record.Record | None:
     return record.unpack_many(data, (0,), segment_no, (slot,), 0, False)[0]
 
 
+class Quarantine:
+    """That of a store in use, for operators. Reads and removes files: for any thread but the loop's."""
+
+    def __init__(self, filesystem: FileSystem, data_dir: str) -> None:
+        self._filesystem = filesystem
+        self._data_dir = data_dir
+
+    def listing(self) -> list[tuple[str, SetAside]]:
+        """Give the damaged messages by their names. Raises StorageError."""
+        return list(listing(self._filesystem, self._data_dir))
+
+    def load(self, name: str) -> tuple[SetAside, record.Record | None] | None:
+        """Give one: what is known of it, and its (address, raw, size, flags) as far as they can be made out."""
+        found = load(self._filesystem, self._data_dir, name)
+        return None if found is None else (found[0], parts_of(found[1]))
+
+    def remove(self, name: str) -> None:
+        """Remove one for good. Raises OSError."""
+        remove(self._filesystem, self._data_dir, name)
+
+
 def _checked(name: str) -> tuple[str, ...]:
     """The name, if it is one of a file here and of no other place."""
     return (name,) if name.endswith(_ENDING) and "/" not in name and "\0" not in name else ()

@@ -40,8 +40,9 @@ from burrowmq.storage.errors import DiskFull, StoreRefused
 from burrowmq.storage.files.cache import FileCache, as_storage_errors, open_file, parent_of
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.files.space import give_up_ballast
-from burrowmq.storage.log.filesystem import LogFileSystem, LogOptions
+from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.log.mount import mount, remove_log, unmount
+from burrowmq.storage.log.syncs import LogOptions
 from burrowmq.storage.names import NAME_FILE, QueueNames, parse_names
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.recovery import QueueRecovery
@@ -133,6 +134,9 @@ def _open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
             setup.observer.record_lost(place, 0, "damaged in the commit log")
         context.take_leftovers(f"{data_dir}/vhosts")
         context.sweep()
+        if context.log is not None:
+            context.release_clean_files()
+            context.log.settle()
         report.definitions = definitions.load()
         if not (report.definitions or report.queues):
             report.clean = True  # a new directory: no stop came before

@@ -157,7 +157,8 @@ class DiskJobs:
         if now < self._next_upkeep:
             return
         self._next_upkeep = now + self._upkeep_interval_s
-        has_acks, self._writer.has_new_acks = self._writer.has_new_acks, False
+        acks = self._writer.acks
+        has_acks, acks.has_new = acks.has_new, False
         self.reopen()
         self.upkeep()
         if has_acks and self._is_synced_first and self._context.is_dirty():

@@ -44,10 +44,10 @@ class RefusedQueues:
         # (queue id, epoch): what the disk refused of a queue up to this commit is durable now.
         self.tell_written: Callable[[int, int], None] = _nobody
         self._context = context
-        self._troubles = troubles
+        self.troubles = troubles
         self._queues = queues
         self._write = write
-        self._unflushed = unflushed
+        self.unflushed = unflushed
 
     def begin(self, commit: StagedCommit) -> None:
         """A commit is under way: what it has for refused queues is refused too."""
@@ -86,7 +86,7 @@ class RefusedQueues:
             for queue_id in ids.get(source, ()) if owed else ():
                 self.refusals.withhold(queue_id, self._queues[queue_id], owed)
                 error = WriteFailed(f"its dead letters for queue '{target[1]}' are not on disk")
-                self._troubles.note(queue_id, ACKING, error)
+                self.troubles.note(queue_id, ACKING, error)
 
     def is_own(self, directory: str) -> bool:
         """Whether it is the directory of an open queue."""
@@ -132,7 +132,7 @@ class RefusedQueues:
                     self._write(one.queue, one.runs[0])
                     self.refusals.written(one)
             except DiskFull as error:
-                self._troubles.note(queue_id, WRITING, error)
+                self.troubles.note(queue_id, WRITING, error)
             except StorageError as error:
                 self.refusals.refuse(queue_id, one.queue, error)
             else:
@@ -144,15 +144,15 @@ class RefusedQueues:
         """A sync came after `write_owed`: queues of which it failed nothing take part again."""
         for queue_id in queue_ids:
             if queue_id in self._queues and not self.refusals.why_unreadable(queue_id):
-                self._unflushed[queue_id] = None
+                self.unflushed[queue_id] = None
                 self.end(queue_id)
                 self.tell_written(queue_id, self.commit.epoch)
 
     def end(self, queue_id: int) -> None:
         """A queue is not refused any more, or gone: what was withheld for it goes on."""
         for source_id, withheld in self.refusals.end(queue_id):
-            self._unflushed[source_id] = None
-            self._troubles.end(source_id, ACKING)
+            self.unflushed[source_id] = None
+            self.troubles.end(source_id, ACKING)
             vhost = withheld.queue.vhost
             if withheld.dropped and self._context.has_vhost(vhost):
                 self._context.vhost(vhost).drop_refs(withheld.dropped)

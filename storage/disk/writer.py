@@ -26,32 +26,28 @@ from contextlib import suppress
 from functools import partial
 
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.disk.acks import Acks
 from burrowmq.storage.disk.conversion import Conversion
 from burrowmq.storage.disk.counters import Counters
+from burrowmq.storage.disk.deletions import deleted_last, redeclared
 from burrowmq.storage.disk.elision import (
     ControlCommand,
     LeftToWrite,
-    QueueChanges,
     RunToWrite,
     left_to_write,
 )
-from burrowmq.storage.disk.reader import Lost, Reader
+from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.refused_queues import RefusedQueues
 from burrowmq.storage.disk.rescue import Rescue
-from burrowmq.storage.disk.setting_aside import SettingAside
 from burrowmq.storage.disk.shared_work import SharedWork
-from burrowmq.storage.disk.troubles import ACKING, Troubles
+from burrowmq.storage.disk.troubles import Troubles
 from burrowmq.storage.errors import (
-    DirectoryFailed,
-    DiskFull,
     ReadFailed,
-    StorageError,
     WriteFailed,
 )
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import (
     Delete,
-    DeleteVhost,
     DropUnclaimed,
     Open,
     ReadRequest,
@@ -63,9 +59,6 @@ from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.read import ReadPlan, plan_read
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.vhost_store import VhostStore
-
-# How often what could not be removed is tried again.
-_SWEEP_S = 5.0
 
 
 class Writer:
@@ -83,9 +76,6 @@ class Writer:
         self._filled: list[tuple[QueueDisk, Segment]] = []
         self._retiring: dict[QueueDisk, None] = {}
         self._ack_steps: deque[Callable[[], None]] = deque()  # that wait for a sync
-        # Segments that acks were written of, or that a start found, by queue: an upkeep sees whether they are sparse.
-        self._flushed_early: dict[int, set[int]] = {}
-        self.has_new_acks = False  # since somebody saw to it that they are durable
         # A journal is full, and the one before cannot be removed without a sync.
         self.is_sync_due = False
         self.troubles = Troubles()
@@ -93,11 +83,18 @@ class Writer:
             context, self.troubles, self._queues, self._write, self._unflushed
         )
         self.refusals = self.refused.refusals
-        self._next_sweep = 0.0
         self.conversion = Conversion(context, self.counters, self.refusals.queues)
         self._rescue: Rescue | None = None
         self.reader = Reader(context, self._queues, self.counters)
-        self.aside = SettingAside(context)
+        self.acks = Acks(
+            context,
+            self.counters,
+            self._queues,
+            self._shared,
+            self.refused,
+            self.reader,
+            self._note_journal,
+        )
 
     # -- commits --------------------------------------------------------------------------------------------------
 
@@ -107,8 +104,8 @@ class Writer:
         self.refused.begin(commit)
         left = left_to_write(commit)
         is_moving = commit.is_moving and self.context.options.confirm == "fsync"
-        early = self._redeclared(left)
-        late = self._deleted_last(left) if is_moving and not early else []
+        early = redeclared(left, self._queues)
+        late = deleted_last(left) if is_moving and not early else []
         self._steps.extend(partial(self._control, command) for command in early)
         if commit.definitions:
             steps = self._ack_steps if late else self._steps
@@ -125,36 +122,6 @@ class Writer:
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
         self.counters.commit_bytes.add(commit.size)
-
-    def _redeclared(self, left: LeftToWrite) -> list[ControlCommand]:
-        """Give the deletions of queues that the same commit opens again.
-
-        They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
-        other deletions go after them, so that a queue whose deletion was not committed still has its messages. That
-        both are in one commit is seen to by whoever declares the queue again (`Engine.is_deleting`).
-        """
-        opened = {command.names[:2] for command in left.control if isinstance(command, Open)}
-        deleted = [command for command in left.control if isinstance(command, Delete)]
-        if not opened or not deleted:
-            return []
-        return [
-            command
-            for command in deleted
-            if (queue := self._queues.get(command.queue_id)) is not None
-            and queue.names[:2] in opened  # whichever of its levels is opened first
-        ]
-
-    @staticmethod
-    def _deleted_last(left: LeftToWrite) -> list[ControlCommand]:
-        """Give the deletions of a commit that moves messages: what a queue gave away before its end has to be durable.
-
-        They come with the acks, and with them the definitions. None where the order to other commands matters: a queue
-        that is opened after a whole vhost went.
-        """
-        kinds = [type(command) for command in left.control]
-        if DeleteVhost in kinds or DropUnclaimed in kinds:
-            return []
-        return [command for command in left.control if isinstance(command, Delete)]
 
     def advance(self) -> None:
         """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""
@@ -199,8 +166,7 @@ class Writer:
                 self._shared.dropped(queue.vhost).extend(self.refusals.forget(command.queue_id))
                 self.refused.end(command.queue_id)
                 self.troubles.forget(command.queue_id)
-            self._unflushed.pop(command.queue_id, None)
-            self._flushed_early.pop(command.queue_id, None)
+            self.acks.forget(command.queue_id)
         elif isinstance(command, DropUnclaimed):
             # Each is a step of its own, taken next: when one fails it is tried again, and the others still follow.
             for queue in reversed(self.context.take_unclaimed()):
@@ -216,7 +182,7 @@ class Writer:
             handles = queue.all_handles()
         except ReadFailed as error:
             handles = []
-            self._miscount(queue, str(error))
+            self.acks.miscount(queue, str(error))
         self.context.remove_queue(queue)
         if handles:
             self._shared.dropped(queue.vhost).extend(handles)
@@ -237,15 +203,15 @@ class Writer:
                 self._shared.share(queue.vhost, run.messages)
                 puts += self._put_steps(queue_id, queue, run)
             if changes.acks or changes.acked_seqs or changes.discard_below:
-                acks.append(partial(self._ack, queue_id, queue, changes))
+                acks.append(partial(self.acks.take, queue_id, queue, changes))
                 self._unflushed[queue_id] = None
                 is_due = is_moving or queue_id in acks_of
-                acks.append(partial(self._flush_acks, queue_id, queue, is_due=is_due))
+                acks.append(partial(self.acks.flush, queue_id, queue, is_due=is_due))
                 flushed.add(queue_id)
         for queue_id in acks_of - flushed:  # acked in earlier commits
             queue = self._queues.get(queue_id)
             if queue is not None and queue_id in self._unflushed:
-                acks.append(partial(self._flush_acks, queue_id, queue, is_due=True))
+                acks.append(partial(self.acks.flush, queue_id, queue, is_due=True))
         for vhost in self._shared.vhosts():
             self._steps.append(partial(self._shared.append, vhost))
             self._steps.append(partial(self._shared.add_refs, vhost))
@@ -287,79 +253,6 @@ class Writer:
         if queue.is_retiring:
             self._retiring[queue] = None
             self.is_sync_due = self.is_sync_due or queue.needs_sync
-
-    def _ack(self, queue_id: int, queue: QueueDisk, changes: QueueChanges) -> None:
-        """Take the acks in, in memory.
-
-        Where an index cannot be read, the references of what was acked are kept until the next start counts them.
-        """
-        withheld = self.refusals.withheld_drops(queue_id)
-        dropped = self._shared.dropped(queue.vhost) if withheld is None else withheld
-        self.refusals.settle(queue_id, changes, dropped)
-        for ack in changes.acks:
-            # After a rescue, messages that the broker holds may carry handles that were given up.
-            messages = None if self.counters.rescues else ack.messages
-            queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
-        if changes.acked_seqs:
-            queue.ack_seqs(changes.acked_seqs, dropped)
-        if changes.discard_below:
-            queue.discard_below(changes.discard_below, dropped)
-        self.has_new_acks = self.has_new_acks or queue.durable
-        if queue.unread:
-            self._miscount(queue, queue.take_unread())
-
-    def _miscount(self, queue: QueueDisk, reason: str) -> None:
-        self.context.note_miscounted()
-        self.context.observer.index_unreadable(queue.directory, reason)
-
-    def _flush_acks(self, queue_id: int, queue: QueueDisk, *, is_due: bool) -> None:
-        if self.refusals.is_held(queue_id):
-            self._unflushed[queue_id] = None
-            if is_due:
-                self.refused.commit.unwritten_acks.add(queue_id)
-            return
-        if not is_due and self.troubles.is_waiting(queue_id, ACKING):
-            return
-        try:
-            with as_storage_errors():
-                is_left, flushed = queue.keep_up(is_idle=False, is_due=is_due)
-                self._note_journal(queue)
-                if is_left or flushed:
-                    self._unflushed[queue_id] = None
-                if flushed and (is_due or queue.has_journal):
-                    # A look with each commit would cost more than what is dead; a journal has to go first.
-                    early = self._flushed_early.setdefault(queue_id, set())
-                    early.update(one.number for one in flushed)
-                else:
-                    self._rewrite_sparse(flushed)
-        except StorageError as error:
-            self._note_trouble(queue_id, error)
-            if is_due:  # a confirm of the same commit would say that they are durable
-                self.refused.commit.unwritten_acks.add(queue_id)
-        else:
-            self.troubles.end(queue_id, ACKING)
-
-    def _note_trouble(self, queue_id: int, error: StorageError) -> None:
-        """Acks that cannot be written stay in memory until an idle moment can. Raises what is not the queue's."""
-        if isinstance(error, DiskFull):
-            raise error
-        self._unflushed[queue_id] = None
-        if isinstance(error, DirectoryFailed):
-            self.refused.refuse(queue_id, error)
-        else:
-            self.troubles.note(queue_id, ACKING, error)
-
-    def _rewrite_sparse(self, flushed: list[Segment]) -> None:
-        """Write the stores anew that are larger than `rewrite_above`, and of which less than a quarter is live."""
-        for segment in flushed:
-            if segment.store_end <= self.context.options.rewrite_above:
-                continue
-            # Where there is no room for the new file, the old one stays.
-            with suppress(ReadFailed, DiskFull):
-                lost_count = segment.files.shrink(segment, self.context.observer)
-                if lost_count is not None:
-                    self.counters.lost += lost_count
-                    self.counters.rewritten += 1
 
     # -- durability -----------------------------------------------------------------------------------------------
 
@@ -444,81 +337,8 @@ class Writer:
             self._rescue = None
 
     def upkeep(self, *, is_last: bool = False) -> None:
-        """Idle work: write acks, remove segments without live messages, set damaged messages aside.
-
-        What the disk refuses of a queue is tried again in a later moment, unless this is the last. Raises StorageError;
-        after DiskFull, what was not done is left to the next call.
-        """
-        self._set_lost_aside()
-        if self.context.leftover_count and (is_last or time.monotonic() >= self._next_sweep):
-            self._next_sweep = time.monotonic() + _SWEEP_S
-            self.context.sweep()
-        for queue_id in list(self._unflushed):
-            self.context.cache.refuse_when_crowded()
-            queue = self._queues.get(queue_id)
-            if queue is None:
-                del self._unflushed[queue_id]
-            elif self.refusals.is_held(queue_id):
-                continue
-            elif is_last or not self.troubles.is_waiting(queue_id, ACKING):
-                try:
-                    self._keep_up(queue_id, queue)
-                except StorageError as error:
-                    if is_last:
-                        raise
-                    self._note_trouble(queue_id, error)
-
-    def _keep_up(self, queue_id: int, queue: QueueDisk) -> None:
-        """Let a queue write its acks and remove what is empty. Raises StorageError: then it stays to be done."""
-        with as_storage_errors():
-            is_left, flushed = queue.keep_up(is_idle=True)
-        self._note_journal(queue)
-        numbers = self._flushed_early.pop(queue_id, set())
-        numbers.update(segment.number for segment in flushed)
-        if is_left and numbers:
-            self._flushed_early[queue_id] = numbers
-        else:
-            segments = queue.index.segments
-            with as_storage_errors():
-                self._rewrite_sparse(
-                    [segments[number] for number in sorted(numbers) if number in segments]
-                )
-        if not is_left:
-            self._unflushed.pop(queue_id, None)
-        self.troubles.end(queue_id, ACKING)
-
-    def _set_lost_aside(self) -> None:
-        """Keep the bytes of messages that are damaged, then take these out of their queues' indexes."""
-        lost = deque(self.reader.take_lost())
-        try:
-            while lost:
-                self._set_aside(lost[0])
-                lost.popleft()
-        finally:
-            for one in lost:
-                self.reader.put_back(one)
-
-    def _set_aside(self, lost: Lost) -> None:
-        queue = self._queues.get(lost.queue_id)
-        if queue is None or not queue.is_live(lost.seq):
-            return
-        if self.refusals.is_held(lost.queue_id):
-            self.reader.put_back(lost)
-            return
-        try:
-            if not self.aside.keep(queue, lost.seq, lost.reason):
-                return  # there are too many: the next start finds it again
-        except DiskFull:
-            raise
-        except (StorageError, OSError):
-            self.reader.put_back(lost)
-            return
-        self.counters.set_aside += 1
-        dropped: list[int] = []
-        queue.ack_seqs([lost.seq], dropped)
-        self._unflushed[lost.queue_id] = None
-        if dropped:
-            self.context.vhost(queue.vhost).drop_refs(dropped)
+        """Do the idle work; see `Acks.do_idle_work`."""
+        self.acks.do_idle_work(is_last=is_last)
 
     # -- reads ----------------------------------------------------------------------------------------------------
 
@@ -533,8 +353,7 @@ class Writer:
             one.number for one in queue.index if one.live < one.used and one.store_end > large
         }
         if sparse:  # that nobody acked anything in since the last stop
-            self._flushed_early[queue_id] = sparse
-            self._unflushed[queue_id] = None
+            self.acks.look_at(queue_id, sparse)
 
     def plan_read(self, request: ReadRequest) -> tuple[ReadPlan, VhostStore] | None:
         """Choose what a read fetches; None when the queue is gone."""
@@ -579,7 +398,7 @@ class Writer:
         return {
             **{f"shared_{name}": value for name, value in shared.items()},
             **self.counters.stats(),
-            "quarantined": self.aside.kept_count,
+            "quarantined": self.acks.aside.kept_count,
             "leftover_files": self.context.leftover_count,
             "converting_queues": self.conversion.queue_count,
             "file_syncs": self.context.cache.syncs,

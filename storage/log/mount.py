@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from burrowmq.storage.errors import SyncFailed, error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY
-from burrowmq.storage.log.filesystem import LogFileSystem, LogOptions
+from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.moving_out import move_out
 from burrowmq.storage.log.replay import Replayed, replay
+from burrowmq.storage.log.syncs import LogOptions
 
 # Own files that are written and synced together.
 _STEP = 64
@@ -30,17 +32,17 @@ def mount(
     _put_own_files_right(base, root, found)
     _drop_what_is_elsewhere(base, root, found)
     filesystem = LogFileSystem(base, data_dir, identity, options, found)
-    filesystem.begin_generation()
+    filesystem.groups.begin_generation()
     return filesystem, found.damaged
 
 
 def unmount(filesystem: LogFileSystem) -> FileSystem:
     """Let all small queues move out: nothing is in the log then. Gives the real file system. Raises OSError."""
-    base = filesystem.base
-    names = filesystem.small_directories
+    base, groups = filesystem.base, filesystem.groups
+    names = groups.small.names()
     for at in range(0, len(names), _STEP):
-        filesystem.move_out(names[at : at + _STEP])
-    filesystem.flush()
+        move_out(base, groups, names[at : at + _STEP])
+    groups.flush()
     return base
 
 

@@ -17,8 +17,10 @@ from burrowmq.storage.log.files import Journal, SmallFile
 from burrowmq.storage.log.records import Kind, pack_record, records_in
 
 Contents = dict[str, Content]
-# So many directories may be unpacked without a look at who uses them.
+# So many directories may be unpacked, beside those in use, without a look at who uses them.
 UNPACKED = 256
+# Directories that one look goes through: a commit waits for it.
+_LOOK = 128
 
 
 class SmallQueues:
@@ -39,6 +41,13 @@ class SmallQueues:
         self._unpacked: dict[str, None] = dict.fromkeys(self._contents)
         self._forms: dict[str, bytes] = {}  # packed forms of those that have not changed since
         self._pack_above = UNPACKED
+        self._looking_at: list[
+            str
+        ] = []  # directories that the round of looks has yet to go through
+        self._grown: dict[str, None] = {}  # those that were written to since the last look
+        self._refused: dict[str, int] = {}  # those that could not move out, with what they had then
+        self._stored = self._stored_now()
+        self._counted_at = self._stored
 
     def __contains__(self, directory: str) -> bool:
         return directory in self._contents
@@ -68,10 +77,6 @@ class SmallQueues:
         contents = self.contents(directory)
         return (None, False) if contents is None else (contents.get(name), True)
 
-    def stored(self) -> int:
-        """Give how many bytes there are."""
-        return sum(self.stored_in(directory) for directory in self._contents)
-
     def stored_in(self, directory: str) -> int:
         """Give how many bytes a queue's files have, or a little more."""
         found = self._contents[directory]
@@ -79,9 +84,37 @@ class SmallQueues:
             return len(found)
         return sum(content.stored for content in found.values())
 
-    def note_changed(self, directory: str) -> None:
-        """Something in a directory is not as it was."""
+    def note_changed(self, directory: str, written: int) -> None:
+        """Something in a directory is not as it was; so many bytes were written."""
         self._forms.pop(directory, None)
+        if written:
+            self._grown[directory] = None
+            self._stored += written
+
+    def take_grown(self, limit: int, total_limit: int, count: int) -> list[str]:
+        """Give up to so many directories that have to move out: those that have more than the limit.
+
+        While all together have more than theirs, each that was written to since the last look has too much. One that
+        the disk refused is tried again when it has twice as much.
+        """
+        grown, self._grown = self._grown, {}
+        if self._stored > total_limit and self._stored - self._counted_at > total_limit // 16:
+            # What is written over is not told; to count at each look would cost more than all else in it.
+            self._stored = self._counted_at = self._stored_now()
+        if self._stored > total_limit:
+            limit = 0
+        chosen = [
+            one for one in grown if self.stored_in(one) > max(limit, 2 * self._refused.get(one, 0))
+        ]
+        self._grown = dict.fromkeys(chosen[count:])
+        return chosen[:count]
+
+    def note_refused(self, directory: str) -> None:
+        """A directory could not move out."""
+        self._refused[directory] = self.stored_in(directory)
+
+    def _stored_now(self) -> int:
+        return sum(self.stored_in(directory) for directory in self._contents)
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -155,38 +188,56 @@ class SmallQueues:
         self._forget(directory)
 
     def _forget(self, directory: str) -> None:
+        self._stored -= self.stored_in(directory)
         del self._contents[directory]
         self._forms.pop(directory, None)
         self._unpacked.pop(directory, None)
+        self._grown.pop(directory, None)
+        self._refused.pop(directory, None)
 
     def pack_idle(self) -> None:
-        """Pack the directories of which no file is open, once there are many more than the last time."""
-        if len(self._unpacked) <= self._pack_above:
-            return
+        """Pack some of the directories of which no file is open, while there are many more than at the last round."""
+        if not self._looking_at:
+            if len(self._unpacked) <= self._pack_above:
+                return
+            self._looking_at = list(self._unpacked)
+        part = self._looking_at[-_LOOK:]
+        del self._looking_at[-_LOOK:]
+        for directory in part:
+            self._pack_if_idle(directory)
+        if not self._looking_at:
+            self._pack_above = len(self._unpacked) + UNPACKED
+
+    def pack_all_idle(self) -> None:
+        """Pack all directories of which no file is open: a start has looked at each."""
         for directory in list(self._unpacked):
-            self._packed(directory)
-        self._pack_above = max(UNPACKED, 2 * len(self._unpacked))
+            self._pack_if_idle(directory)
+
+    def _pack_if_idle(self, directory: str) -> None:
+        with self.lock:
+            contents = self._contents.get(directory)
+            if contents is None or isinstance(contents, bytes):
+                return
+            if not any(f"{directory}/{name}" in self._open for name in contents):
+                self._contents[directory] = self._form(directory)
+                del self._forms[directory], self._unpacked[directory]
 
     def snapshot(self) -> Iterator[bytes]:
         """Give the records that make all of it again."""
         for directory in self.names():
             yield pack_record(self._seed, Kind.MAKE, directory[self._start :])
-            yield self._packed(directory)
+            yield self._form(directory)
 
-    def _packed(self, directory: str) -> bytes:
-        """Give a directory's packed form; from now on there is only that, when none of its files is open."""
+    def _form(self, directory: str) -> bytes:
+        """Give a directory's packed form, which is kept until something in it changes."""
         with self.lock:
             contents = self._contents[directory]
             if isinstance(contents, bytes):
-                self._unpacked.pop(directory, None)
                 return contents
-            packed = self._forms.get(directory)
-            if packed is None:
-                packed = self._forms[directory] = self._pack(directory, contents)
-            if not any(f"{directory}/{name}" in self._open for name in contents):
-                self._contents[directory] = packed
-                del self._forms[directory], self._unpacked[directory]
-            return packed
+            form = self._forms.get(directory)
+            if form is None:
+                form = self._forms[directory] = self._pack(directory, contents)
+            return form
 
     def _pack(self, directory: str, contents: Contents) -> bytes:
         records: list[bytes] = []

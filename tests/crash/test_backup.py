@@ -65,8 +65,11 @@ def store_tool(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_was_confirmed_before_the_cut_is_in_the_backup(tmp_path: Path) -> None:
-    node = BrokerProcess(tmp_path / "data", SETTINGS)
+@pytest.mark.parametrize("commit_log", ["off", "on"])
+def test_what_was_confirmed_before_the_cut_is_in_the_backup(
+    tmp_path: Path, commit_log: str
+) -> None:
+    node = BrokerProcess(tmp_path / "data", {**SETTINGS, "store_commit_log": commit_log})
     node.start()
     other = BrokerProcess(tmp_path / "restored", SETTINGS)
     try:
@@ -97,8 +100,11 @@ def test_what_was_confirmed_before_the_cut_is_in_the_backup(tmp_path: Path) -> N
         other.kill()
 
 
-def test_a_node_killed_while_it_makes_a_backup_has_everything(tmp_path: Path) -> None:
-    node = BrokerProcess(tmp_path / "data", SETTINGS)
+@pytest.mark.parametrize("commit_log", ["off", "on"])
+def test_a_node_killed_while_it_makes_a_backup_has_everything(
+    tmp_path: Path, commit_log: str
+) -> None:
+    node = BrokerProcess(tmp_path / "data", {**SETTINGS, "store_commit_log": commit_log})
     node.start()
     try:
         declare(node)

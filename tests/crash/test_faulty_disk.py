@@ -17,7 +17,7 @@ import pytest
 from burrowmq.storage.names import QueueNames
 from tests.crash.test_full_disk import get, wait_for
 from tests.support import pika_sockets
-from tests.support.broker_process import BrokerProcess, external_target
+from tests.support.broker_process import INVARIANT_BROKEN, BrokerProcess, external_target
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,11 +43,13 @@ class FaultyNode(BrokerProcess):
         return f"/queues/{QueueNames('/', name, 0).directory}/"
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[FaultyNode]:
+@pytest.fixture(params=["off", "on"])
+def node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FaultyNode]:
+    """Give a node, with a commit log and without."""
     (tmp_path / "faults").write_text("[]")
     found = FaultyNode(
         tmp_path / "data",
+        {"store_commit_log": request.param},
         environment={"FAULTS": str(tmp_path / "faults")},
         program=(sys.executable, "-m", "tests.support.faulty_node"),
     )
@@ -158,12 +160,17 @@ def test_a_file_that_cannot_be_removed_stops_nobody(
     assert node.stop() == 0
 
 
+def has_log(node: FaultyNode) -> bool:
+    """Whether it has a commit log."""
+    return node.settings["store_commit_log"] == "on"
+
+
 def confirmed(channel: Any, queue: str, numbers: range) -> list[int]:
-    """Publish with confirms, one by one; gives the numbers that were acked."""
+    """Publish with confirms, one by one; gives the numbers that were acked. Fifty need files of their own."""
     found = []
     for number in numbers:
         with contextlib.suppress(pika.exceptions.NackError):
-            channel.basic_publish("", queue, b"%08d" % number + bytes(100), PERSISTENT)
+            channel.basic_publish("", queue, b"%08d" % number + bytes(1000), PERSISTENT)
             found.append(number)
     return found
 
@@ -173,6 +180,8 @@ def confirmed(channel: Any, queue: str, numbers: range) -> list[int]:
 def test_writes_that_are_refused_are_nacked_and_the_queue_comes_back(
     node: FaultyNode, connect: Callable[[BrokerProcess], Any], operation: str, version: int
 ) -> None:
+    if has_log(node) and operation == "fdatasync":
+        pytest.skip("so few bytes are synced in the log")
     connection = connect(node)
     channel = connection.channel()
     channel.confirm_delivery()
@@ -217,4 +226,55 @@ def test_a_node_that_is_killed_while_it_refuses_has_what_it_confirmed(
     node.refuse()
     node.start()
     assert drain(connect(node), "q", 50, 10) == kept
+    assert node.stop() == 0
+
+
+def test_a_small_queue_that_cannot_have_files_stays_in_the_log(
+    node: FaultyNode, connect: Callable[[BrokerProcess], Any]
+) -> None:
+    if not has_log(node):
+        pytest.skip("every queue has files")
+    channel = connect(node).channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q", durable=True)
+    node.refuse({"operation": "mkdir", "part": node.queue_files("q")[:-1], "error": "EIO"})
+    kept = confirmed(channel, "q", range(200))
+    assert kept == list(range(200))
+    node.kill()
+    node.start()
+    kept += confirmed(connect(node).channel(), "q", range(200, 210))
+    node.refuse()
+    channel = connect(node).channel()
+    channel.confirm_delivery()
+    kept += confirmed(channel, "q", range(210, 220))
+    assert list(node.data_dir.glob("vhosts/*/queues/*"))
+    node.kill()
+    node.start()
+    assert drain(connect(node), "q", len(kept), 10) == kept
+    assert node.stop() == 0
+
+
+@pytest.mark.parametrize("operation", ["pwrite", "fdatasync"])
+def test_a_commit_log_that_fails_goes_on_in_its_other_file_and_without_that_the_store_ends(
+    node: FaultyNode, connect: Callable[[BrokerProcess], Any], operation: str
+) -> None:
+    if not has_log(node):
+        pytest.skip("there is none")
+    channel = connect(node).channel()
+    channel.confirm_delivery()
+    channel.queue_declare("q", durable=True)
+    kept = confirmed(channel, "q", range(5))
+    written = max((node.data_dir / "commit_log").iterdir(), key=lambda one: one.stat().st_mtime_ns)
+    node.refuse({"operation": operation, "part": str(written), "error": "EIO"})
+    kept += confirmed(channel, "q", range(5, 50))
+    assert kept == list(range(50))
+    node.refuse({"operation": operation, "part": "commit_log/", "error": "EIO"})
+    with contextlib.suppress(pika.exceptions.AMQPError):
+        kept += confirmed(channel, "q", range(50, 60))
+    assert wait_for(lambda: not node.is_alive, 5)
+    assert node.running().returncode not in (0, INVARIANT_BROKEN)
+    node.refuse()
+    node.start()
+    found = drain(connect(node), "q", len(kept), 10)
+    assert found[: len(kept)] == kept
     assert node.stop() == 0

@@ -125,9 +125,15 @@ def get(node: BrokerProcess, path: str) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
-def test_who_waits_for_a_full_disk_is_told_and_loses_nothing(disk: Path) -> None:
+@pytest.mark.parametrize("commit_log", ["off", "on"])
+def test_who_waits_for_a_full_disk_is_told_and_loses_nothing(disk: Path, commit_log: str) -> None:
     node = BrokerProcess(
-        disk / "data", {"disk_free_limit.absolute": "1kB", "disk_monitor_interval": "200"}
+        disk / "data",
+        {
+            "disk_free_limit.absolute": "1kB",
+            "disk_monitor_interval": "200",
+            "store_commit_log": commit_log,
+        },
     )
     node.start()
     sizes = (10, 3000, 20_000)

@@ -174,9 +174,16 @@ def judge(
 
 @pytest.mark.slow
 @pytest.mark.skipif(external_target() is not None, reason="kills a process of its own")
-@pytest.mark.parametrize("is_killed", [False, True], ids=["to the end", "killed"])
-def test_each_queue_has_each_channels_messages_in_order(tmp_path: Path, is_killed: bool) -> None:
-    node = BrokerProcess(tmp_path / "data", {"confirm": "fsync"})
+@pytest.mark.parametrize(
+    ("is_killed", "commit_log"),
+    [(False, "off"), (True, "off"), (True, "on")],
+    ids=["to the end", "killed", "killed, with a commit log"],
+)
+def test_each_queue_has_each_channels_messages_in_order(
+    tmp_path: Path, is_killed: bool, commit_log: str
+) -> None:
+    settings = {"confirm": "fsync", "store_commit_log": commit_log}
+    node = BrokerProcess(tmp_path / "data", settings)
     patterns, keys = make_patterns(), make_keys()
     try:
         node.start()

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.crash.journal import QueueLedger, judge, make_body, read_body
-from tests.crash.kill_cycles import CONVERSIONS, SCENARIOS, Cycle, Report, run
+from tests.crash.kill_cycles import CONVERSIONS, SCENARIOS, WITH_LOG, Cycle, Report, run
 from tests.support.broker_process import external_target
 
 # Lazy with fan-out during compaction, mode default with declarations, large bodies.
 CHOSEN = (1, 3, 2)
+# Declarations, and a conversion on the way.
+LOGGED = (3, 5)
 
 
 @pytest.mark.slow
@@ -35,6 +37,25 @@ def test_nothing_is_lost_when_the_node_is_killed_in_a_conversion(
     Cycle(tmp_path, CONVERSIONS[number], 1500, seed=number).run(report)
     assert report.is_clean, (report.summary(), report.problems)
     assert report.confirmed >= 1500
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(external_target() is not None, reason="kills a process of its own")
+@pytest.mark.parametrize("number", LOGGED, ids=[str(WITH_LOG[n]) for n in LOGGED])
+def test_nothing_is_lost_when_a_node_with_a_commit_log_is_killed(
+    tmp_path: Path, number: int
+) -> None:
+    report = Report()
+    Cycle(tmp_path, WITH_LOG[number], 1500, seed=number).run(report)
+    assert report.is_clean, (report.summary(), report.problems)
+    assert report.confirmed >= 1500
+
+
+@pytest.mark.long
+@pytest.mark.skipif(external_target() is not None, reason="kills a process of its own")
+def test_thirty_kills_with_a_commit_log(tmp_path: Path) -> None:
+    report = run(30, 4000, 1, tmp_path, WITH_LOG)
+    assert report.is_clean, (report.summary(), report.problems)
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from burrowmq.storage.disk.checked_writer import CheckedWriter
 from burrowmq.storage.disk.troubles import ACKING, WRITING
@@ -36,6 +36,8 @@ OPTIONS = StoreOptions(
     journal_direct_bytes=3000,
     convert_slice=1,
 )
+# With a commit log: a generation is full after a few commits, and queues move out after a few messages.
+WITH_LOG = replace(OPTIONS, has_log=True, log_limit=6000, log_queue_limit=700, log_total_limit=2500)
 NEVER = 1 << 60
 SIZES = (1, 20, 60, 130, 400, 900)
 _HEADER = b"\x02\x00\x01\x00\x00\x00\x0e\x00\x3c\x00\x00"

@@ -6,24 +6,33 @@ its seed; BURROWMQ_CRASH_SEEDS=n runs n more.
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from burrowmq.storage.errors import StorageError
-from burrowmq.storage.log import replay
+from burrowmq.storage.log import replay, syncs
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.filesystem import LogFileSystem
+from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.moving_out import move_out
+from burrowmq.storage.log.own_files import OwnFiles
 from burrowmq.storage.log.records import Kind
+from burrowmq.storage.log.syncs import Syncs
+from tests.simulation.cuts import (
+    MORE_SEEDS,
+    Mutant,
+    cut_somewhere,
+    expect_notice,
+    kill_somewhere,
+    needs_more_seeds,
+)
 from tests.simulation.store_world import (
     OPTIONS,
     VHOST,
+    WITH_LOG,
     Entry,
     ModelQueue,
-    Violation,
     World,
     make_message,
     run_to_cut,
@@ -31,34 +40,27 @@ from tests.simulation.store_world import (
 from tests.simulation.test_failing_calls import FAULTS, let_fail
 from tests.support.sim_filesystem import PowerCut
 
-WITH_LOG = replace(OPTIONS, has_log=True, log_limit=6000, log_queue_limit=700, log_total_limit=2500)
 ROOMY: dict[str, int] = {"log_limit": 1 << 20, "log_total_limit": 1 << 20}
 VERSIONS = ((2,), (1,), (1, 2))
-_MORE_SEEDS = int(os.environ.get("BURROWMQ_CRASH_SEEDS", "0"))
 _MUTANT_SEEDS = 1500
 
 
-def cut_somewhere(seed: int) -> None:
-    cut_at = random.Random(seed).randint(1, 250)
-    versions = VERSIONS[seed % len(VERSIONS)]
-    try:
-        run_to_cut(seed, cut_at, strict=bool(seed & 1), options=WITH_LOG, versions=versions)
-    except Violation as error:
-        raise Violation(f"seed {seed}, cut at {cut_at}: {error}") from error
+def cut_log_somewhere(seed: int) -> None:
+    cut_somewhere(seed, WITH_LOG, VERSIONS[seed % len(VERSIONS)])
 
 
 @pytest.mark.parametrize("group", range(6))
 def test_nothing_confirmed_is_lost(group: int) -> None:
     for seed in range(group * 30, (group + 1) * 30):
-        cut_somewhere(seed)
+        cut_log_somewhere(seed)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not _MORE_SEEDS, reason="set BURROWMQ_CRASH_SEEDS")
+@needs_more_seeds
 @pytest.mark.timeout(0)
 def test_nothing_confirmed_is_lost_in_many_more_runs() -> None:
-    for seed in range(1_000, 1_000 + _MORE_SEEDS):
-        cut_somewhere(seed)
+    for seed in MORE_SEEDS:
+        cut_log_somewhere(seed)
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -68,16 +70,7 @@ def test_a_cut_before_every_operation_of_one_session(strict: bool) -> None:
 
 
 def test_what_was_handed_over_survives_the_process() -> None:
-    options = replace(WITH_LOG, confirm="written")
-    for seed in range(40):
-        world = World(seed, strict=True, options=options)
-        world.filesystem.cut_before = world.filesystem.operations + seed * 4 + 1
-        try:
-            world.run(200)
-        except PowerCut:
-            pass
-        world.filesystem.cut_before = None
-        world.crash(is_power=False)
+    kill_somewhere(range(40), WITH_LOG)
 
 
 @pytest.mark.parametrize("source", [1, 2])
@@ -190,51 +183,32 @@ def half_a_snapshot_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written to a file before it was renamed over or synced in place is written to it again."""
-    original = LogFileSystem.note
+    original = Groups.note
 
-    def note(
-        self: LogFileSystem, kind: Kind, path: str, offset: int = 0, data: bytes = b""
-    ) -> None:
+    def note(self: Groups, kind: Kind, path: str, offset: int = 0, data: bytes = b"") -> None:
         if kind not in (Kind.OWN_FORGET, Kind.OWN_RENAME, Kind.REMOVE_TREE):
             original(self, kind, path, offset, data)
 
-    monkeypatch.setattr(LogFileSystem, "note", note)
+    monkeypatch.setattr(Groups, "note", note)
 
 
 def a_generation_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next generation begins although own files are not synced."""
-    monkeypatch.setattr(LogFileSystem, "overdue", lambda self: [])
-
-    def begin(self: LogFileSystem) -> None:
-        self._behind = {}
-        original(self)
-
-    original = LogFileSystem.begin_generation
-    monkeypatch.setattr(LogFileSystem, "begin_generation", begin)
-    monkeypatch.setattr(LogFileSystem, "_is_ending", property(lambda self: self._log.is_full))
-    choose = LogFileSystem._choose
-
-    def choose_anyway(self: LogFileSystem, files: list[object]) -> list[object]:
-        if self._log.is_full:
-            self.begin_generation()
-        return choose(self, files)  # type: ignore[arg-type, return-value]
-
-    monkeypatch.setattr(LogFileSystem, "_choose", choose_anyway)
+    monkeypatch.setattr(Syncs, "overdue", lambda self: [])
+    monkeypatch.setattr(OwnFiles, "waiting", lambda self: {})
+    monkeypatch.setattr(OwnFiles, "has_all_behind", lambda self, files: True)
+    monkeypatch.setattr(
+        OwnFiles, "begin", lambda self, waiting: (self._behind.clear(), self._due.clear())
+    )
 
 
 def moved_out_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue's own files count before they are durable."""
-    original = LogFileSystem.move_out
 
-    def move_out(self: LogFileSystem, directories: list[str]) -> None:
-        real = self.base
-        self.base = _Unsynced(real)  # type: ignore[assignment]
-        try:
-            original(self, directories)
-        finally:
-            self.base = real
+    def without_sync(base: object, groups: Groups, directories: list[str]) -> None:
+        move_out(_Unsynced(base), groups, directories)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LogFileSystem, "move_out", move_out)
+    monkeypatch.setattr(syncs, "move_out", without_sync)
 
 
 class _Unsynced:
@@ -252,9 +226,9 @@ def rename_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
     """An own file takes another's place while its bytes are in the log under its old name."""
 
     def rename(self: LogFileSystem, source: str, target: str) -> None:
-        self._forget_own(source)
+        self.groups.forget(source)
         self.base.rename(source, target)
-        self._unsynced.pop(target, None)
+        self.groups.own.drop(target)
 
     monkeypatch.setattr(LogFileSystem, "_rename_own", rename)
 
@@ -270,15 +244,6 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_harness_catches(
-    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_harness_catches(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    for seed in range(_MUTANT_SEEDS):
-        try:
-            cut_somewhere(seed)
-        except (AssertionError, KeyError):  # a Violation, or what the writer checks of itself
-            return
-        except StorageError:
-            continue  # noticed by the store itself: not what is asked here
-    pytest.fail(f"{mutant.__name__} was not noticed")
+    expect_notice(mutant, range(_MUTANT_SEEDS), cut_log_somewhere, by=(AssertionError, KeyError))

@@ -6,47 +6,42 @@ BURROWMQ_CRASH_SEEDS=n runs n more random ones. A failure prints its seed.
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from burrowmq.storage.disk import jobs
-from burrowmq.storage.errors import StorageError, SyncFailed
+from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.queue import convert as queue_convert
 from burrowmq.storage.queue.v1.journal import Journal
 from burrowmq.storage.queue.v1.segment_files import SegmentFiles
-from tests.simulation.store_world import Violation, World, read_all, run_to_cut
+from tests.simulation.cuts import (
+    MORE_SEEDS,
+    Mutant,
+    cut_somewhere,
+    expect_notice,
+    needs_more_seeds,
+)
+from tests.simulation.store_world import Violation, World, read_all
 from tests.support.sim_filesystem import PowerCut, SimFileSystem
 
 _SEEDS = {(1,): 40, (1, 2): 60}
-_MORE_SEEDS = int(os.environ.get("BURROWMQ_CRASH_SEEDS", "0"))
 _MUTANT_SEEDS = 600
-
-
-def cut_somewhere(seed: int, versions: tuple[int, ...]) -> None:
-    """One seed: a workload with these versions, a cut at an operation that the seed chooses, twice."""
-    cut_at = random.Random(seed).randint(1, 250)
-    try:
-        run_to_cut(seed, cut_at, strict=bool(seed & 1), versions=versions)
-    except Violation as error:
-        raise Violation(f"seed {seed}, {versions}, cut at {cut_at}: {error}") from error
 
 
 @pytest.mark.parametrize("versions", list(_SEEDS))
 def test_nothing_confirmed_is_lost(versions: tuple[int, ...]) -> None:
     for seed in range(_SEEDS[versions]):
-        cut_somewhere(seed, versions)
+        cut_somewhere(seed, versions=versions)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not _MORE_SEEDS, reason="set BURROWMQ_CRASH_SEEDS")
+@needs_more_seeds
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("versions", list(_SEEDS))
 def test_nothing_confirmed_is_lost_in_many_more_runs(versions: tuple[int, ...]) -> None:
-    for seed in range(1_000, 1_000 + _MORE_SEEDS):
-        cut_somewhere(seed, versions)
+    for seed in MORE_SEEDS:
+        cut_somewhere(seed, versions=versions)
 
 
 @pytest.mark.parametrize("versions", list(_SEEDS))
@@ -239,18 +234,10 @@ def flush_without_acks(monkeypatch: pytest.MonkeyPatch) -> None:
         flush_without_acks,
     ],
 )
-def test_the_harness_catches(
-    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_harness_catches(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    for seed in range(1, _MUTANT_SEEDS, 2):  # odd seeds: strict directories
-        try:
-            cut_somewhere(seed, (1, 2))
-        except Violation:
-            return
-        except StorageError:
-            continue
-    pytest.fail(f"{mutant.__name__} was not noticed")
+    cut = partial(cut_somewhere, versions=(1, 2))
+    expect_notice(mutant, range(1, _MUTANT_SEEDS, 2), cut, by=(Violation,))  # strict directories
 
 
 def test_a_sync_of_journals_that_fails_again_after_the_rescue_ends_the_store() -> None:

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import pytest
 
-from burrowmq.storage.disk import writer
-from burrowmq.storage.errors import StorageError
+from burrowmq.storage.disk.acks import Acks
+from burrowmq.storage.errors import ReadFailed, StorageError
 from burrowmq.storage.files.cache import NOTHING, FileCache
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.files.space import BALLAST_FILE
@@ -219,17 +219,17 @@ def forget_the_other_acks(monkeypatch: pytest.MonkeyPatch) -> None:
     def drop(self: QueueDisk, *details: object) -> None:
         original(self, *details)
         if self.unread:
-            raise writer.ReadFailed(self.unread)
+            raise ReadFailed(self.unread)
 
-    def note(self: writer.Writer, *details: object) -> None:
+    def note(self: Acks, *details: object) -> None:
         try:
             original_ack(self, *details)
-        except writer.ReadFailed:
+        except ReadFailed:
             return
 
-    original_ack = writer.Writer._ack
+    original_ack = Acks.take
     monkeypatch.setattr(QueueDisk, "_drop_handles", drop)
-    monkeypatch.setattr(writer.Writer, "_ack", note)
+    monkeypatch.setattr(Acks, "take", note)
 
 
 @pytest.mark.parametrize(

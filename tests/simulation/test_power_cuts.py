@@ -6,35 +6,27 @@ does it again.
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Callable
-from dataclasses import replace
-
 import pytest
 
-from burrowmq.storage.errors import StorageError
 from burrowmq.storage.files.cache import FileCache
 from burrowmq.storage.queue.recovery import QueueRecovery
 from burrowmq.storage.shared.store import MessageStore
 from burrowmq.storage.shared.unsynced import Unsynced
 from burrowmq.storage.types import RecoveredQueue
-from tests.simulation.store_world import OPTIONS, Violation, World, run_to_cut
-from tests.support.sim_filesystem import PowerCut, SimFile
+from tests.simulation.cuts import (
+    MORE_SEEDS,
+    Mutant,
+    cut_somewhere,
+    expect_notice,
+    kill_somewhere,
+    needs_more_seeds,
+)
+from tests.simulation.store_world import OPTIONS, run_to_cut
+from tests.support.sim_filesystem import SimFile
 
 _GROUPS = 10
 _SEEDS_IN_GROUP = 30  # each with two to four cuts
-_MORE_SEEDS = int(os.environ.get("BURROWMQ_CRASH_SEEDS", "0"))
 _MUTANT_SEEDS = 3000
-
-
-def cut_somewhere(seed: int) -> None:
-    """One seed: a workload, a cut at an operation that the seed chooses, twice."""
-    cut_at = random.Random(seed).randint(1, 250)
-    try:
-        run_to_cut(seed, cut_at, strict=bool(seed & 1))
-    except Violation as error:
-        raise Violation(f"seed {seed}, cut at {cut_at}: {error}") from error
 
 
 @pytest.mark.parametrize("group", range(_GROUPS))
@@ -44,10 +36,10 @@ def test_nothing_confirmed_is_lost(group: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not _MORE_SEEDS, reason="set BURROWMQ_CRASH_SEEDS")
+@needs_more_seeds
 @pytest.mark.timeout(0)
 def test_nothing_confirmed_is_lost_in_many_more_runs() -> None:
-    for seed in range(1_000, 1_000 + _MORE_SEEDS):
+    for seed in MORE_SEEDS:
         cut_somewhere(seed)
 
 
@@ -58,16 +50,7 @@ def test_a_cut_before_every_operation_of_one_session(strict: bool) -> None:
 
 
 def test_what_was_handed_over_survives_the_process() -> None:
-    options = replace(OPTIONS, confirm="written")
-    for seed in range(60):
-        world = World(seed, strict=True, options=options)
-        world.filesystem.cut_before = world.filesystem.operations + seed * 4 + 1
-        try:
-            world.run(200)
-        except PowerCut:
-            pass
-        world.filesystem.cut_before = None
-        world.crash(is_power=False)
+    kill_somewhere(range(60), OPTIONS)
 
 
 # The mutants: each leaves out one thing that the design holds to be needed.
@@ -120,15 +103,6 @@ def reuse_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "mutant", [sync_nothing, compact_without_sync, compact_without_directory_sync, reuse_the_tail]
 )
-def test_the_harness_catches(
-    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_harness_catches(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant(monkeypatch)
-    for seed in range(1, _MUTANT_SEEDS, 2):  # odd seeds: strict directories
-        try:
-            cut_somewhere(seed)
-        except AssertionError:  # a Violation, or what the writer checks of itself
-            return
-        except StorageError:
-            continue  # noticed by the store itself: not what is asked here
-    pytest.fail(f"{mutant.__name__} was not noticed")
+    expect_notice(mutant, range(1, _MUTANT_SEEDS, 2), cut_somewhere)  # odd: strict directories

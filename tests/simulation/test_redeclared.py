@@ -17,7 +17,8 @@ from burrowmq.broker.queue.rules.settings import QueueDeclaration
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig
-from tests.simulation.store_world import World
+from burrowmq.storage.types import StoreOptions
+from tests.simulation.store_world import OPTIONS, WITH_LOG, World
 from tests.support.bench.observer import RecordingObserver
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.fake_scheduler import FakeScheduler
@@ -62,9 +63,11 @@ def publish(queue: Queue, count: int) -> None:
         queue.publish([one], one.flags, one.size)
 
 
-def replace(cut_at: int, after: Callable[[Queue], None], *, strict: bool) -> Outcome | None:
+def replace(
+    cut_at: int, after: Callable[[Queue], None], options: StoreOptions, *, strict: bool
+) -> Outcome | None:
     """Replace a queue whose messages are confirmed, cut before this operation; None when there are not so many."""
-    world = World(cut_at, strict=strict)
+    world = World(cut_at, strict=strict, options=options)
     vhost = vhost_on(world)
     old = declared(vhost)
     publish(old, _COUNT)
@@ -98,12 +101,13 @@ def publish_one(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("after", [nothing, publish_one])
+@pytest.mark.parametrize("options", [OPTIONS, WITH_LOG], ids=["files", "log"])
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_new_definition_never_has_the_old_messages(
-    after: Callable[[Queue], None], strict: bool
+    after: Callable[[Queue], None], options: StoreOptions, strict: bool
 ) -> None:
     outcomes: list[Outcome] = []
-    while (outcome := replace(len(outcomes), after, strict=strict)) is not None:
+    while (outcome := replace(len(outcomes), after, options, strict=strict)) is not None:
         outcomes.append(outcome)
     assert {one.is_new for one in outcomes} == {False, True}
     assert all(one.is_new for one in outcomes if one.is_told)

@@ -20,8 +20,9 @@ from burrowmq.storage.disk.refusals import Refusals
 from burrowmq.storage.disk.troubles import WRITING
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
+from burrowmq.storage.types import StoreOptions
 from tests.simulation.fault_script import Session
-from tests.simulation.store_world import OPTIONS, VHOST, Entry, Violation, World
+from tests.simulation.store_world import OPTIONS, VHOST, WITH_LOG, Entry, Violation, World
 from tests.support.disk_side import writer_of
 
 OPERATIONS = ("pwrite", "create", "open", "fdatasync", "fsync_dir", "pread", "rename", "unlink")
@@ -34,10 +35,10 @@ SEEDS = 300
 class Run:
     """One seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, options: StoreOptions) -> None:
         self.rng = random.Random(seed)
         version = self.rng.choice((1, 2))
-        self.world = World(seed, strict=bool(seed & 1), options=OPTIONS, versions=(version,))
+        self.world = World(seed, strict=bool(seed & 1), options=options, versions=(version,))
         self.world.is_faulty = self.world.is_forgiving = True
         self.session = Session(self.world, version)
         self.moved: list[tuple[str, int, str, int]] = []  # durable ones: from where, to where
@@ -133,9 +134,9 @@ class Run:
         return outcome
 
 
-def run(seed: int) -> tuple[str, str]:
+def run(seed: int, options: StoreOptions = OPTIONS) -> tuple[str, str]:
     """Do it; (the operation that failed, what came of it)."""
-    one = Run(seed)
+    one = Run(seed, options)
     steps = one.rng.randint(3, 16)
     operation, _ = one.refuse()
     try:
@@ -150,11 +151,11 @@ def run(seed: int) -> tuple[str, str]:
     return operation, outcome
 
 
-def runs(seeds: range) -> Counter[tuple[str, str]]:
+def runs(seeds: range, options: StoreOptions = OPTIONS) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for seed in seeds:
         try:
-            found[run(seed)] += 1
+            found[run(seed, options)] += 1
         except (Violation, AssertionError) as error:
             raise Violation(f"seed {seed}: {error}") from error
     return found
@@ -168,11 +169,20 @@ def test_one_queues_fault_is_that_queues() -> None:
     assert found["fsync_dir", "waited for a restart"]
 
 
+@pytest.mark.slow
+def test_with_a_commit_log_it_is_that_queues_too() -> None:
+    """Most of what is refused then is a move: the queue stays in the log, and nobody notices."""
+    found = runs(range(SEEDS), WITH_LOG)
+    for operation in ("pwrite", "create"):
+        assert found[operation, "came back"]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(0)
+@pytest.mark.parametrize("options", [OPTIONS, WITH_LOG], ids=["files", "log"])
 @pytest.mark.parametrize("part", range(20))
-def test_the_same_with_many_seeds(part: int) -> None:
-    runs(range(SEEDS + part * 1000, SEEDS + (part + 1) * 1000))
+def test_the_same_with_many_seeds(part: int, options: StoreOptions) -> None:
+    runs(range(SEEDS + part * 1000, SEEDS + (part + 1) * 1000), options)
 
 
 # The mutants: each leaves out one thing that the design holds to be needed.

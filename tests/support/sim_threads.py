@@ -57,6 +57,7 @@ class SimThreads:
         self.threading = SimpleNamespace(
             Thread=self._thread,
             Lock=lambda: SimLock(self),
+            RLock=lambda: SimRLock(self),
             Event=lambda: SimEvent(self),
             current_thread=lambda: SimpleNamespace(name="simulated"),
         )
@@ -206,6 +207,32 @@ class SimLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+class SimRLock(SimLock):
+    """`threading.RLock`."""
+
+    def __init__(self, threads: SimThreads) -> None:
+        super().__init__(threads)
+        self._owner: greenlet.greenlet | None = None
+        self._depth = 0
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take it, once more if it is one's own."""
+        current = greenlet.getcurrent()
+        if self._owner is not current:
+            if not super().acquire(blocking):
+                return False
+            self._owner = current
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        """Let go of it, as often as it was taken."""
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+            super().release()
 
 
 class SimEvent:

@@ -41,6 +41,10 @@ def _nobody(_: int, __: int) -> None:
     return None
 
 
+def _open_already() -> QueueLog:
+    raise AssertionError("a backlog opens its part of the store once")
+
+
 class Backlog:
     """One level's ready messages. Made by its queue and used by the parts of that queue only."""
 
@@ -125,6 +129,7 @@ class Backlog:
         """Open this level's part of the store, unless it is open."""
         if self._log is None:
             self._log = self._open_log()
+            self._open_log = _open_already  # what it was holds 200 bytes
         return self._log
 
     @property
@@ -303,7 +308,7 @@ class Backlog:
 
     def recover(self, log: QueueLog) -> None:
         """Take over what the store found at start; everything is on disk until loaded."""
-        self._log = log
+        self._log, self._open_log = log, _open_already
         found = log.recovered
         if found is None:
             return

@@ -31,19 +31,21 @@ class _KindCount:
 
 # What a backlog has before its first message, and all of them share: an empty deque weighs 700 bytes.
 _NO_MESSAGES: deque[Message] = NoItems()
+# What it has behind the neighbours at its head while there are no others: most are of one kind from end to end.
 _NO_KINDS: deque[_KindCount] = NoItems()
 
 
 class RamRuns:
     """Those of one backlog."""
 
-    __slots__ = ("_expiries", "_kinds", "first", "messages")
+    __slots__ = ("_expiries", "_head", "_later", "first", "messages")
 
     def __init__(self) -> None:
         self.messages = _NO_MESSAGES
         self.first = 0
         """Id of the first message, while there is one."""
-        self._kinds = _NO_KINDS
+        self._head: _KindCount | None = None
+        self._later = _NO_KINDS  # those of further kinds
         self._expiries: deque[int] | None = None
 
     @property
@@ -69,25 +71,30 @@ class RamRuns:
         if not self.messages:
             self.first = first
             if self.messages is _NO_MESSAGES:
-                self.messages, self._kinds = deque(), deque()
+                self.messages = deque()
         if expiries is not None or self._expiries is not None:
             if self._expiries is None:
                 self._expiries = deque([0] * len(self.messages))
             self._expiries.extend(expiries if expiries is not None else [0] * count)
         self.messages.extend(messages)
-        kinds = self._kinds
-        if kinds and kinds[-1].kind == kind:
-            kinds[-1].count += count
+        last = self._later[-1] if self._later else self._head
+        if last is None:
+            self._head = _KindCount(count, kind)
+        elif last.kind == kind:
+            last.count += count
         else:
-            kinds.append(_KindCount(count, kind))
+            if self._later is _NO_KINDS:
+                self._later = deque()
+            self._later.append(_KindCount(count, kind))
 
     def take(self, max_count: int, max_bytes: int, redelivered_below: int) -> DeliveryRun:
         """Remove messages of one kind from the head: at least one, then until a limit is reached."""
-        part = self._kinds[0]
+        part = self._head
+        assert part is not None
         messages, size = take(self.messages, min(max_count, part.count), max_bytes)
         count = len(messages)
         if count == part.count:
-            self._kinds.popleft()
+            self._head = self._later.popleft() if self._later else None
         else:
             part.count -= count
         first = self.first
@@ -125,10 +132,15 @@ class RamRuns:
                     return place
         return most
 
+    def _parts(self) -> Iterator[_KindCount]:
+        if self._head is not None:
+            yield self._head
+            yield from self._later
+
     def by_kind(self) -> Iterator[tuple[range, Kind]]:
         """The ids, as far as neighbours are of one kind."""
         seq = self.first
-        for part in self._kinds:
+        for part in self._parts():
             yield range(seq, seq + part.count), part.kind
             seq += part.count
 
@@ -144,7 +156,7 @@ class RamRuns:
 
     def entries(self, redelivered_below: int) -> list[Returned]:
         """All messages, each with its own id, as those have them that came back."""
-        kinds = [part.kind for part in self._kinds for _ in range(part.count)]
+        kinds = [part.kind for part in self._parts() for _ in range(part.count)]
         expiries = self._expiries or [0] * len(kinds)
         return [
             (seq, message, due, kind, seq < redelivered_below)
@@ -156,5 +168,5 @@ class RamRuns:
     def clear(self) -> None:
         """Forget all."""
         self.messages.clear()
-        self._kinds.clear()
+        self._head, self._later = None, _NO_KINDS
         self._expiries = None

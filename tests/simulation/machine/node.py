@@ -61,6 +61,7 @@ class Limits:
     default_mode: str = "bounded"
     index: str = "array"
     reserved_segments: int = 4096  # numbers that a start takes before it uses any
+    logs: tuple[bool, ...] = (False,)  # whether the store has a commit log, by start, in turn
     is_checked_each_turn: bool = False
 
 
@@ -178,7 +179,14 @@ class Machine:
         original, reserved, margin = node_options.store, terms._RESERVED, context.SEGMENT_MARGIN
 
         def small(config: StoreConfig, open_files: int) -> StoreOptions:
-            changed = {"ballast_bytes": 0, "open_files": 12, **self.limits.store}
+            logs = self.limits.logs
+            has_log = logs[self.starts % len(logs)]
+            changed = {
+                "ballast_bytes": 0,
+                "open_files": 12,
+                "has_log": has_log,
+                **self.limits.store,
+            }
             return replace(original(config, open_files), **changed)
 
         node_options.store = small

@@ -31,6 +31,8 @@ from tests.support.wire_client import method_bytes
 
 NEAR = 256  # what stands in a record before its body
 NAMES = ("a", "b", "c", "d")
+# Stores without a commit log, with one, and with one after some starts.
+LOGS = ((False,), (True,), (True,), (True, False), (False, True, True))
 SIZES = (8, 20, 60, 130, 400, 900)
 WRITES = frozenset({"pwrite", "create", "truncate"})
 SYNCS = frozenset({"fdatasync", "fsync_dir"})
@@ -80,6 +82,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     `may_fail`: in a third of the runs calls to the disk fail, too.
     """
     rng = random.Random(seed)
+    log = random.Random(f"log {seed}")  # of its own: what the others draw does not depend on it
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -90,6 +93,9 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
             "unsynced_limit": rng.choice((2000, 32 << 20)),
             "open_files": rng.choice((6, 12, 256)),
             "confirm": "fsync",
+            "log_limit": log.choice((1500, 6000, 6000, 1 << 20)),
+            "log_queue_limit": log.choice((300, 700, 700, 16 * 1024)),
+            "log_total_limit": log.choice((2500, 1 << 20)),
         },
         embed_below=rng.choice((0, 120, 120, 120, 4096)),
         segment_size=rng.choice((1500, 3000, 3000, 20_000)),
@@ -101,6 +107,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         index=rng.choice(("array", "array", "array", "paged")),
         reserved_segments=rng.choice((4, 10, 4096)),
         is_checked_each_turn=rng.random() < 0.1,
+        logs=log.choice(LOGS),
     )
     weights = {name: weight * rng.choice((0, 1, 1, 1, 3)) for name, weight in WEIGHTS.items()}
     weights["publish"] = weights["publish"] or 30

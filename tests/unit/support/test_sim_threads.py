@@ -49,6 +49,28 @@ def test_without_switches_a_thread_runs_to_its_end() -> None:
     )
 
 
+def test_a_lock_may_be_taken_again_by_who_has_it_and_by_nobody_else() -> None:
+    machine, seen = threads(share=1.0), list[str]()
+    lock = machine.threading.RLock()
+
+    def work(name: str) -> None:
+        with lock:
+            machine.switch_point()
+            with lock:
+                seen.append(name)
+                machine.switch_point()
+            seen.append(name)
+
+    for name in "ab":
+        machine.threading.Thread(target=work, args=(name,), name=name).start()
+    finish(machine)
+    assert seen in (["a", "a", "b", "b"], ["b", "b", "a", "a"])
+    with lock:
+        assert lock.acquire(blocking=False)
+        lock.release()
+    assert not lock.locked()
+
+
 def test_a_queue_gives_what_was_put_or_nothing_in_time() -> None:
     machine, got = threads(), list[object]()
     box = machine.queue.SimpleQueue()

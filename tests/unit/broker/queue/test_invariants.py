@@ -108,7 +108,7 @@ LEVEL: dict[str, tuple[Callable[[Queue], object], str]] = {
         "-1 bytes in 2 parked messages",
     ),
     "stretches": (
-        lambda q: put(q.levels[0].ram._kinds[0], count=4),
+        lambda q: put(q.levels[0].ram._head, count=4),
         "3 messages in RAM, 4 described by kind",
     ),
     "deadlines": (

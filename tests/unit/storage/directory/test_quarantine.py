@@ -71,3 +71,14 @@ def test_a_record_is_taken_apart_whatever_its_checksum_says() -> None:
     assert quarantine.parts_of(data[:20]) is None
     assert quarantine.parts_of(b"?" + data[1:]) is None
     assert replace(ABOUT, seq=1) != ABOUT
+
+
+def test_operators_see_it_and_may_empty_it() -> None:
+    filesystem = disk()
+    name = quarantine.keep(filesystem, "/data", "/x/queues/ab-1", ABOUT, b"\n\x00")
+    kept = quarantine.Quarantine(filesystem, "/data")
+    assert kept.listing() == [(name, ABOUT)]
+    assert kept.load(name) == (ABOUT, None)
+    assert kept.load("none.msg") is None
+    kept.remove(name)
+    assert kept.listing() == []

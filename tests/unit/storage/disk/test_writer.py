@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from burrowmq.storage.errors import DiskFull, NoDescriptors
+from burrowmq.storage.errors import DiskFull
 from burrowmq.storage.loop.staged_commit import (
     Ack,
     Append,
@@ -33,26 +33,6 @@ def test_definitions_come_first() -> None:
     with pytest.raises(Exception, match="EIO"):
         side.commit(Open(1, Q, True), definitions=[("queue", "q", {})])
     assert side.rows == {("queue", "q"): {}}
-
-
-def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_definition() -> None:
-    side = DiskSide()
-    side.open()
-    side.append(0, 3)
-    side.filesystem.fail("commit", errno.EIO, times=2)
-    with pytest.raises(Exception, match="EIO"):
-        side.commit(Delete(1), Open(2, Q, True), definitions=[("queue", "q", {"id": 2})])
-    assert not side.paths(".qi"), "else a power cut would leave the old messages to the new queue"
-
-
-def test_a_queue_whose_deletion_was_not_committed_keeps_its_messages() -> None:
-    side = DiskSide()
-    side.open()
-    side.append(0, 3)
-    side.filesystem.fail("commit", errno.EIO, times=2)
-    with pytest.raises(Exception, match="EIO"):
-        side.commit(Delete(1), definitions=[("queue", "q", None)])
-    assert side.paths(".qi")
 
 
 def test_a_full_disk_costs_a_wait_and_not_the_commit() -> None:
@@ -147,33 +127,6 @@ def test_a_deleted_vhost_takes_its_stores_along_and_may_be_made_again() -> None:
     new = side.append(0, 3, LARGE, queue_id=2)
     assert side.read(2) == [0, 1, 2]
     assert not {one.handle >> 32 for one in old} & {one.handle >> 32 for one in new}
-
-
-def test_it_is_dirty_until_acks_are_in_the_files_and_all_is_synced() -> None:
-    side = DiskSide()
-    assert not side.writer.is_dirty()
-    side.open()
-    side.commit(Append(1, 0, list(messages(0, 3)), None), sync=False)
-    assert side.writer.is_dirty()
-    assert side.writer.unsynced_bytes == 3 * SMALL
-    assert side.writer.sync() == {}
-    assert (side.writer.is_dirty(), side.writer.unsynced_bytes) == (False, 0)
-    side.ack(1, 1)
-    assert side.writer.is_dirty(), "an ack waits for an idle moment"
-    side.jobs.idle()
-    assert not side.writer.is_dirty()
-
-
-def test_upkeep_ends_when_too_many_files_wait_for_a_sync() -> None:
-    side = DiskSide(open_files=3)
-    for queue_id in range(1, 9):
-        side.open(queue_id, f"q{queue_id}")
-        side.append(0, 4, queue_id=queue_id)
-        side.ack(1, 1, queue_id)
-    with pytest.raises(NoDescriptors):
-        side.writer.upkeep()
-    side.jobs.idle()
-    assert not side.writer.is_dirty()
 
 
 def test_what_it_counts() -> None:

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from burrowmq.storage.log.view import LogView
-from tests.support.sim_filesystem import SimFileSystem
-from tests.unit.storage.log.test_filesystem import (
+from tests.support.mounted_log import (
     IDENTITY,
     QUEUE,
     QUEUES,
@@ -17,6 +16,7 @@ from tests.unit.storage.log.test_filesystem import (
     moved_out,
     synced,
 )
+from tests.support.sim_filesystem import SimFileSystem
 
 
 def test_it_shows_what_a_start_would_find() -> None:
@@ -62,7 +62,7 @@ def test_what_was_removed_is_gone() -> None:
     filesystem, base = mounted()
     moved_out(filesystem)
     filesystem.rmtree(QUEUE)
-    filesystem.flush()
+    filesystem.groups.flush()
     found = base.cut(random.Random(0))
     view = LogView(found, "/data", IDENTITY)
     assert view.listdir(QUEUES) == []

@@ -9,7 +9,7 @@ from tests.support.queue_bench import QueueBench
 
 def test_it_ends_once_unless_renewed_or_stopped() -> None:
     scheduler, ended = FakeScheduler(), []
-    lease = Lease(scheduler, lambda: ended.append(scheduler.monotonic()))
+    lease = Lease(scheduler, lambda _: ended.append(scheduler.monotonic()), "q")
     lease.renew(100)
     scheduler.advance(60)
     lease.renew(100)

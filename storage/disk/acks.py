@@ -1,0 +1,230 @@
+"""Acknowledgements on the disk side: taken in memory, written with their commit or in an idle moment; and idle work.
+
+An ack is in memory at once and in the file when somebody waits for it, or later, when nothing else is to be done. What
+is left empty or sparse by acks is removed and written anew then, and damaged messages are set aside.
+
+State: which queues have acks to write or segments to remove (shared with who gives them some), and in which segments
+acks were written that nobody has looked at since. Called by `storage.disk.writer` on the disk thread, under the lock of
+the jobs. Invariants: a reference is dropped after the ack is in memory; acks that cannot be written stay in memory, and
+whoever waits for them is told (`StagedCommit.unwritten_acks`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.disk.counters import Counters
+from burrowmq.storage.disk.elision import QueueChanges
+from burrowmq.storage.disk.reader import Lost, Reader
+from burrowmq.storage.disk.refused_queues import RefusedQueues
+from burrowmq.storage.disk.setting_aside import SettingAside
+from burrowmq.storage.disk.shared_work import SharedWork
+from burrowmq.storage.disk.troubles import ACKING
+from burrowmq.storage.errors import DirectoryFailed, DiskFull, ReadFailed, StorageError
+from burrowmq.storage.files.cache import as_storage_errors
+from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.segment import Segment
+
+# How often what could not be removed is tried again.
+_SWEEP_S = 5.0
+
+
+class Acks:
+    """Those of all queues of a store."""
+
+    def __init__(
+        self,
+        context: StoreContext,
+        counters: Counters,
+        queues: Mapping[int, QueueDisk],
+        shared: SharedWork,
+        refused: RefusedQueues,
+        reader: Reader,
+        note_journal: Callable[[QueueDisk], None],
+    ) -> None:
+        """`note_journal` is told of queues whose journal may have been filled or given up."""
+        self.has_new = False  # since somebody saw to it that they are durable
+        self._context = context
+        self._counters = counters
+        self._queues = queues
+        self._shared = shared
+        self._refused = refused
+        self._refusals = refused.refusals
+        self._troubles = refused.troubles
+        self._reader = reader
+        self._note_journal = note_journal
+        self.aside = SettingAside(context)
+        self._unflushed = refused.unflushed
+        # Segments that acks were written of, or that a start found, by queue: an upkeep sees whether they are sparse.
+        self._flushed_early: dict[int, set[int]] = {}
+        self._next_sweep = 0.0
+
+    # -- of a commit ----------------------------------------------------------------------------------------------
+
+    def take(self, queue_id: int, queue: QueueDisk, changes: QueueChanges) -> None:
+        """Take the acks in, in memory.
+
+        Where an index cannot be read, the references of what was acked are kept until the next start counts them.
+        """
+        withheld = self._refusals.withheld_drops(queue_id)
+        dropped = self._shared.dropped(queue.vhost) if withheld is None else withheld
+        self._refusals.settle(queue_id, changes, dropped)
+        for ack in changes.acks:
+            # After a rescue, messages that the broker holds may carry handles that were given up.
+            messages = None if self._counters.rescues else ack.messages
+            queue.ack(ack.first_seq, ack.last_seq, messages, dropped)
+        if changes.acked_seqs:
+            queue.ack_seqs(changes.acked_seqs, dropped)
+        if changes.discard_below:
+            queue.discard_below(changes.discard_below, dropped)
+        self.has_new = self.has_new or queue.durable
+        if queue.unread:
+            self.miscount(queue, queue.take_unread())
+
+    def flush(self, queue_id: int, queue: QueueDisk, *, is_due: bool) -> None:
+        """Write a queue's acks as far as there is reason to; all of them when they are due."""
+        if self._refusals.is_held(queue_id):
+            self._unflushed[queue_id] = None
+            if is_due:
+                self._refused.commit.unwritten_acks.add(queue_id)
+            return
+        if not is_due and self._troubles.is_waiting(queue_id, ACKING):
+            return
+        try:
+            with as_storage_errors():
+                is_left, flushed = queue.keep_up(is_idle=False, is_due=is_due)
+                self._note_journal(queue)
+                if is_left or flushed:
+                    self._unflushed[queue_id] = None
+                if flushed and (is_due or queue.has_journal):
+                    # A look with each commit would cost more than what is dead; a journal has to go first.
+                    early = self._flushed_early.setdefault(queue_id, set())
+                    early.update(one.number for one in flushed)
+                else:
+                    self._rewrite_sparse(flushed)
+        except StorageError as error:
+            self._note_trouble(queue_id, error)
+            if is_due:  # a confirm of the same commit would say that they are durable
+                self._refused.commit.unwritten_acks.add(queue_id)
+        else:
+            self._troubles.end(queue_id, ACKING)
+
+    def miscount(self, queue: QueueDisk, reason: str) -> None:
+        """A queue's references cannot be told: the next start counts them."""
+        self._context.note_miscounted()
+        self._context.observer.index_unreadable(queue.directory, reason)
+
+    def _note_trouble(self, queue_id: int, error: StorageError) -> None:
+        """Acks that cannot be written stay in memory until an idle moment can. Raises what is not the queue's."""
+        if isinstance(error, DiskFull):
+            raise error
+        self._unflushed[queue_id] = None
+        if isinstance(error, DirectoryFailed):
+            self._refused.refuse(queue_id, error)
+        else:
+            self._troubles.note(queue_id, ACKING, error)
+
+    def _rewrite_sparse(self, flushed: list[Segment]) -> None:
+        """Write the stores anew that are larger than `rewrite_above`, and of which less than a quarter is live."""
+        for segment in flushed:
+            if segment.store_end <= self._context.options.rewrite_above:
+                continue
+            # Where there is no room for the new file, the old one stays.
+            with suppress(ReadFailed, DiskFull):
+                lost_count = segment.files.shrink(segment, self._context.observer)
+                if lost_count is not None:
+                    self._counters.lost += lost_count
+                    self._counters.rewritten += 1
+
+    def forget(self, queue_id: int) -> None:
+        """A queue was deleted."""
+        self._unflushed.pop(queue_id, None)
+        self._flushed_early.pop(queue_id, None)
+
+    # -- in an idle moment ----------------------------------------------------------------------------------------
+
+    def look_at(self, queue_id: int, numbers: set[int]) -> None:
+        """These segments of a queue may be sparse."""
+        self._flushed_early[queue_id] = numbers
+        self._unflushed[queue_id] = None
+
+    def do_idle_work(self, *, is_last: bool = False) -> None:
+        """Write acks, remove segments without live messages, set damaged messages aside.
+
+        What the disk refuses of a queue is tried again in a later moment, unless this is the last. Raises StorageError;
+        after DiskFull, what was not done is left to the next call.
+        """
+        self._set_lost_aside()
+        if self._context.leftover_count and (is_last or time.monotonic() >= self._next_sweep):
+            self._next_sweep = time.monotonic() + _SWEEP_S
+            self._context.sweep()
+        for queue_id in list(self._unflushed):
+            self._context.cache.refuse_when_crowded()
+            queue = self._queues.get(queue_id)
+            if queue is None:
+                del self._unflushed[queue_id]
+            elif self._refusals.is_held(queue_id):
+                continue
+            elif is_last or not self._troubles.is_waiting(queue_id, ACKING):
+                try:
+                    self._keep_up(queue_id, queue)
+                except StorageError as error:
+                    if is_last:
+                        raise
+                    self._note_trouble(queue_id, error)
+
+    def _keep_up(self, queue_id: int, queue: QueueDisk) -> None:
+        """Let a queue write its acks and remove what is empty. Raises StorageError: then it stays to be done."""
+        with as_storage_errors():
+            is_left, flushed = queue.keep_up(is_idle=True)
+        self._note_journal(queue)
+        numbers = self._flushed_early.pop(queue_id, set())
+        numbers.update(segment.number for segment in flushed)
+        if is_left and numbers:
+            self._flushed_early[queue_id] = numbers
+        else:
+            segments = queue.index.segments
+            with as_storage_errors():
+                self._rewrite_sparse(
+                    [segments[number] for number in sorted(numbers) if number in segments]
+                )
+        if not is_left:
+            self._unflushed.pop(queue_id, None)
+        self._troubles.end(queue_id, ACKING)
+
+    def _set_lost_aside(self) -> None:
+        """Keep the bytes of messages that are damaged, then take these out of their queues' indexes."""
+        lost = deque(self._reader.take_lost())
+        try:
+            while lost:
+                self._set_aside(lost[0])
+                lost.popleft()
+        finally:
+            for one in lost:
+                self._reader.put_back(one)
+
+    def _set_aside(self, lost: Lost) -> None:
+        queue = self._queues.get(lost.queue_id)
+        if queue is None or not queue.is_live(lost.seq):
+            return
+        if self._refusals.is_held(lost.queue_id):
+            self._reader.put_back(lost)
+            return
+        try:
+            if not self.aside.keep(queue, lost.seq, lost.reason):
+                return  # there are too many: the next start finds it again
+        except DiskFull:
+            raise
+        except (StorageError, OSError):
+            self._reader.put_back(lost)
+            return
+        self._counters.set_aside += 1
+        dropped: list[int] = []
+        queue.ack_seqs([lost.seq], dropped)
+        self._unflushed[lost.queue_id] = None
+        if dropped:
+            self._context.vhost(queue.vhost).drop_refs(dropped)

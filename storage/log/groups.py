@@ -1,0 +1,161 @@
+"""What the log says next: the group of a commit, and the snapshot that a generation begins with.
+
+State: the records for the next group; the small queues and what is known of own files, of which both are made; the
+directories whose names only the disk can make durable. Called by `storage.log.syncs`, `.filesystem` and the open files
+(`files.Journal`) on the disk thread. Invariants: a group is one commit, whole or not there; every own file that the log
+is ahead of is durable in place before the next generation begins, or repeated in it; what a failed write or sync of the
+log may have lost is written to the other file, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import chain
+
+from burrowmq.storage.files.cache import NO_ROOM
+from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.log.commit_log import CommitLog
+from burrowmq.storage.log.content import Piece
+from burrowmq.storage.log.files import Unsynced, opened
+from burrowmq.storage.log.own_files import OwnFiles
+from burrowmq.storage.log.records import Kind, pack_record
+from burrowmq.storage.log.replay import Replayed, replay, seed_of
+from burrowmq.storage.log.small_queues import SmallQueues
+
+
+class Groups:
+    """See the module."""
+
+    def __init__(
+        self, base: FileSystem, data_dir: str, identity: bytes, limit: int, replayed: Replayed
+    ) -> None:
+        self.root = f"{data_dir}/vhosts/"
+        self._base = base
+        self._data_dir = data_dir
+        self._identity = identity
+        self._log = CommitLog(base, data_dir, identity, seed_of(identity), limit)
+        self._log.resume(replayed.generation, replayed.counting)
+        self.small = SmallQueues(self, self.root, self._log.seed, replayed.directories)
+        self.own = OwnFiles()
+        self.changed: dict[str, None] = {}  # directories with names that only the disk has
+        self._records: list[bytes] = []
+
+    # -- what files tell ------------------------------------------------------------------------------------------
+
+    def note(self, kind: Kind, path: str, offset: int = 0, data: bytes = b"") -> None:
+        """Something changed that the next group says."""
+        record = pack_record(self._log.seed, kind, path[len(self.root) :], offset, data)
+        self._records.append(record)
+        written = len(data) if kind is Kind.WRITE else 0
+        self.small.note_changed(path.rpartition("/")[0], written)
+
+    def unsynced(self, path: str) -> Unsynced:
+        """Give what is known of an own file's bytes."""
+        return self.own.noted(path)
+
+    def settled(self, path: str) -> None:
+        """All of an own file is durable in place."""
+        if self.forget(path):
+            self.flush()
+
+    def forget(self, path: str) -> bool:
+        """Nothing of an own file waits for anything; True when the log says so with the next group."""
+        is_told = self.own.forget(path)
+        if is_told:
+            self.note(Kind.OWN_FORGET, path)
+        return is_told
+
+    # -- groups ---------------------------------------------------------------------------------------------------
+
+    def write_noted(self) -> None:
+        """Write what was noted, so that it survives the process. Raises OSError."""
+        if not self._log.is_open:
+            self.begin_generation()
+        seed, start = self._log.seed, len(self.root)
+        pieces = [
+            pack_record(seed, Kind.OWN_WRITE, path[start:], offset, data)
+            for path, offset, data in self.own.due()
+        ]
+        if not self._records and not pieces:
+            return
+        try:
+            self._log.append(b"".join((*self._records, *pieces)))
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+            self._log.spoil()
+            self.begin_generation()
+            return
+        self._records = []
+        self.own.note_logged()
+
+    def flush(self) -> None:
+        """Make durable what was noted. Raises OSError; after NO_ROOM it may be called again."""
+        self.write_noted()
+        if not self._log.is_durable:
+            try:
+                self._log.sync()
+            except OSError:
+                self._log.spoil()
+                self.begin_generation()
+
+    # -- generations ----------------------------------------------------------------------------------------------
+
+    def is_ending(self, behind_limit: int) -> bool:
+        """Whether the next generation should begin: not while a file that failed is not written elsewhere."""
+        if not self._log.is_full and self.own.behind_count <= behind_limit:
+            return False
+        return not self.own.has_spoilt
+
+    def begin_generation(self) -> None:
+        """Begin the log's next generation; own files that it is ahead of are synced before. Raises OSError.
+
+        What it says of one whose sync failed goes along, until that is written elsewhere.
+        """
+        waiting = self.own.waiting()
+        self.own.raise_refused()
+        files = {opened(one).base: path for path, one in waiting.items() if not one.is_spoilt}
+        for item, error in self._base.sync_all(list(files), []):
+            assert not isinstance(item, str)
+            waiting[files[item]].is_spoilt = True
+            self.own.refuse(files[item], error)
+        self.own.raise_refused()
+        directories = list(self.changed)
+        for _, error in self._base.sync_all([], directories):
+            if not isinstance(error, FileNotFoundError):
+                raise error
+        carried = self._said_again(self.own.spoilt(waiting))
+        try:
+            self._log.begin(chain(self.small.snapshot(), carried))
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+            self._log.begin(chain(self.small.snapshot(), carried))
+        self._records = []
+        self.own.begin(waiting)
+        for directory in directories:
+            self.changed.pop(directory, None)
+
+    def _said_again(self, paths: Collection[str]) -> list[bytes]:
+        """Give again what the log says of own files: it is the only place that has it since a sync of them failed."""
+        return [
+            pack_record(self._log.seed, Kind.OWN_WRITE, path[len(self.root) :], offset, data)
+            for path, pieces in self.said_of(paths).items()
+            for offset, data in pieces
+        ]
+
+    def said_of(self, paths: Collection[str]) -> dict[str, list[Piece]]:
+        """Read what the log says was written to own files. Raises OSError or StorageError."""
+        if not paths:
+            return {}
+        found = replay(self._base, self._data_dir, self._identity)
+        return {
+            path: pieces
+            for name, pieces in found.own_writes.items()
+            if (path := f"{self.root}{name}") in paths
+        }
+
+    def release(self) -> None:
+        """Close what is open, at the end: nobody uses it any more."""
+        self._log.release()
+        self.own.release()

@@ -1,0 +1,193 @@
+"""What the log knows of own files: what was written to each since all of it was last durable in place.
+
+A file is *due* while its bytes go into the next group, and *behind* from then on: the log says something of it that the
+file itself may not have durably. It is *refused* when a sync of it failed where nobody could write it elsewhere.
+
+State: these tables, by path; files that are due or behind stay open, so that their sync hears of a failed write-back.
+Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; does no I/O. Invariant: `forget` and
+`drop` say whether the log has to be told, and nothing is forgotten that the log still repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.files import OwnFile, SmallFile, Unsynced, opened
+
+# Own files are synced in place when more bytes than these were written to them,
+_LOGGED_BYTES = 128 * 1024
+# or when so few files have more than `files.LARGE`, and so few others go with them.
+_WITH_LARGE = 4
+
+
+class OwnFiles:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Unsynced] = {}
+        self._due: dict[str, Unsynced] = {}
+        self._behind: dict[str, Unsynced] = {}
+        self._refused: dict[str, OSError] = {}
+        self.renamed: set[str] = set()  # files that the log says took another's place
+
+    # -- one file -------------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> Unsynced | None:
+        """Give what is known of a file's bytes, if anything waits."""
+        return self._known.get(path)
+
+    def noted(self, path: str) -> Unsynced:
+        """Give what is known of a file's bytes, to add to it."""
+        found = self._known.get(path)
+        if found is None:
+            found = self._known[path] = Unsynced()
+        return found
+
+    def forget(self, path: str) -> bool:
+        """Nothing of a file waits for anything; True when the log has to say so."""
+        known = self._known.pop(path, None)
+        self._due.pop(path, None)
+        self._behind.pop(path, None)
+        self._refused.pop(path, None)
+        return known is not None and known.is_behind
+
+    def drop(self, path: str) -> bool:
+        """A file is gone from its name; True when the log has to say so before the name is used again."""
+        known = self._known.get(path)
+        if known is not None and known.is_behind:
+            return self.forget(path)
+        self._due.pop(path, None)
+        self._known.pop(path, None)
+        self._refused.pop(path, None)
+        return False
+
+    def drop_below(self, directory: str) -> None:
+        """A directory is gone, with all below it."""
+        below = f"{directory}/"
+        tables: tuple[dict[str, Any], ...] = (self._known, self._due, self._behind, self._refused)
+        for table in tables:
+            for name in [name for name in table if name.startswith(below)]:
+                del table[name]
+
+    def spoil(self, path: str) -> bool:
+        """A sync of a file failed: it is never synced again. True when only the log has some of its bytes for sure."""
+        known = self._known.get(path)
+        if known is None:
+            return False
+        known.is_spoilt = True
+        self._due.pop(path, None)
+        return path in self._behind
+
+    # -- the next group -------------------------------------------------------------------------------------------
+
+    def choose(self, files: list[File]) -> list[File]:
+        """Give the files to sync in place; the others are due."""
+        small: list[tuple[str, Unsynced]] = []
+        large: list[File] = []
+        size = 0
+        for file in files:
+            known = self._known.get(file.path)
+            own = file.own if isinstance(file, SmallFile) else file
+            if not isinstance(own, OwnFile) or known is None or known.is_large or known.is_spoilt:
+                large.append(file)
+                continue
+            known.file = own
+            small.append((file.path, known))
+            size += known.size
+        if size > _LOGGED_BYTES or (large and len(small) <= _WITH_LARGE):
+            return files
+        self._due.update(small)
+        return large
+
+    def due(self) -> Iterator[tuple[str, int, bytes]]:
+        """Give what goes into the next group: path, offset, bytes."""
+        for path, unsynced in self._due.items():
+            for offset, data in unsynced.pieces:
+                yield path, offset, data
+
+    def note_logged(self) -> None:
+        """What was due is in the log."""
+        for path, unsynced in self._due.items():
+            unsynced.take_pieces()
+            self._behind[path] = unsynced
+        self._due = {}
+
+    # -- the next generation --------------------------------------------------------------------------------------
+
+    @property
+    def behind_count(self) -> int:
+        """How many files the log is ahead of."""
+        return len(self._behind)
+
+    @property
+    def has_spoilt(self) -> bool:
+        """Whether one that the log is ahead of is not written elsewhere yet."""
+        return any(one.is_spoilt for one in self._behind.values())
+
+    def has_all_behind(self, files: Iterable[File]) -> bool:
+        """Whether all that the log is ahead of are among these."""
+        return self._behind.keys() <= {file.path for file in files}
+
+    def waiting(self) -> dict[str, Unsynced]:
+        """Give those that have to be durable in place before the next generation begins."""
+        return {**self._behind, **self._due}
+
+    def overdue(self) -> list[File]:
+        """Give the files that the log is ahead of."""
+        return [opened(one) for one in self._behind.values()]
+
+    def begin(self, waiting: Iterable[str]) -> None:
+        """The next generation has begun; of those that waited, it only repeats what it says of spoilt ones."""
+        kept = self.spoilt(waiting)
+        self._due, self._behind = {}, kept
+        self.renamed.clear()
+        for path in waiting:
+            if path not in kept:
+                self._known.pop(path, None)
+
+    def spoilt(self, paths: Iterable[str]) -> dict[str, Unsynced]:
+        """Give those of which the log is the only place that has everything, since a sync of them failed."""
+        return {
+            path: one
+            for path in paths
+            if (one := self._known.get(path)) is not None and one.is_spoilt and one.is_behind
+        }
+
+    # -- refused --------------------------------------------------------------------------------------------------
+
+    def refuse(self, path: str, error: OSError) -> None:
+        """A sync of this file failed and nobody was told yet who can write it elsewhere."""
+        self._refused[path] = error
+
+    def raise_refused(self) -> None:
+        """Raise what a file was refused for, if one was."""
+        for error in self._refused.values():
+            raise error
+
+    def refused(self) -> list[File]:
+        """Give the files that were refused."""
+        return [opened(self._known[path]) for path in self._refused]
+
+    def take_refused(
+        self, files: Iterable[File]
+    ) -> tuple[list[tuple[File | str, OSError]], list[File]]:
+        """Give those of some files that were refused, with the error, which is told now; and the others."""
+        told: list[tuple[File | str, OSError]] = []
+        others: list[File] = []
+        for file in files:
+            error = self._refused.get(file.path)
+            if error is None:
+                others.append(file)
+            else:
+                told.append((file, error))
+        for item, _ in told:
+            self._refused.pop(cast("File", item).path, None)
+        return told, others
+
+    def release(self) -> None:
+        """Close what is open, at the end."""
+        for one in self._known.values():
+            if one.file is not None:
+                one.file.base.close()

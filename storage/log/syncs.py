@@ -1,0 +1,130 @@
+"""What is made durable in the log, and what in place.
+
+Few bytes for many own files go into the log, with what happened to small queues, in one group and one sync; many bytes
+for few files are synced in place. After that, small queues that have grown move out (`storage.log.moving_out`).
+
+State: the bounds. Called by `storage.log.filesystem` on the disk thread. Invariant: the log never says of an own file
+what a younger sync in place made untrue (OWN_FORGET is durable before anybody is told).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from burrowmq.storage.files.filesystem import File, FileSystem
+from burrowmq.storage.log.files import base_of, is_small
+from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.moving_out import move_out
+
+# Small queues that move out after one sync.
+_MOVES = 32
+
+
+class LogOptions(NamedTuple):
+    """Bounds: of a file of the log, of a small queue, of all small queues, of own files that the log is ahead of."""
+
+    limit: int = 8 << 20
+    queue_limit: int = 16 * 1024
+    total_limit: int = 16 << 20
+    behind_limit: int = 256
+
+
+class Syncs:
+    """See the module."""
+
+    def __init__(self, base: FileSystem, groups: Groups, log_dir: str, options: LogOptions) -> None:
+        self._base = base
+        self._groups = groups
+        self._log_dir = log_dir
+        self._options = options
+
+    def sync_all(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
+        """Make files and directories durable."""
+        groups = self._groups
+        told, own = groups.own.take_refused([file for file in files if not is_small(file)])
+        is_ending = self._is_ending and groups.own.has_all_behind(own)
+        in_place = own if is_ending else groups.own.choose(own)
+        names = [path for path in directories if self._needs_disk(path)]
+        failed = told + (self._sync_in_place(in_place, names) if in_place or names else [])
+        try:
+            if is_ending and not failed:
+                groups.begin_generation()
+            groups.flush()
+        except OSError as error:
+            failed.append((self._log_dir, error))
+        else:
+            self._move_out_grown()
+            groups.small.pack_idle()
+        return failed
+
+    def overdue(self) -> list[File]:
+        """Give the own files that have to be durable in place before the log's next generation begins: now is the time.
+
+        A failure of one is then told to whoever can write it elsewhere.
+        """
+        own = self._groups.own
+        return own.overdue() if self._is_ending else own.refused()
+
+    def fsync_dir(self, path: str) -> None:
+        """Make the names in a directory durable."""
+        if self._needs_disk(path):
+            self._base.fsync_dir(path)
+            self._groups.changed.pop(path, None)
+        self._groups.flush()
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._groups.is_ending(self._options.behind_limit)
+
+    def _needs_disk(self, path: str) -> bool:
+        groups = self._groups
+        if path in groups.small or path == self._log_dir:
+            return False
+        is_of_queues = path.startswith(groups.root) and path.endswith("/queues")
+        return not is_of_queues or path in groups.changed
+
+    def _sync_in_place(
+        self, files: Sequence[File], directories: Sequence[str]
+    ) -> list[tuple[File | str, OSError]]:
+        groups = self._groups
+        given = {base_of(file): file for file in files}
+        failed: list[tuple[File | str, OSError]] = []
+        for item, error in self._base.sync_all(list(given), directories):
+            failed.append((item if isinstance(item, str) else given[item], error))
+        refused = {item if isinstance(item, str) else item.path for item, _ in failed}
+        for path in directories:
+            if path not in refused:
+                groups.changed.pop(path, None)
+        for file in files:
+            if file.path not in refused:
+                groups.forget(file.path)
+            elif groups.own.spoil(file.path):
+                self._write_again(base_of(file))
+        return failed
+
+    def _write_again(self, file: File) -> None:
+        """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here."""
+        with suppress(
+            OSError
+        ):  # then it is what the kernel kept; a start would still have it from the log
+            for offset, data in self._groups.said_of({file.path}).get(file.path, []):
+                file.pwrite(data, offset)
+
+    def _move_out_grown(self) -> None:
+        """Let small queues that have grown move out; those that the disk refuses stay small."""
+        options, small = self._options, self._groups.small
+        grown = small.take_grown(options.queue_limit, options.total_limit, _MOVES)
+        if not grown:
+            return
+        try:
+            move_out(self._base, self._groups, grown)
+        except OSError:
+            for directory in grown:  # one of them is at fault
+                try:
+                    move_out(self._base, self._groups, [directory])
+                except OSError:
+                    small.note_refused(directory)

@@ -1,0 +1,36 @@
+"""Deletions go behind the definitions of their commit, but where a name is used again or messages were moved."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from burrowmq.storage.loop.staged_commit import (
+    Delete,
+    Open,
+)
+from burrowmq.storage.names import QueueNames
+from tests.support.disk_side import DiskSide
+
+Q = QueueNames("/", "q")
+
+
+def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_definition() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    with pytest.raises(Exception, match="EIO"):
+        side.commit(Delete(1), Open(2, Q, True), definitions=[("queue", "q", {"id": 2})])
+    assert not side.paths(".qi"), "else a power cut would leave the old messages to the new queue"
+
+
+def test_a_queue_whose_deletion_was_not_committed_keeps_its_messages() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    with pytest.raises(Exception, match="EIO"):
+        side.commit(Delete(1), definitions=[("queue", "q", None)])
+    assert side.paths(".qi")

@@ -1,0 +1,105 @@
+"""What is known of own files: which are due, which the log is ahead of, which were refused."""
+
+from __future__ import annotations
+
+import errno
+from typing import cast
+
+import pytest
+
+from burrowmq.storage.files.filesystem import File
+from burrowmq.storage.log.files import LARGE, OwnFile
+from burrowmq.storage.log.groups import Groups
+from burrowmq.storage.log.own_files import OwnFiles
+from burrowmq.storage.log.replay import Replayed
+from tests.support.sim_filesystem import SimFileSystem
+
+
+class Written:
+    """Own files of a disk, and what is known of them."""
+
+    def __init__(self) -> None:
+        self.base = SimFileSystem()
+        self.groups = Groups(self.base, "/data", b"i" * 16, 1 << 20, Replayed())
+        self.own: OwnFiles = self.groups.own
+
+    def file(self, name: str, size: int) -> File:
+        """A file that so much was written to."""
+        file = OwnFile(self.groups, self.base.create(f"/{name}"))
+        file.pwrite(bytes(size), 0)
+        return file
+
+
+def paths(files: list[File]) -> list[str]:
+    return [file.path for file in files]
+
+
+def test_few_bytes_are_due_and_many_are_not() -> None:
+    written = Written()
+    few = [written.file(f"few{number}", 100) for number in range(5)]
+    large = written.file("large", LARGE + 1)
+    assert paths(written.own.choose([*few, large])) == ["/large"]
+    assert [path for path, _, _ in written.own.due()] == paths(few)
+    assert paths(written.own.choose([few[0], large])) == ["/few0", "/large"]
+    many = [written.file(f"many{number}", LARGE) for number in range(5)]
+    assert written.own.choose(many) == many
+
+
+def test_the_log_is_told_of_those_only_that_it_is_ahead_of() -> None:
+    written = Written()
+    own = written.own
+    files = [written.file(name, 10) for name in ("a", "b", "c")]
+    assert own.choose(files[:2]) == []
+    own.note_logged()
+    assert (own.behind_count, list(own.due())) == (2, [])
+    assert own.has_all_behind(files)
+    assert not own.has_all_behind(files[:1])
+    assert [own.drop("/a"), own.drop("/c"), own.forget("/b"), own.forget("/b")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert own.waiting() == {}
+    assert own.get("/c") is None
+
+
+def test_a_directory_takes_all_below_it_along() -> None:
+    written = Written()
+    written.base.mkdir("/q")
+    written.base.mkdir("/qq")
+    files = [written.file(name, 10) for name in ("q/a", "qq/a")]
+    assert written.own.choose(files) == []
+    written.own.drop_below("/q")
+    assert list(written.own.waiting()) == ["/qq/a"]
+
+
+def test_what_only_the_log_has_is_repeated_until_it_is_written_elsewhere() -> None:
+    written = Written()
+    own = written.own
+    files = [written.file(name, 10) for name in ("a", "b")]
+    own.choose(files)
+    own.note_logged()
+    assert own.spoil("/a")
+    assert not own.spoil("/unknown")
+    assert own.has_spoilt
+    waiting = own.waiting()
+    assert list(own.spoilt(waiting)) == ["/a"]
+    own.begin(waiting)
+    assert (list(own.waiting()), own.get("/b")) == (["/a"], None)
+
+
+def test_a_refusal_is_told_once() -> None:
+    written = Written()
+    own = written.own
+    files = [written.file(name, 10) for name in ("a", "b")]
+    own.choose(files)
+    error = OSError(errno.EIO, "no")
+    own.refuse("/a", error)
+    assert paths(own.refused()) == ["/a"]
+    with pytest.raises(OSError, match="no"):
+        own.raise_refused()
+    told, others = own.take_refused(files)
+    assert ([cast("File", item).path for item, _ in told], paths(others)) == (["/a"], ["/b"])
+    assert own.take_refused(files) == ([], files)
+    own.raise_refused()

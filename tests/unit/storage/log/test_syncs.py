@@ -1,0 +1,82 @@
+"""What is made durable in the log and what in place; which file is told to whom when that fails."""
+
+from __future__ import annotations
+
+import errno
+import random
+from typing import cast
+
+from burrowmq.storage.files.filesystem import File
+from tests.support.mounted_log import (
+    OPTIONS,
+    QUEUE,
+    QUEUES,
+    calls,
+    made,
+    mounted,
+    moved_out,
+    synced,
+)
+
+
+def test_few_bytes_go_into_the_log_and_many_do_not() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    file = moved_out(filesystem)
+    file.pwrite(b"little", 500)
+    before = calls(base)
+    synced(filesystem, file)
+    assert calls(base) == (before[0] + 1, before[1])
+    size = len(base.content("/data/commit_log/0.log").rstrip(b"\0"))
+    file.pwrite(b"much" * 10_000, 506)
+    synced(filesystem, file)
+    # In place, and a word that what the log said of it does not count any more.
+    assert len(base.content("/data/commit_log/0.log").rstrip(b"\0")) < size + 200
+    assert filesystem.overdue() == []
+    found, _ = mounted(base.cut(random.Random(3)))
+    assert found.file_size(f"{QUEUE}/0.qi") == 40_506
+
+
+def test_a_generation_ends_with_what_is_overdue() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=2000, queue_limit=100))
+    file = moved_out(filesystem)
+    for number in range(12):
+        file.pwrite(b"%03d" % number * 60, 500 + 180 * number)
+        synced(filesystem, file, *filesystem.overdue())
+    assert len(base.content("/data/commit_log/1.log")) < 5000
+    assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 500 + 12 * 180
+
+
+def test_an_overdue_file_that_fails_is_told_and_is_as_it_was_for_who_writes_it_elsewhere() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1000, queue_limit=100))
+    file = moved_out(filesystem)
+    file.pwrite(b"acked" * 300, 500)
+    synced(filesystem, file)
+    overdue = filesystem.overdue()
+    assert [one.path for one in overdue] == [f"{QUEUE}/0.qi"]
+    base.fail("fdatasync", path_part="0.qi")
+    failed = filesystem.sync_all(overdue, [])
+    assert [(cast("File", item).path, error.errno) for item, error in failed] == [
+        (f"{QUEUE}/0.qi", errno.EIO)
+    ]
+    assert filesystem.overdue() == []
+    assert filesystem.read_file(f"{QUEUE}/0.qi") == b"x" * 500 + b"acked" * 300
+    aside = filesystem.create(f"{QUEUE}/0.qi.tmp")
+    aside.pwrite(b"anew", 0)
+    aside.fdatasync()
+    filesystem.rename(f"{QUEUE}/0.qi.tmp", f"{QUEUE}/0.qi")
+    filesystem.fsync_dir(QUEUE)
+    assert not base.resynced
+    assert mounted(base.cut(random.Random(3)))[0].read_file(f"{QUEUE}/0.qi") == b"anew"
+
+
+def test_a_full_disk_costs_a_wait() -> None:
+    filesystem, base = mounted()
+    file = made(filesystem, f"{QUEUE}/a", b"y" * 350)
+    for number in range(20):
+        made(filesystem, f"{QUEUES}/{number}/a", b"y" * 350)
+    base.free_bytes = 0
+    ((item, error),) = filesystem.sync_all([file], [])
+    assert (item, error.errno) == ("/data/commit_log", errno.ENOSPC)
+    base.free_bytes = None
+    assert filesystem.sync_all([], ["/data/commit_log"]) == []
+    assert len(mounted(base.cut(random.Random(3)))[0].listdir(QUEUES)) == 21
