@@ -122,15 +122,15 @@ tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored t
 
 # Two halves of about the same length, each a process that collects its own: no worker collects everything.
 QUICK := $(PYTEST) -m "not slow and not long"
-QUICK_FIRST := tests/unit/management tests/unit/cli tests/regression
+QUICK_FIRST := tests/unit/management tests/unit/cli
 
 .PHONY: quick-first
-quick-first: $(DEV_STAMP) ## its first half: management, command line, regressions
+quick-first: $(DEV_STAMP) ## its first half: management and command line
 	@$(QUICK) $(QUICK_FIRST)
 
 .PHONY: quick-second
 quick-second: $(DEV_STAMP) ## its second half: all others
-	@$(QUICK) tests/unit $(QUICK_FIRST:%=--ignore=%)
+	@$(QUICK) tests/unit tests/regression $(QUICK_FIRST:%=--ignore=%)
 
 .PHONY: quick
 quick: $(DEV_STAMP) ## unit tests without the slow ones

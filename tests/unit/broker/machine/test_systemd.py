@@ -44,7 +44,8 @@ def test_ready_alive_and_stopping(manager: socket.socket) -> None:
         loop.add_reader(manager, heard.set)
         await heard.wait()  # the loop turned, and said so
         loop.remove_reader(manager)
-        assert told(manager) == ["WATCHDOG=1"]
+        # On a machine that is busy a millisecond more may have passed, and with it another notice.
+        assert set(told(manager)) == {"WATCHDOG=1"}
         notice.stopping()
 
     asyncio.run(asyncio.wait_for(live(), 5))
