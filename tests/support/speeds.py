@@ -20,19 +20,8 @@ COMPILED_RUN_ONLY = (
     "tests/unit/differential/",
     "tests/unit/scripts/",
 )
-# The store alone, on a simulated disk: of its seeds and cases each speed has its own. All that can differ there are the
-# packers of records, which tests/unit/storage/record holds to the same octets. (test_machine deals out its own seeds.)
-ONE_SPEED_EACH = (
-    "tests/property/storage/test_message_store_crash.py",
-    "tests/simulation/test_acks.py",
-    "tests/simulation/test_commit_log.py",
-    "tests/simulation/test_conversion_cuts.py",
-    "tests/simulation/test_failing_calls.py",
-    "tests/simulation/test_io_errors.py",
-    "tests/simulation/test_power_cuts.py",
-    "tests/simulation/test_recovered_twice.py",
-    "tests/simulation/test_refused_queues.py",
-)
+# New seeds of the store alone, on a simulated disk: each speed has its own. (test_machine deals out its own seeds.)
+ONE_SPEED_EACH = ("tests/simulation/test_commit_log.py",)
 
 
 def is_left_to_the_other(test: str, *, is_interpreted: bool) -> bool:

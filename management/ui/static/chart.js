@@ -1,12 +1,22 @@
 // A chart of a few lines over time, and the table behind it. The library comes with the first chart.
 import {useEffect, useRef, useState} from "./vendor/hooks.js";
-import {clock} from "./format.js";
+import {clock, number} from "./format.js";
 import {html} from "./html.js";
 
 const HEIGHT = 150;
+const LONE_S = 60;
+// What is counted has no half.
+const WHOLE = Array.from({length: 15}, (_, at) => [1, 2, 5].map((step) => step * 10 ** at)).flat();
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+// From the first to the last; a lone moment stands at the end of a minute.
+function span(times) {
+  if (times.length > 1) return [times[0], times.at(-1)];
+  const last = times.length ? times[0] : LONE_S;
+  return [last - LONE_S, last];
 }
 
 // Short ranges need the seconds.
@@ -49,8 +59,8 @@ export function Chart({title, lines, show, times, series, least = 0}) {
       const axis = {stroke: colour("--quiet"), grid: {stroke: colour("--line"), width: 1}, ticks: {show: false}, font: "11px system-ui"};
       const options = {
         width: place.current.clientWidth, height: HEIGHT, legend: {show: false}, cursor: {drag: {x: false, y: false}},
-        scales: {x: {range: () => [current.current[0][0] ?? 0, current.current[0].at(-1) ?? 60]}, y: {range: (plot, low, high) => [0, Math.max(least, high * 1.1) || 1]}},
-        axes: [{...axis, size: 30, space: 72, values: clocks}, {...axis, size: 64, values: (plot, values) => values.map(show)}],
+        scales: {x: {range: () => span(current.current[0])}, y: {range: (plot, low, high) => [0, Math.max(least, high * 1.1) || 1]}},
+        axes: [{...axis, size: 30, space: 72, values: clocks}, {...axis, size: 64, values: (plot, values) => values.map(show), ...(show === number ? {incrs: WHOLE} : {})}],
         series: [{}, ...lines.map(([label, name]) => ({label, stroke: colour(name), width: 1.5, points: {show: (plot, at) => plot.data[at].filter((value) => value !== null).length === 1, size: 4, fill: colour(name)}}))],
       };
       chart.current = new Plot(options, current.current, place.current);

@@ -74,7 +74,7 @@ function Churn({overview}) {
 
 // How much of what sets an alarm off is used: at 100 % there is one.
 function nearness({mem_limit, disk_free_limit}) {
-  const known = (make) => (values) => values.map((value) => (value === null ? null : make(value)));
+  const known = (make) => (values) => values.map((value) => (value ? make(value) : null));  // 0: before the node began
   return [["memory", "--memory", "mem_used", known((used) => used / mem_limit)],
     ["disk", "--disk", "disk_free", known((free) => disk_free_limit / free)]];
 }

@@ -79,7 +79,7 @@ export function Queue(props) {
         }
         else if (isDone) refresh();
       }}>
-      <p>${asking === "purge" ? html`${many(queue.messages_ready, "ready messages")} of <${Name} value=${name} /> will be gone; the ${number(queue.messages_unacknowledged)} unacked ones stay.`
+      <p>${asking === "purge" ? html`${many(queue.messages_ready, "ready messages")} of <${Name} value=${name} /> will be gone${queue.messages_unacknowledged ? `; the ${number(queue.messages_unacknowledged)} unacked ones stay` : ""}.`
         : html`<${Name} value=${name} />, ${many(queue.messages, "messages")}, ${many(data.binding_count, "bindings")} will be gone${queue.consumers ? `; ${many(queue.consumers, "consumers")} are cancelled` : ""}.`}</p>
       ${asking === "delete" ? html`<label class="check"><input type="checkbox" ref=${ifUnused} /> Only if nobody consumes it</label>
         <label class="check"><input type="checkbox" ref=${ifEmpty} /> Only if nothing is ready in it</label>` : null}
