@@ -79,21 +79,16 @@ class Confirms:
         last = 0
         while pending and pending[0].epoch <= committed_epoch:
             last = pending.popleft().last
-        if not last and not self._nacked:
+        if not last:
             return b"", 0
-        frames: list[bytes] = []
-        count = 0
-        if last:
-            count = last - self._acked_up_to
-            refused = sorted({seq_no for seq_no in self._nacked if seq_no <= last})
-            if refused:
-                frames, count = self._emit_mixed(channel, last, refused)
-            else:
-                frames.append(encode_ack(channel, last, last - self._acked_up_to > 1))
-            self._acked_up_to = last
-            self._nacked = [seq_no for seq_no in self._nacked if seq_no > last]
+        count = last - self._acked_up_to
+        if self._nacked:
+            frames = b"".join(self._emit_mixed(channel, last))
+        else:
+            frames = encode_ack(channel, last, count > 1)
+        self._acked_up_to = last
         self.unconfirmed_count -= count
-        return b"".join(frames), count
+        return frames, count
 
     def refuse(self, epoch: int, is_refused: Callable[[Iterable[object]], bool]) -> None:
         """The disk has refused something of this commit: what waits for it is nacked if its queues are concerned."""
@@ -118,11 +113,12 @@ class Confirms:
         self.unconfirmed_count = 0
         return (encode_nack(channel, last, True, True), count) if count else (b"", 0)
 
-    def _emit_mixed(self, channel: int, last: int, refused: list[int]) -> tuple[list[bytes], int]:
+    def _emit_mixed(self, channel: int, last: int) -> list[bytes]:
         """Acks and nacks of a stretch in which some were refused: every change of answer ends a multiple frame."""
+        refused = sorted({seq_no for seq_no in self._nacked if seq_no <= last})
+        self._nacked = [seq_no for seq_no in self._nacked if seq_no > last]
         frames = []
         done = self._acked_up_to
-        count = last - done
         index = 0
         while index < len(refused):
             start = end = refused[index]
@@ -137,4 +133,4 @@ class Confirms:
             index += 1
         if last > done:
             frames.append(encode_ack(channel, last, last - done > 1))
-        return frames, count
+        return frames

@@ -93,7 +93,7 @@ class DiskJobs:
     def apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         """Write a commit and sync it if somebody waits. Raises StorageError."""
         self._apply(commit, wait_for_space)
-        self._writer.finish()
+        self._writer.refused.finish()
 
     def _apply(self, commit: StagedCommit, wait_for_space: WaitForSpace) -> None:
         writer = self._writer

@@ -1,7 +1,7 @@
 """Queues whose files fail while they are written or synced: refused, tried again, and taken back.
 
 What a refused queue is owed, and whom that holds up, is kept by `storage.disk.refusals`; here is what is done about it
-on disk. State: the commit under way, to which the refusals of its queues are noted. Called by the writer and
+on disk. State: the commit under way, to which the refusals of its queues are noted, and the last epoch. Called by the writer and
 `storage.disk.jobs` on the disk thread, under the lock. Invariants: a file whose sync failed is never synced again: it
 is written anew elsewhere, from memory or as it can be read; a queue takes part again only after a sync of everything
 that it was owed.
@@ -40,7 +40,11 @@ class RefusedQueues:
     ) -> None:
         """`write` writes a run of one segment; `unflushed` gets the queues that have idle work again."""
         self.refusals = Refusals(context, troubles)
-        self.commit = StagedCommit(0)  # the last that began
+        self._nothing = StagedCommit(0)
+        self.commit = (
+            self._nothing
+        )  # that is under way; between two commits one that touches no queue
+        self._epoch = 0  # of the last that began
         # (queue id, epoch): what the disk refused of a queue up to this commit is durable now.
         self.tell_written: Callable[[int, int], None] = _nobody
         self._context = context
@@ -51,8 +55,12 @@ class RefusedQueues:
 
     def begin(self, commit: StagedCommit) -> None:
         """A commit is under way: what it has for refused queues is refused too."""
-        self.commit = commit
+        self.commit, self._epoch = commit, commit.epoch
         self.refusals.note_in(commit)
+
+    def finish(self) -> None:
+        """The commit is done: what is refused from here on is not among what it has for its queues."""
+        self.commit = self._nothing
 
     def put(self, queue_id: int, queue: QueueDisk, run: RunToWrite) -> None:
         """Write a run of one segment; at the second refusal its queue is refused, and owed it. Raises DiskFull."""
@@ -146,7 +154,7 @@ class RefusedQueues:
             if queue_id in self._queues and not self.refusals.why_unreadable(queue_id):
                 self.unflushed[queue_id] = None
                 self.end(queue_id)
-                self.tell_written(queue_id, self.commit.epoch)
+                self.tell_written(queue_id, self._epoch)
 
     def end(self, queue_id: int) -> None:
         """A queue is not refused any more, or gone: what was withheld for it goes on."""

@@ -19,7 +19,7 @@ is never repeated on the same file.
 from __future__ import annotations
 
 import time
-from collections import ChainMap, deque
+from collections import deque
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -46,6 +46,7 @@ from burrowmq.storage.errors import (
     WriteFailed,
 )
 from burrowmq.storage.files.cache import as_storage_errors
+from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.loop.staged_commit import (
     Delete,
     DropUnclaimed,
@@ -104,20 +105,22 @@ class Writer:
         self.refused.begin(commit)
         left = left_to_write(commit)
         is_moving = commit.is_moving and self.context.options.confirm == "fsync"
-        early = redeclared(left, self._queues)
+        early = redeclared(left, self._queues) if left.control else []
         late = deleted_last(left) if is_moving and not early else []
-        self._steps.extend(partial(self._control, command) for command in early)
+        for command in early:
+            self._steps.append(partial(self._control, command))
         if commit.definitions:
             steps = self._ack_steps if late else self._steps
             steps.append(partial(self.context.definitions.commit, commit.definitions))
-        self._steps.extend(
-            partial(self._control, command)
-            for command in left.control
-            if command not in early and command not in late
-        )
-        self._ack_steps.extend(partial(self._control, command) for command in late)
+        for command in left.control:
+            if command not in early and command not in late:
+                self._steps.append(partial(self._control, command))
+        for command in late:
+            self._ack_steps.append(partial(self._control, command))
         if commit.commands or commit.acks_of:
-            acks_of = commit.acks_of - {command.queue_id for command in late}
+            acks_of = commit.acks_of
+            if late:
+                acks_of = acks_of - {command.queue_id for command in late}
             self._steps.append(partial(self._plan, left, acks_of, is_moving))
         self.unsynced_bytes += commit.size
         self.counters.commits += 1
@@ -125,12 +128,12 @@ class Writer:
 
     def advance(self) -> None:
         """Go on writing the commit. Raises DiskFull (call it again later) or another StorageError."""
-        steps = self._steps
-        while steps:
-            self.context.cache.refuse_when_crowded()
-            with as_storage_errors():
+        steps, cache = self._steps, self.context.cache
+        with as_storage_errors():
+            while steps:
+                cache.refuse_when_crowded()
                 steps[0]()
-            steps.popleft()
+                steps.popleft()
 
     @property
     def has_acks_left(self) -> bool:
@@ -140,10 +143,6 @@ class Writer:
     def begin_acks(self) -> None:
         """The commit's messages are durable: `advance` goes on with its acks."""
         self._steps, self._ack_steps = self._ack_steps, deque()
-
-    def finish(self) -> None:
-        """The commit is done: what is refused from here on is not among what it has for its queues."""
-        self.refused.begin(StagedCommit(self.refused.commit.epoch))
 
     def _control(self, command: ControlCommand) -> None:
         if isinstance(command, Open):
@@ -282,7 +281,9 @@ class Writer:
         self.unsynced_bytes = 0
         self.is_sync_due = False
         stores = [vhost.persistent for vhost in self.context.vhosts()]
-        shared = ChainMap(*(store.unsynced_files() for store in stores))
+        shared: dict[File, str] = {}
+        for store in stores:
+            shared |= store.unsynced_files()
         began, before = time.perf_counter(), self.context.cache.syncs
         failed = self.context.cache.sync(shared, self.refused.is_own)
         if self.context.cache.syncs != before:

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import errno
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from burrowmq.storage.errors import (
@@ -57,13 +56,25 @@ def sync_error(path: str, error: OSError) -> SyncFailed:
     return (SyncFull if is_full else SyncFailed)(error_text(error, path))
 
 
-@contextmanager
-def as_storage_errors() -> Iterator[None]:
-    """Translate every OSError that nobody further in has handled."""
-    try:
-        yield
-    except OSError as error:
-        raise write_error("", error) from error
+class _Translation:
+    """A block in which an OSError becomes a WriteFailed. It has no state: one does for all blocks and threads."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        if isinstance(error, OSError):
+            raise write_error("", error) from error
+
+
+_TRANSLATION = _Translation()
+
+
+def as_storage_errors() -> _Translation:
+    """Translate every OSError that nobody further in has handled. Each commit does it several times."""
+    return _TRANSLATION
 
 
 def open_file(filesystem: FileSystem, path: str) -> File:
@@ -277,9 +288,11 @@ class FileCache:
         it `is_own` of a queue: then it is in `failed_directories`; DiskFull when there is no room or no descriptor for
         it, which may be tried again.
         """
-        dirty = (*self._dirty_stores.items(), *self._dirty_indexes.items())
-        paths = {**others, **{file: file.path for file in self.filesystem.overdue()}}
-        paths.update({file: path for path, file in dirty})
+        paths = dict(others)
+        for file in self.filesystem.overdue():
+            paths[file] = file.path
+        for dirty in (self._dirty_stores, self._dirty_indexes):
+            paths.update(zip(dirty.values(), dirty.keys(), strict=True))
         directories = list(self._dirty_dirs)
         self._dirty_stores.clear()
         self._dirty_indexes.clear()

@@ -33,7 +33,9 @@ from burrowmq.storage.types import StoredMessage, StoreObserver
 
 # Index entries read at a time.
 _STEP = 2048
+# What each commit asks of all files of a queue, without a generator.
 _IS_RETIRING = attrgetter("is_retiring")
+_KEEPS_ENTRIES = attrgetter("keeps_entries")
 
 
 class QueueDisk:
@@ -276,7 +278,7 @@ class QueueDisk:
     @property
     def is_retiring(self) -> bool:
         """Whether a journal was given up that is not durably gone."""
-        return any(map(_IS_RETIRING, self._files))  # once for each run: without a generator
+        return any(map(_IS_RETIRING, self._files))
 
     @property
     def needs_sync(self) -> bool:
@@ -288,7 +290,7 @@ class QueueDisk:
         """Whether what is written or read leaves entries in memory, until the next idle moment."""
         if versions.keeps_entries(self.version):
             return True
-        return any(files.keeps_entries for files in self._files)
+        return any(map(_KEEPS_ENTRIES, self._files))
 
     @property
     def memory_bytes(self) -> int:

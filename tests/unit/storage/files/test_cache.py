@@ -168,6 +168,18 @@ def test_what_a_refused_call_becomes(number: int, kind: type[WriteFailed]) -> No
     assert caught.value.__cause__ is refused
 
 
+def test_only_what_nobody_has_translated_yet_is_translated() -> None:
+    first = WriteFailed("one queue's")
+    with pytest.raises(WriteFailed) as caught, as_storage_errors(), as_storage_errors():
+        raise first
+    assert caught.value is first
+    with pytest.raises(DiskFull) as inner, as_storage_errors(), as_storage_errors():
+        raise OSError(errno.ENOSPC, "no", "/d/a")
+    assert isinstance(inner.value.__cause__, OSError)
+    with pytest.raises(KeyError), as_storage_errors():
+        raise KeyError("a bug")
+
+
 def test_a_file_is_opened_at_the_second_attempt_unless_it_is_not_there() -> None:
     _, filesystem = cache_of()
     filesystem.create("/d/a")
