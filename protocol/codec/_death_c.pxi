@@ -12,7 +12,9 @@ cdef bint _may_be_first(Message message, uint32_t header_max) noexcept:
     if PyBytes_GET_SIZE(message.raw) < 22:
         return False
     length = u32(raw + 3)
-    if length > PyBytes_GET_SIZE(message.raw) - 8 or length + 8 + DEATH_MAX > header_max:
+    if length < 14 or length > PyBytes_GET_SIZE(message.raw) - 8:
+        return False
+    if length + 8 + DEATH_MAX > header_max:
         return False
     end = raw + 7 + length
     while True:
@@ -79,15 +81,20 @@ cdef Message _with_fields(Message message, bytes address, bytes fields):
     cdef Py_ssize_t total = PyBytes_GET_SIZE(message.raw), at = 21, rest, gap = 0, size
     cdef Py_ssize_t table = 0, more = PyBytes_GET_SIZE(fields)
     cdef const uint8_t *text = _find(message, PROP_EXPIRATION)
-    cdef uint32_t flags = u16(raw + 19)
+    cdef uint32_t flags
     cdef uint8_t *out
     cdef Message dead
+    if total < 22:
+        raise ValueError("content shorter than a header frame")
+    flags = u16(raw + 19)
     if flags & (1 << 15):
         at += 1 + <Py_ssize_t>raw[at]
-    if flags & (1 << 14):
+    if flags & (1 << 14) and at < total:
         at += 1 + <Py_ssize_t>raw[at]
     rest = at
     if flags & PROP_HEADERS:
+        if total - at < 4:
+            raise ValueError("no headers where they should be")
         table = <Py_ssize_t>u32(raw + at)
         rest = at + 4 + table
     if text != NULL:
