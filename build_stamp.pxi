@@ -1,6 +1,6 @@
 # Included at the top of each compiled module: one that is older than its source says so when it is imported.
 #
-# setup.py puts the CRC-32 of the source (this file included) into the module. In a checkout the source lies beside it, and
+# setup.py puts the CRC-32 of the source (this file and the parts in its folder included) into the module. In a checkout the source lies beside it, and
 # after a pull or an edit it may be a newer one; running on would end in wrong arguments or worse. Where the source is not
 # there, or is the one that was compiled (an installed package), nothing happens. State: none.
 
@@ -15,6 +15,7 @@ cdef extern from *:
 
 def _refuse_stale(str module, str file):
     """Raise RuntimeError when the module's source is there and is not what was compiled."""
+    import glob
     import os
     import zlib
 
@@ -24,7 +25,7 @@ def _refuse_stale(str module, str file):
     if BURROWMQ_SOURCE_CRC < 0 or not os.path.exists(source) or not os.path.exists(stamp):
         return
     crc = 0
-    for path in (stamp, source):
+    for path in (stamp, *sorted(glob.glob(os.path.join(glob.escape(directory), "*.pxi"))), source):
         with open(path, "rb") as stream:
             crc = zlib.crc32(stream.read(), crc)
     if crc != BURROWMQ_SOURCE_CRC:

@@ -21,9 +21,17 @@ SOURCES = {
 STAMP = "build_stamp.pxi"
 
 
+def parts(source: str) -> list[str]:
+    """Return what the compilation of a module reads beside its source: the stamp, and what lies in its folder."""
+    return [STAMP, *sorted(map(str, Path(source).parent.glob("*.pxi")))]
+
+
 def source_crc(source: str) -> int:
     """Return what a compiled module compares with its source when it is imported (build_stamp.pxi)."""
-    return zlib.crc32(Path(source).read_bytes(), zlib.crc32(Path(STAMP).read_bytes()))
+    crc = 0
+    for path in (*parts(source), source):
+        crc = zlib.crc32(Path(path).read_bytes(), crc)
+    return crc
 
 
 def compiled_modules() -> list[Extension]:
@@ -32,7 +40,7 @@ def compiled_modules() -> list[Extension]:
         Extension(
             name,
             [source],
-            depends=[STAMP],
+            depends=parts(source),
             define_macros=[("BURROWMQ_SOURCE_CRC", f"{source_crc(source)}LL")],
             extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing"],
         )

@@ -71,7 +71,7 @@ def read(commit: str) -> list[Module]:
     paths = [
         path
         for path in _git(*listing).decode().splitlines()
-        if path.partition("/")[0] in PACKAGES and path.endswith((".py", ".pyx"))
+        if path.partition("/")[0] in PACKAGES and path.endswith((".py", ".pyx", ".pxi"))
     ]
     asked = "".join(f"{commit}:{path}\n" for path in paths)
     answer = _git("cat-file", "--batch", feed=asked.encode())
@@ -87,8 +87,8 @@ def read(commit: str) -> list[Module]:
 
 
 def rooms(modules: list[Module]) -> list[str]:
-    """Return the folders with how many modules lie directly in each, `__init__` left out."""
-    counts = Counter(m.room for m in modules if not m.path.endswith("/__init__.py"))
+    """Return the folders with how many modules lie directly in each, `__init__` and parts of modules left out."""
+    counts = Counter(m.room for m in modules if not m.path.endswith(("/__init__.py", ".pxi")))
     lines = ["| folder | modules |", "|---|---|"]
     return lines + [
         f"| {room} | {count}{' (full)' if count >= FULL else ''} |"

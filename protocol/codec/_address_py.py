@@ -1,4 +1,4 @@
-"""Addresses: exchange and routing key as a publish has them, each behind its length octet.
+"""Addresses: exchange and routing key, each behind its length octet (the compiled codec has the same names).
 
 State owned: the addresses that are in use, so that messages share them. One table for the process, since publishers use
 each other's. Called by `_codec_py` for each address that differs from the last.

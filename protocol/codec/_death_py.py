@@ -56,7 +56,7 @@ def _may_be_first(message: Message, header_max: int) -> bool:
         return False
     raw = message.raw
     length = int.from_bytes(raw[3:7], "big")
-    is_sound = len(raw) >= 22 and length + 8 <= len(raw)
+    is_sound = 14 <= length <= len(raw) - 8
     return (
         is_sound
         and length + 8 + DEATH_MAX <= header_max
@@ -78,8 +78,12 @@ def _with_fields(message: Message, address: bytes, fields: bytes) -> Message:
     at = rest = place_of(raw, PROP_HEADERS)
     table = b""
     if flags & PROP_HEADERS:
+        if len(raw) - at < 4:
+            raise ValueError("no headers where they should be")
         rest = at + 4 + int.from_bytes(raw[at : at + 4], "big")
         table = raw[at + 4 : rest]
+    if rest > len(raw):
+        raise ValueError("properties that do not fit their header")
     behind = raw[rest:]
     if flags & PROP_EXPIRATION:
         pos = place_of(raw, PROP_EXPIRATION)

@@ -49,6 +49,11 @@ def server_modules() -> set[str]:
     return below | {"burrowmq/__init__.py", "burrowmq/__main__.py"}
 
 
+def codec_parts() -> set[str]:
+    """Return what the compiled codec includes, as paths from the top of the checkout."""
+    return {str(path.relative_to(ROOT)) for path in (ROOT / "protocol").rglob("*.pxi")}
+
+
 def test_the_server_takes_one_name(interpreted: Built) -> None:
     names = members(interpreted.archive("burrowmq"))
     assert {name.split("/")[0] for name in names} == {
@@ -57,9 +62,10 @@ def test_the_server_takes_one_name(interpreted: Built) -> None:
     }
     own = {name for name in names if name.startswith("burrowmq/")}
     typing = {f"burrowmq/{module}.{end}" for module in MODULES for end in ("pyi", "pyx")}
+    parts = {f"burrowmq/{path}" for path in codec_parts()}
     pages = ROOT / "management" / "ui" / "static"
     shown = {f"burrowmq/{path.relative_to(ROOT)}" for path in pages.rglob("*") if path.is_file()}
-    assert own == server_modules() | typing | shown | {"burrowmq/py.typed"}
+    assert own == server_modules() | typing | parts | shown | {"burrowmq/py.typed"}
 
 
 def test_spark_has_the_second_one(interpreted: Built) -> None:
@@ -106,6 +112,13 @@ def test_a_source_distribution_has_every_module_once(sources: Built, name: str) 
     assert not twice
     expected = {"burrowmq": server_modules(), "pyspark_amqp": modules_of(*spark_folders())}[name]
     assert {path for path in paths if path.endswith(".py")} - {"setup.py"} == expected
+
+
+def test_the_source_distribution_has_what_the_compiled_modules_include(sources: Built) -> None:
+    with tarfile.open(sources.archive("burrowmq")) as archive:
+        paths = {name.partition("/")[2] for name in archive.getnames()}
+    included = {path for path in paths if path.endswith(".pxi")}
+    assert included == {"build_stamp.pxi"} | {f"burrowmq/{path}" for path in codec_parts()}
 
 
 def spark_folders() -> list[str]:

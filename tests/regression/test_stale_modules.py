@@ -27,6 +27,8 @@ def checkout(directory: Path, module: str) -> Path:
     (directory / "burrowmq" / package).symlink_to(directory / package)
     shutil.copy(found[0], folder)
     shutil.copy(ROOT / "build_stamp.pxi", directory)
+    for part in (ROOT / package / room).glob("*.pxi"):
+        shutil.copy(part, folder)
     return Path(shutil.copy(ROOT / package / room / f"{name}.pyx", folder))
 
 
@@ -42,6 +44,11 @@ def import_it(directory: Path, module: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def is_refused(done: subprocess.CompletedProcess[str]) -> bool:
+    assert done.returncode
+    return "RuntimeError" in done.stderr and "run `make build`" in done.stderr
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_that_is_older_than_its_source_is_not_imported(
     tmp_path: Path, module: str
@@ -49,10 +56,21 @@ def test_a_module_that_is_older_than_its_source_is_not_imported(
     source = checkout(tmp_path, module)
     assert import_it(tmp_path, module).returncode == 0
     source.write_text(source.read_text() + "\n")
-    done = import_it(tmp_path, module)
-    assert done.returncode
-    assert "RuntimeError" in done.stderr
-    assert "run `make build`" in done.stderr
+    assert is_refused(import_it(tmp_path, module))
+
+
+@pytest.mark.parametrize("change", ["another text", "one more", "one less"])
+def test_a_module_that_is_older_than_a_part_of_its_source_is_not_imported(
+    tmp_path: Path, change: str
+) -> None:
+    part = checkout(tmp_path, MODULES[0]).with_name("_message_c.pxi")
+    if change == "another text":
+        part.write_text(part.read_text() + "\n")
+    elif change == "one more":
+        part.with_name("_more_c.pxi").write_text("\n")
+    else:
+        part.unlink()
+    assert is_refused(import_it(tmp_path, MODULES[0]))
 
 
 @pytest.mark.parametrize("missing", ["source", "stamp"])

@@ -15,7 +15,8 @@ def test_the_index_is_read_whole() -> None:
 
 def test_rooms_count_what_lies_directly_in_them() -> None:
     crowd = [Module(f"storage/m{index}.py", "") for index in range(house.FULL)]
-    room = [Module("storage/disk/a.py", ""), Module("storage/disk/__init__.py", "")]
+    names = ("a.py", "__init__.py", "part.pxi")
+    room = [Module(f"storage/disk/{name}", "") for name in names]
     assert house.rooms([*crowd, *room])[2:] == [
         f"| storage | {house.FULL} (full) |",
         "| storage/disk | 1 |",

@@ -7,7 +7,7 @@ from pamqp import commands
 
 from burrowmq.protocol import constants
 from burrowmq.protocol.codec import _death_py, _message_py
-from tests.support.amqp_frames import CODECS, publish
+from tests.support.amqp_frames import CODECS, publish, raw_frame
 
 EACH_CODEC = pytest.mark.parametrize("codec", CODECS, ids=lambda module: module.NAME)
 Properties = commands.Basic.Properties
@@ -41,6 +41,26 @@ def test_a_run_is_cut_where_deaths_differ(codec) -> None:
         (1, None, False),
         (2, None, True),
     ]
+
+
+@EACH_CODEC
+@pytest.mark.parametrize("size", [0, 5, 13])
+def test_a_header_frame_that_is_too_short_is_not_looked_into(codec, size: int) -> None:
+    """A search in it would begin behind its end."""
+    raw = raw_frame(2, 1, b"-" * size) + raw_frame(3, 1, b"x" * 40)
+    odd = codec.Message(b"\x00\x01q", raw, 40, 0, 1, 48)
+    assert codec.first_deaths([odd, odd], 8192) == [([odd], None, False)] * 2
+
+
+@EACH_CODEC
+@pytest.mark.parametrize(
+    ("flags", "properties"), [(0xC000, b"\xff"), (0xE000, b"\0\xff"), (0x2000, b"\0\0")]
+)
+def test_properties_that_lead_out_of_their_frame_are_refused(codec, flags, properties) -> None:
+    payload = bytes((0, 60)) + bytes(10) + flags.to_bytes(2, "big") + properties
+    odd = codec.Message(b"\x00\x01q", raw_frame(2, 1, payload), 0, flags, 1, 48)
+    with pytest.raises((ValueError, IndexError)):
+        codec.with_fields([odd], b"\x00\x01d", b"\x01zt\x01")
 
 
 @EACH_CODEC
