@@ -210,6 +210,7 @@ class SmallQueues:
 
     def pack_all_idle(self) -> None:
         """Pack all directories of which no file is open: a start has looked at each."""
+        self._looking_at = []
         for directory in list(self._unpacked):
             self._pack_if_idle(directory)
 

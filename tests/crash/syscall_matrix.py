@@ -2,7 +2,7 @@
 
 State: one node and its clients for each cell, on a directory of its own; strace is attached once the load runs.
 Callers: test_syscall_matrix (a few cells) and, for the whole table,
-`python -m tests.crash.syscall_matrix [--calls openat pwrite64 ...] [--faults EIO ...]`.
+`python -m tests.crash.syscall_matrix [--calls openat pwrite64 ...] [--faults EIO ...] [--commit-log]`.
 Oracle: that of kill_cycles: what was confirmed and not acked is there after a kill and a start, whole, in order, once.
 A violation is anything else than going on or ending by itself within two seconds: a loss, a hang, a node that
 neither serves nor ends.
@@ -61,6 +61,7 @@ TOLD = ("(60, 120)", "(10, 50)", "(20, 40)", "(60, 30)", "541", "only ")
 LINE = re.compile(r"^\d+ +(\d+\.\d+) (.*)$", re.MULTILINE)
 CALLED = re.compile(r"\w+\(")
 KINDS = (
+    (r"/commit_log\b", "commit log"),
     (r"\.qi\b", "index"),
     (r"\.qs\b", "bodies"),
     (r"\.seg\b", "shared store"),
@@ -81,6 +82,7 @@ class Cell:
     fault: str
     times: str
     version: int = 2
+    has_log: bool = False
     hit: list[str] = field(default_factory=list)
     outcome: str = "not reached"
     violations: list[str] = field(default_factory=list)
@@ -95,7 +97,8 @@ class Cell:
         found = "; ".join(self.violations)
         where = ", ".join(dict.fromkeys(self.hit)) or "-"
         mark = f"VIOLATION {self.outcome}: {found}" if self.violations else self.outcome
-        return f"| {self.call} | {self.fault} | {self.times} | {self.version} | {where} | {mark} |"
+        version = f"{self.version}{' log' if self.has_log else ''}"
+        return f"| {self.call} | {self.fault} | {self.times} | {version} | {where} | {mark} |"
 
 
 def wait_for_listener(port: int) -> None:
@@ -127,7 +130,9 @@ class FaultyCycle(Cycle):
     """A cycle whose node meets a fault before it ends by itself or is killed."""
 
     def __init__(self, directory: Path, cell: Cell) -> None:
-        scenario = Scenario("fsync", "lazy", 2, MIXED, "declare", cell.version)
+        scenario = Scenario(
+            "fsync", "lazy", 2, MIXED, "declare", cell.version, has_log=cell.has_log
+        )
         super().__init__(directory, scenario, BEFORE, seed=1)
         self.cell = cell
         self.trace = directory / "trace"
@@ -231,14 +236,16 @@ def fill(cell: Cell, directory: Path) -> Cell:
     return cell
 
 
-def cells(calls: Sequence[str], faults: Sequence[str], times: Sequence[str]) -> Iterator[Cell]:
+def cells(
+    calls: Sequence[str], faults: Sequence[str], times: Sequence[str], *, has_log: bool = False
+) -> Iterator[Cell]:
     """Name every cell, the versions in turn."""
     number = 0
     for call in calls:
         for fault in faults:
             for time_ in times:
                 number += 1
-                yield Cell(call, fault, time_, 1 + number % 2)
+                yield Cell(call, fault, time_, 1 + number % 2, has_log)
 
 
 def main() -> int:
@@ -247,13 +254,15 @@ def main() -> int:
     parser.add_argument("--calls", nargs="*", choices=list(CALLS), default=list(CALLS))
     parser.add_argument("--faults", nargs="*", choices=FAULTS, default=list(FAULTS))
     parser.add_argument("--times", nargs="*", choices=list(TIMES), default=list(TIMES))
+    parser.add_argument("--commit-log", action="store_true", help="with store_commit_log = on")
     options = parser.parse_args()
+    chosen = cells(options.calls, options.faults, options.times, has_log=options.commit_log)
     wrong = 0
     sys.stdout.write(
         "| call | fault | when | version | file | outcome |\n|---|---|---|---|---|---|\n"
     )
     with tempfile.TemporaryDirectory(prefix="syscalls-") as place:
-        for number, cell in enumerate(cells(options.calls, options.faults, options.times)):
+        for number, cell in enumerate(chosen):
             wrong += bool(fill(cell, Path(place) / str(number)).violations)
             sys.stdout.write(f"{cell}\n")
             sys.stdout.flush()
