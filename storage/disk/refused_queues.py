@@ -1,10 +1,10 @@
 """Queues whose files fail while they are written or synced: refused, tried again, and taken back.
 
 What a refused queue is owed, and whom that holds up, is kept by `storage.disk.refusals`; here is what is done about it
-on disk. State: the commit under way, to which the refusals of its queues are noted, and the last epoch. Called by the writer and
-`storage.disk.jobs` on the disk thread, under the lock. Invariants: a file whose sync failed is never synced again: it
-is written anew elsewhere, from memory or as it can be read; a queue takes part again only after a sync of everything
-that it was owed.
+on disk. State: the commit under way, to which the refusals of its queues are noted, and the last epoch. Called by the
+writer and `storage.disk.jobs` on the disk thread, under the lock. Invariants: a file whose sync failed is never synced
+again: it is written anew elsewhere, from memory or as it can be read; a queue takes part again only after a sync of
+everything that it was owed.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ class RefusedQueues:
         """`write` writes a run of one segment; `unflushed` gets the queues that have idle work again."""
         self.refusals = Refusals(context, troubles)
         self._nothing = StagedCommit(0)
-        self.commit = (
-            self._nothing
-        )  # that is under way; between two commits one that touches no queue
+        # That is under way; between two commits one that touches no queue.
+        self.commit = self._nothing
         self._epoch = 0  # of the last that began
         # (queue id, epoch): what the disk refused of a queue up to this commit is durable now.
         self.tell_written: Callable[[int, int], None] = _nobody
