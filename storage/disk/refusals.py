@@ -86,6 +86,14 @@ class Refusals:
         found = {one.queue for one in self._found.values()}
         return found | {one.queue for one in self._withheld.values()}
 
+    def is_withheld(self, queue_id: int) -> bool:
+        """Whether a queue's acks are for dead letters that another queue is owed."""
+        return queue_id in self._withheld
+
+    def withheld(self) -> set[int]:
+        """Give all of these."""
+        return set(self._withheld)
+
     def is_held(self, queue_id: int) -> bool:
         """Whether nothing of a queue's acks may be written: it is refused, or withheld."""
         return queue_id in self._found or queue_id in self._withheld
@@ -167,11 +175,16 @@ class Refusals:
     # -- it takes it again ----------------------------------------------------------------------------------------
 
     def due(self, *, is_last: bool = False) -> list[tuple[int, Refusal]]:
-        """Give the queues that it is time to try again; before a stop all are."""
+        """Give the queues that it is time to try again; before a stop all are.
+
+        A file that is written anew has no acks left out: that of a withheld queue waits until the copies are durable.
+        """
         return [
             (queue_id, one)
             for queue_id, one in self._found.items()
-            if not one.is_stuck and (is_last or not self._troubles.is_waiting(queue_id, WRITING))
+            if not one.is_stuck
+            and not (one.failed and queue_id in self._withheld)
+            and (is_last or not self._troubles.is_waiting(queue_id, WRITING))
         ]
 
     def require_none(self) -> None:

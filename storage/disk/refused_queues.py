@@ -35,10 +35,10 @@ class RefusedQueues:
         context: StoreContext,
         troubles: Troubles,
         queues: Mapping[int, QueueDisk],
-        write: Callable[[QueueDisk, RunToWrite], None],
+        write: Callable[[QueueDisk, RunToWrite, bool], None],
         unflushed: dict[int, None],
     ) -> None:
-        """`write` writes a run of one segment; `unflushed` gets the queues that have idle work again."""
+        """`write` writes a run of one segment, without its queue's acks where these are withheld; `unflushed` gets the queues that have idle work again."""
         self.refusals = Refusals(context, troubles)
         self._nothing = StagedCommit(0)
         # That is under way; between two commits one that touches no queue.
@@ -64,17 +64,17 @@ class RefusedQueues:
     def put(self, queue_id: int, queue: QueueDisk, run: RunToWrite) -> None:
         """Write a run of one segment; at the second refusal its queue is refused, and owed it. Raises DiskFull."""
         if not self.refusals.has(queue_id):
-            error = self._attempt(queue, run)
+            error = self._attempt(queue_id, queue, run)
             if error is not None:
-                error = self._attempt(queue, run)
+                error = self._attempt(queue_id, queue, run)
             if error is None:
                 return
             self.refuse(queue_id, error)
         self.refusals.keep(queue_id, run)
 
-    def _attempt(self, queue: QueueDisk, run: RunToWrite) -> StorageError | None:
+    def _attempt(self, queue_id: int, queue: QueueDisk, run: RunToWrite) -> StorageError | None:
         try:
-            self._write(queue, run)
+            self._write(queue, run, self.refusals.is_withheld(queue_id))
         except DiskFull:
             raise
         except StorageError as error:
@@ -136,7 +136,7 @@ class RefusedQueues:
                     for step in steps_of(one.queue, one.failed, one.in_files, observer):
                         step()
                 while one.runs:
-                    self._write(one.queue, one.runs[0])
+                    self._write(one.queue, one.runs[0], self.refusals.is_withheld(queue_id))
                     self.refusals.written(one)
             except DiskFull as error:
                 self.troubles.note(queue_id, WRITING, error)

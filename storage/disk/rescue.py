@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from burrowmq.storage.directory.context import StoreContext
-from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
+from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError, SyncFailed
 from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
@@ -192,11 +192,13 @@ class Rescue:
         failed: Collection[str],
         refuse: Callable[[int, StorageError, AbstractSet[str], Sequence[Run]], None],
         owed: Mapping[int, Sequence[Run]] = NOTHING_OWED,
+        withheld: AbstractSet[int] = frozenset(),
     ) -> None:
         """Give up the shared stores' files that hold un-synced messages, and the queues' own files in `failed`.
 
         `refuse` (queue id, error, its failed files, its messages in memory) is told which queue cannot be rescued;
-        `owed` are runs of refused queues that are in memory, too.
+        `owed` are runs of refused queues that are in memory, too. What is written anew has no acks left out, so that
+        the queues in `withheld` cannot be rescued either.
         """
         self._failed = set(failed)
         self._observer = context.observer
@@ -214,7 +216,13 @@ class Rescue:
                 its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
                 self._steps.append(_Moves(vhost, ranges, its, in_memory).run)
         for queue_id, paths in paths_by_queue(queues, self._failed).items():
-            self._plan(queue_id, queues[queue_id], paths, runs.get(queue_id, []))
+            its_runs = runs.get(queue_id, [])
+            if queue_id in withheld:
+                why = ", ".join(sorted(paths))
+                error = SyncFailed(f"{why}: a sync failed, and copies of its dead letters are owed")
+                self._steps.append(partial(refuse, queue_id, error, paths, its_runs))
+            else:
+                self._plan(queue_id, queues[queue_id], paths, its_runs)
 
     def _plan(self, queue_id: int, queue: QueueDisk, failed: set[str], runs: Sequence[Run]) -> None:
         def attempt(step: Callable[[], None]) -> None:

@@ -235,14 +235,16 @@ class Writer:
             seq = end
         return steps
 
-    def _write(self, queue: QueueDisk, run: RunToWrite) -> None:
+    def _write(self, queue: QueueDisk, run: RunToWrite, withholds_acks: bool) -> None:
         with as_storage_errors():
-            self._write_run(queue, run)
+            self._write_run(queue, run, withholds_acks)
 
-    def _write_run(self, queue: QueueDisk, run: RunToWrite) -> None:
+    def _write_run(self, queue: QueueDisk, run: RunToWrite, withholds_acks: bool) -> None:
         if not queue.is_made:
             queue.make()
-        filled = queue.put(run.first_seq, run.messages, run.expiries)
+        filled = queue.put(
+            run.first_seq, run.messages, run.expiries, withholds_acks=withholds_acks
+        )
         if filled is not None:
             self._filled.append((queue, filled))
         self._note_journal(queue)
@@ -329,6 +331,7 @@ class Writer:
             failed.keys(),
             self.refused.refuse_files,
             self.refusals.in_memory(),
+            self.refusals.withheld(),
         )
 
     def go_on_rescuing(self) -> None:

@@ -133,16 +133,23 @@ class QueueDisk:
     # -- changes --------------------------------------------------------------------------------------------------
 
     def put(
-        self, first_seq: int, messages: Sequence[StoredMessage], expiries: Sequence[int] | None
+        self,
+        first_seq: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+        *,
+        withholds_acks: bool = False,
     ) -> Segment | None:
         """Write messages that lie in one index segment; those with a handle are in the shared store already.
 
-        Gives the segment when that filled it and `mark_synced` is wanted.
+        Gives the segment when that filled it and `mark_synced` is wanted. A flush would write acks too: while they are
+        withheld, a full journal goes on.
         """
         number, first = divmod(first_seq, self.index.entry_count)
         entries = new_entries(messages, expiries)
-        for files in self._files:
-            files.make_room()  # first: it takes empty segments out of the table
+        if not withholds_acks:
+            for files in self._files:
+                files.make_room()  # first: it takes empty segments out of the table
         segment = self.index.segments.get(number)
         if segment is None:
             segment = self.files.begin(number)
