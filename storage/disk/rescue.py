@@ -45,8 +45,13 @@ def steps_of(
     queue: QueueDisk, failed: set[str], runs: Iterable[Run], observer: StoreObserver
 ) -> list[Callable[[], None]]:
     """Give the steps that write elsewhere what `failed` files of a queue may have lost; `runs` are in memory."""
-    in_memory = partial(messages_of, list(runs))
+    runs = list(runs)
+    in_memory = partial(messages_of, runs)
     steps = [queue.make] if f"{queue.directory}/{NAME_FILE}" in failed else []
+    # Their entries may be gone from the page cache with the sync that failed, and are read there.
+    steps += [
+        partial(queue.repeat, failed, run.first_seq, run.messages, run.expiries) for run in runs
+    ]
     return [*steps, *queue.rescue_steps(failed, in_memory, observer)]
 
 
@@ -60,6 +65,10 @@ class Run(Protocol):
     @property
     def messages(self) -> Sequence[StoredMessage]:
         """All of them."""
+
+    @property
+    def expiries(self) -> Sequence[int] | None:
+        """When each expires, if any does."""
 
 
 def appends_of(commit: StagedCommit | None, queue_id: int) -> list[Append]:

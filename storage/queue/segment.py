@@ -324,6 +324,9 @@ class IndexFiles(Protocol):
     def let_go(self, number: int, generation: int, end: int, by: IndexFiles) -> None:
         """A segment of this generation, with bodies up to `end`, was written anew into the files `by`."""
 
+    def repeat(self, segment: Segment, first: int, entries: NewEntries) -> None:
+        """A failed sync may have taken the entries of these messages from the file: let them be read there again."""
+
     def rescue_steps(
         self, failed: set[str], in_memory: InMemory, observer: StoreObserver
     ) -> list[Callable[[], None]]:

@@ -368,6 +368,9 @@ class IndexFilesV1:
         if by is not self:
             self.directory.cache.unlink(self.path(number))
 
+    def repeat(self, segment: Segment, first: int, entries: NewEntries) -> None:
+        """Nothing: what was written since the last sync is in memory, too."""
+
     def rescue_steps(
         self, failed: set[str], in_memory: InMemory, observer: StoreObserver
     ) -> list[Callable[[], None]]:

@@ -146,6 +146,13 @@ class IndexFilesV2:
         """Write the entry of a live shared message again, at its place."""
         self._index.relocate(segment, slot, columns)
 
+    def repeat(self, segment: Segment, first: int, entries: NewEntries) -> None:
+        """Write the entries of messages in memory again; where their bodies lie does not count any more."""
+        count = len(entries.flags)
+        nowhere = array("Q", (max(handle, 0) for handle in entries.handles))
+        columns = entries.columns(entries.kinds, nowhere, array("I", bytes(4 * count)))
+        self._index.repeat(segment, first, columns)
+
     def mark_synced(self, segment: Segment) -> None:
         """Note in a full segment's index how much of its store is durable: the next start need not look at it."""
         segment.mark_synced()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ def unpacked(line: str) -> tuple[Plan, str]:
     row: dict[str, Any] = json.loads(line)
     reason = row.pop("reason")
     limits = Limits(**row.pop("limits"))
+    limits = replace(limits, logs=tuple(limits.logs))  # JSON knows lists only
     steps = tuple((name, seed) for name, seed in row.pop("steps"))
     return Plan(limits=limits, steps=steps, **row), reason
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 
 import pytest
 
@@ -99,3 +100,20 @@ def test_a_name_file_that_was_lost_is_written_again() -> None:
     side.filesystem.damage(path, 0, b"?" * 20)
     rescue(side, commit, ".queue_name").advance()
     assert b'QUEUE: "q"' in side.filesystem.content(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_entries_that_the_failed_sync_took_from_the_page_cache_come_from_memory(
+    version: int,
+) -> None:
+    side = DiskSide(journal_run_bytes=500)
+    side.open(version=version)
+    side.append(0, 4)
+    side.filesystem.reverts = True
+    side.filesystem.fail("fdatasync", path_part="/queues/", times=2 if version == 2 else 1)
+    command = Append(1, 4, list(messages(4, 4)), [0, 0, 1 << 50, 0])
+    side.commit(command)
+    assert side.read() == list(range(8))
+    assert side.writer.counters.rescues
+    again = DiskSide(side.filesystem.cut(random.Random(1)), journal_run_bytes=500)
+    assert again.report.messages == 8
