@@ -219,7 +219,8 @@ class LoginConfig:
         units.text,
         "rabbit_credential_validator_accept_everything",
         "Which passwords users may be given: any, `rabbit_credential_validator_min_password_length` or"
-        " `rabbit_credential_validator_password_regexp`. Those that this file names, and hashes, are taken as they are.",
+        " `rabbit_credential_validator_password_regexp`. Those that this file names, and hashes, are taken as they"
+        " are.",
     )
     password_min_length: int = option(
         "credential_validator.min_length",

@@ -3,9 +3,9 @@
 State: two locks, one for the sums and one for the pages with a series for each object. Pages under the same lock are
 made one after the other: if each took longer than the interval between scrapes, making them side by side would slow
 them and the node down more and more. A scraper that has gone away while it waited gets no page made, and one that does
-not read its page within two minutes is cut off. prometheus_client
-and the families are imported at the first scrape, away from the loop: a node that nobody scrapes starts sooner and
-stays smaller. No login, as in RabbitMQ, unless the configuration wants one. Source: the rabbitmq_prometheus plugin (3.13).
+not read its page within two minutes is cut off. prometheus_client and the families are imported at the first scrape,
+away from the loop: a node that nobody scrapes starts sooner and stays smaller. No login, as in RabbitMQ, unless the
+configuration wants one. Source: the rabbitmq_prometheus plugin (3.13).
 """
 
 from __future__ import annotations

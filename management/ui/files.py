@@ -2,8 +2,9 @@
 
 State: each file's octets, as they are and compressed, and their tag; read at the first request, then kept (200 KB). The
 page at / is asked for again each time; it names the others below a folder that is called after what is in all of them,
-so a browser that has them asks no more, and a new version of the node is a new page at once. What is not in the list of names that was made at the start does not exist: no path of a request becomes a path of
-a file. The policy lets a page load this server's files and nothing else, least of all what stands in a message.
+so a browser that has them asks no more, and a new version of the node is a new page at once. What is not in the list of
+names that was made at the start does not exist: no path of a request becomes a path of a file. The policy lets a page
+load this server's files and nothing else, least of all what stands in a message.
 
 Called by `management.server`.
 """

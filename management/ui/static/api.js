@@ -16,9 +16,9 @@ export class Refused extends Error {
 export async function request(method, path, body, signal, more) {
   const headers = {"X-Requested-With": "BurrowMQ", Accept: "application/json", ...more};
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch(BASE + "api/" + path, {
+  const answer = await (early(method, path) ?? fetch(BASE + "api/" + path, {
     method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
-  });
+  }));
   const text = await answer.text();
   const isJson = (answer.headers.get("content-type") ?? "").startsWith("application/json");
   const found = isJson && text ? JSON.parse(text) : {};
@@ -27,6 +27,14 @@ export async function request(method, path, body, signal, more) {
   // Without a reason nobody is logged in (any more); with one, this user may not.
   if (answer.status === 401 && !found.reason) for (const listener of listeners) listener();
   throw refused;
+}
+
+// What early.js has asked for: once, for after that it is old.
+function early(method, path) {
+  const found = window.early;
+  if (method !== "GET" || found?.path !== path) return undefined;
+  delete window.early;
+  return found.answer;
 }
 
 export function onLoggedOut(listener) {

@@ -176,3 +176,11 @@ def test_the_page_names_all_that_the_frame_and_the_first_page_need() -> None:
             wanted += [posixpath.normpath(posixpath.join(here, near)) for near in found]
     named = AHEAD.findall(files.file("index.html").plain.decode())
     assert sorted(named) == sorted(seen - {"app.js"})
+
+
+def test_what_is_asked_for_early_is_what_the_first_page_asks_for() -> None:
+    early = files.file("early.js").plain.decode()
+    (path,) = re.findall(r'const path = "([^"]+)"', early)
+    (usual,) = re.findall(r'const USUAL = "(\d+)"', files.file("history.js").plain.decode())
+    assert "burrowmq/pages/overview?${asked}" in files.file("pages/overview.js").plain.decode()
+    assert path == f"burrowmq/pages/overview?history={usual}"
