@@ -38,7 +38,10 @@ class RefusedQueues:
         write: Callable[[QueueDisk, RunToWrite, bool], None],
         unflushed: dict[int, None],
     ) -> None:
-        """`write` writes a run of one segment, without its queue's acks where these are withheld; `unflushed` gets the queues that have idle work again."""
+        """`unflushed` gets the queues that have idle work again.
+
+        `write` writes a run of one segment, without its queue's acks where these are withheld.
+        """
         self.refusals = Refusals(context, troubles)
         self._nothing = StagedCommit(0)
         # That is under way; between two commits one that touches no queue.

@@ -242,9 +242,7 @@ class Writer:
     def _write_run(self, queue: QueueDisk, run: RunToWrite, withholds_acks: bool) -> None:
         if not queue.is_made:
             queue.make()
-        filled = queue.put(
-            run.first_seq, run.messages, run.expiries, withholds_acks=withholds_acks
-        )
+        filled = queue.put(run.first_seq, run.messages, run.expiries, withholds_acks=withholds_acks)
         if filled is not None:
             self._filled.append((queue, filled))
         self._note_journal(queue)
