@@ -22,7 +22,9 @@ PAGES = ("overview", "queues", "exchanges", "connections", "channels", "policies
 def test_every_page_is_shown_without_a_complaint(
     look: Callable[..., Looker], node: NodeClient, theme: str, width: int
 ) -> None:
-    node.channel().queue_declare("orders")
+    channel = node.channel()
+    channel.queue_declare("orders")
+    channel.basic_consume("orders", print)
     looker = look(color_scheme=theme, viewport={"width": width, "height": 800}).enter()
     for name in PAGES:
         link = looker.page.get_by_role("link", name=name.capitalize(), exact=True)
@@ -33,6 +35,7 @@ def test_every_page_is_shown_without_a_complaint(
         assert not looker.page.evaluate(scrolls), name
     looker.go("queues/%2F/orders")
     looker.sees("Why it is so")
+    looker.sees("consumer capacity")
     assert looker.complaints == []
 
 

@@ -48,6 +48,7 @@ export function Queue(props) {
     <section class="figures" aria-label="Rates">
       ${[["publish", "in"], ["deliver", "delivered"], ["deliver_no_ack", "delivered without ack"], ["get", "got"], ["ack", "acked"], ["redeliver", "redelivered"]]
         .map(([key, title]) => html`<div key=${key}><b>${rate(stat(key))}</b> ${title}</div>`)}
+      ${queue.consumers ? html`<div><b>${Math.round(100 * queue.consumer_capacity)} %</b> consumer capacity</div>` : null}
     </section>
     ${warnings.map((text) => html`<p key=${text} class="notice busy" role="note">${visible(text)}</p>`)}
     <h2>Why it is so</h2>
