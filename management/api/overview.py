@@ -91,7 +91,7 @@ async def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
         past, stats = whole, _message_stats(call, whole, counters)
         objects = inspect.object_totals(node)
         depths = await sums.depths(inspect.each_vhost(node, None))
-        place = where(call)
+        place = _where(call)
     else:
         seen = access.open_vhosts(call.caller, node)
         past = Past(call, kinds.VHOST, [vhost_key(owner.name) for owner in seen], ranges)
@@ -126,7 +126,7 @@ async def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
     }
 
 
-def where(call: Call) -> dict[str, Any]:
+def _where(call: Call) -> dict[str, Any]:
     """Which node it is and where it listens: not for everybody."""
     return {
         "node": call.node.name, "listeners": _listeners(call), "contexts": _contexts(call),

@@ -58,7 +58,7 @@ async def overview_page(call: Call) -> web.Response:
     tops = await _tops(call)
     return reply(
         {
-            "overview": await overview.document(call) | overview.where(call),
+            "overview": await overview.document(call),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
             "history": _history(call),

@@ -38,7 +38,7 @@ export function Overview(props) {
     <section aria-label="State">${alarms.length ? alarms.map((row) => html`<div key=${row.resource} class="notice bad" role="alert">
       <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.cause ? html` (it began with: ${visible(row.cause)})` : ""}.` : ""}
       ${REMEDY[row.resource](row)} <a href="#/node">The node</a></div>`)
-    : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
+    : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node ?? overview.cluster_name}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
       and ${bytes(resources.disk_free - resources.disk_free_limit)} of disk to go until an alarm.</p>`}</section>
     <section class="figures" aria-label="Totals">
       ${["connections", "channels", "exchanges", "queues", "consumers"].map((name) => html`<div key=${name}>
@@ -66,8 +66,8 @@ function Churn({overview}) {
   return html`<section class="columns"><div><h2>Churn</h2><table><caption class="unseen">Churn</caption><tbody>${rows.map((name) => html`<tr key=${name}>
       <td>${name.replace("_", "s ")}</td><td class="figure">${number(churn[name])}</td>
       <td class="figure">${rate(churn[`${name}_details`].rate)}</td></tr>`)}</tbody></table></div>
-    <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${overview.listeners.map((row) => html`<tr key=${row.protocol + row.ip_address + row.port}>
-      <td>${row.protocol}</td><td>${row.ip_address}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table>
+    <div>${overview.listeners ? html`<h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${overview.listeners.map((row) => html`<tr key=${row.protocol + row.ip_address + row.port}>
+      <td>${row.protocol}</td><td>${row.ip_address}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table>` : null}
       <p class="hint">${overview.cluster_name}, BurrowMQ ${overview.burrowmq_version}, speaks as RabbitMQ ${overview.rabbitmq_version}.</p>
       <h2>Definitions</h2><p><a href=${link(["overview", "definitions"])}>Export and import</a>: an import shows what it would change before it does.</p></div></section>`;
 }

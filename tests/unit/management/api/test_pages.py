@@ -45,8 +45,11 @@ def test_alarms_come_with_their_figures(served: Served) -> None:
 
 def test_nobody_sees_queues_of_other_virtual_hosts(served: Served) -> None:
     served.api("PUT", "/api/users/plain", {"password": "x", "tags": "management"})
-    top = served.api("GET", OVERVIEW, login="plain:x").body["top"]
-    assert all(rows == [] for rows in top.values())
+    seen = served.api("GET", OVERVIEW, login="plain:x").body
+    assert all(rows == [] for rows in seen["top"].values())
+    # Where the node listens is for who may monitor it.
+    assert "listeners" in served.get(OVERVIEW)["overview"]
+    assert not {"node", "listeners", "contexts"} & seen["overview"].keys()
     page = "/api/burrowmq/pages/queue/%2F/orders"
     assert served.api("GET", page, login="plain:x").status == 401
     assert served.get(f"{OVERVIEW}?vhost=nosuch")["top"]["deepest"] == []
