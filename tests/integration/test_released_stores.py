@@ -48,6 +48,25 @@ def test_everything_is_found(node: BrokerProcess, manifest: Manifest) -> None:
     assert node.stop() == 0
 
 
+@pytest.mark.parametrize(
+    "archive",
+    [one for one in archives() if one.name.endswith("-log")],
+    ids=lambda one: one.title,
+    indirect=True,
+)
+def test_a_commit_log_may_be_switched_off(
+    archive: Archive, manifest: Manifest, tmp_path: Path
+) -> None:
+    archive.unpack(tmp_path / "data")
+    node = BrokerProcess(tmp_path / "data")
+    node.start()
+    try:
+        reading.check(node.amqp_port, node.management_port, manifest)
+        assert node.stop() == 0
+    finally:
+        node.kill()
+
+
 def test_everything_is_found_after_another_crash(node: BrokerProcess, manifest: Manifest) -> None:
     node.kill()
     node.start()

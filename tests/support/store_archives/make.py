@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.support.broker_process import READY_TEXT, START_TIMEOUT_S, STOP_TIMEOUT_S
 from tests.support.die_with_parent import dying
@@ -30,11 +30,13 @@ from tests.support.store_archives.reading import Row
 AT_REST_S = 3.0
 LARGEST_B = 300_000
 
+Settings = dict[str, str]
+
 
 class Node:
     """The release's server on a data directory."""
 
-    def __init__(self, server: Path, data_dir: Path) -> None:
+    def __init__(self, server: Path, data_dir: Path, settings: Settings) -> None:
         self.amqp_port, self.management_port = free_port(), free_port()
         self.data_dir = data_dir
         self.log_path = data_dir.with_suffix(".log")
@@ -45,6 +47,7 @@ class Node:
             f"management.tcp.port={self.management_port}",
             "prometheus.tcp.ip=127.0.0.1",
             f"prometheus.tcp.port={free_port()}",
+            *(f"{key}={value}" for key, value in settings.items()),
         ):
             command += ["--set", setting]
         with self.log_path.open("wb") as log:
@@ -73,9 +76,9 @@ class Node:
 
 
 @contextlib.contextmanager
-def running(server: Path, data_dir: Path) -> Iterator[Node]:
+def running(server: Path, data_dir: Path, settings: Settings) -> Iterator[Node]:
     """Give a node that is killed at the end if it still runs."""
-    node = Node(server, data_dir)
+    node = Node(server, data_dir, settings)
     try:
         yield node
     finally:
@@ -120,19 +123,29 @@ def at_rest(data_dir: Path) -> None:
         time.sleep(0.1)
 
 
-# name -> (what fills it, how the node ends)
-ARCHIVES: dict[str, tuple[Callable[[Node], list[Filling]], Callable[[Node, list[Row]], None]]] = {
-    "clean": (everything, stop),
-    "killed": (everything, kill),
-    "nul": (levels, kill),
+class Case(NamedTuple):
+    """How one archive is made."""
+
+    fill: Callable[[Node], list[Filling]]
+    end: Callable[[Node, list[Row]], None]
+    settings: Settings = {}
+
+
+WITH_LOG = {"store_commit_log": "on"}
+ARCHIVES = {
+    "clean": Case(everything, stop),
+    "killed": Case(everything, kill),
+    "nul": Case(levels, kill),
+    "clean-log": Case(everything, stop, WITH_LOG),
+    "killed-log": Case(everything, kill, WITH_LOG),
 }
 
 
 def make(server: Path, archive: Archive, made_by: str, folder: Path) -> None:
     """Make one archive."""
-    fill, end = ARCHIVES[archive.name]
+    fill, end, settings = ARCHIVES[archive.name]
     data_dir = folder / archive.name
-    with running(server, data_dir) as node:
+    with running(server, data_dir, settings) as node:
         fillings = fill(node)
         filled = time.monotonic()
         definitions = reading.lasting(reading.definitions(node.management_port))
@@ -143,7 +156,7 @@ def make(server: Path, archive: Archive, made_by: str, folder: Path) -> None:
     manifest: dict[str, Any] = {
         "made_by": made_by,
         "ended_by": end.__name__,
-        "settings": {},
+        "settings": settings,
         "queues": queues,
         "definitions": definitions,
     }
@@ -155,8 +168,9 @@ def make(server: Path, archive: Archive, made_by: str, folder: Path) -> None:
 def verify(server: Path, archive: Archive, data_dir: Path) -> None:
     """Open an archive with the server that wrote it. Raises AssertionError with the first difference."""
     archive.unpack(data_dir)
-    with running(server, data_dir) as node:
-        reading.check(node.amqp_port, node.management_port, archive.manifest())
+    manifest = archive.manifest()
+    with running(server, data_dir, manifest["settings"]) as node:
+        reading.check(node.amqp_port, node.management_port, manifest)
         node.stop()
 
 
