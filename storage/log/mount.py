@@ -27,8 +27,10 @@ def mount(
 
     `is_new`: the store has no log yet.
     """
-    found = Replayed() if is_new else replay(base, data_dir, identity)
     root = f"{data_dir}/vhosts"
+    if is_new:
+        _hold_on_to_queues(base, root)
+    found = Replayed() if is_new else replay(base, data_dir, identity)
     _put_own_files_right(base, root, found)
     _drop_what_is_elsewhere(base, root, found)
     filesystem = LogFileSystem(base, data_dir, identity, options, found)
@@ -51,6 +53,16 @@ def remove_log(base: FileSystem, data_dir: str) -> None:
     if base.exists(f"{data_dir}/{DIRECTORY}"):
         base.rmtree(f"{data_dir}/{DIRECTORY}")
         base.fsync_dir(data_dir)
+
+
+def _hold_on_to_queues(base: FileSystem, root: str) -> None:
+    """Have the names of all queues' directories durable: the log knows only of those that are made, or go, from here on.
+
+    A process that was killed, and had no log, may have made some and not synced them.
+    """
+    vhosts = base.listdir(root) if base.exists(root) else []
+    directories = [f"{root}/{vhost}/queues" for vhost in vhosts]
+    _sync(base, [], [path for path in directories if base.exists(path)])
 
 
 def _put_own_files_right(base: FileSystem, root: str, found: Replayed) -> None:

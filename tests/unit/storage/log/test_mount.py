@@ -12,9 +12,11 @@ import pytest
 from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.files.filesystem import OsFileSystem
 from burrowmq.storage.log.mount import mount, remove_log, unmount
+from tests.support.machine_disk import MachineDisk
 from tests.support.mounted_log import (
     IDENTITY,
     OPTIONS,
+    QUEUE,
     QUEUES,
     made,
     mounted,
@@ -44,6 +46,18 @@ def test_a_start_that_cannot_sync_what_it_replayed_is_refused() -> None:
     base.fail("fdatasync", path_part="0.qi")
     with pytest.raises(SyncFailed, match=r"0\.qi: fdatasync failed"):
         mounted(base)
+
+
+def test_a_store_that_gets_a_log_has_the_directories_of_its_queues() -> None:
+    """A process that was killed, and had no log, made them; whoever syncs them later asks a log that knows nothing of it."""
+    disk = MachineDisk()
+    disk.mkdir(QUEUES)
+    for directory in ("/", "/data", "/data/vhosts", "/data/vhosts/v"):
+        disk.fsync_dir(directory)
+    disk.mkdir(QUEUE)
+    filesystem, _ = mount(disk, "/data", IDENTITY, OPTIONS, is_new=True)
+    assert filesystem.sync_all([], [QUEUES]) == []
+    assert {disk.cut(random.Random(seed)).exists(QUEUE) for seed in range(20)} == {True}
 
 
 def test_nothing_stays_open(tmp_path: Path) -> None:
