@@ -134,10 +134,13 @@ class Auditor:
         return contents
 
     def _present(self) -> list[str]:
-        """The queues that the node has; of those that nobody declares or deletes just now it must have each."""
+        """The queues that the node has and serves; of those that nobody declares or deletes just now it must have each."""
         node, present = self.machine.node, []
         assert node is not None
+        inaccessible = self.machine.inaccessible()
         for name, home in self.model.current.items():
+            if name in inaccessible:
+                continue
             queue = node.vhosts["/"].queues.get(name)
             if queue is not None and self._identity(queue.arguments) == home.identity:
                 present.append(name)

@@ -128,6 +128,7 @@ class SimClient:
 
     def declare(self, home: Home) -> bytes:
         """The bytes that declare a queue, and bind it."""
+        self.model.route_held(home)
         arguments: dict[str, Any] = {"x-sim": home.identity}
         if home.has_dead_letters:
             arguments |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
@@ -262,7 +263,10 @@ class SimClient:
             case spec.Basic.Cancel():
                 self.consumers.pop(method.consumer_tag, None)
             case spec.Channel.Close() | spec.Connection.Close():
-                if method.reply_code not in (404, 541, 320):
+                is_partial = "partial tx completion" in method.reply_text
+                if is_partial:
+                    self._require_a_fault(method.reply_text)
+                elif method.reply_code not in (404, 541, 320):
                     raise Violation(f"closed with {method.reply_code} {method.reply_text}")
                 self.is_refused = True
             case spec.Connection.Blocked() | spec.Connection.Unblocked():
@@ -279,12 +283,20 @@ class SimClient:
             publication = self.unconfirmed.pop(tag, None)
             if publication is None:
                 raise Violation(f"a publish is confirmed twice, or was never made: {tag}")
-            if isinstance(method, spec.Basic.Ack):
+            if isinstance(method, spec.Basic.Nack):
+                self._require_a_fault("a nack")
+                self.model.nack(publication)
+            else:
                 for copy in publication.copies:
                     copy.is_certain = copy.is_certain or (
                         copy.is_routed and not copy.home.is_deleting
                     )
                 self.model.confirm(publication)
+
+    def _require_a_fault(self, answer: str) -> None:
+        """Only who has a disk that fails may refuse a publish."""
+        if not self.machine.has_failed:
+            raise Violation(f"{answer}, and no call to the disk has failed")
 
     def _take(self, home: Home, body: bytes) -> Copy:
         number = int(body[:8])

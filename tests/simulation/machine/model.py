@@ -10,6 +10,7 @@ State owned: all of it. `tests.simulation.machine.clients` changes it, `tests.si
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -43,6 +44,7 @@ class Copy:
     is_certain: bool = True  # the broker has taken it in, in this process
     is_routed: bool = True  # its queue was declared and bound when it was published
     is_outstanding: bool = False  # a client has it
+    is_suspect: bool = False  # what can be read of it may not be on the disk, whoever syncs it
     deadline_ms: int | None = None
     born_in: int = 0  # the process in which it came
     left_in: int = 0  # the process in which it left
@@ -107,6 +109,7 @@ class Model:
         self.current: dict[str, Home] = {}  # the newest home of each name
         self.start = 1  # which process runs
         self.now_ms = 0
+        self.held: dict[int, tuple[Publication, str]] = {}  # that the broker may not have read yet
         self.rolled_back: set[int] = set()
 
     def targets(self, name: str) -> list[Home]:
@@ -117,24 +120,42 @@ class Model:
 
     def route(self, publication: Publication, name: str, *, is_certain: bool) -> None:
         """A publication is on its way to its queues."""
+        if not is_certain:
+            self.held[publication.number] = publication, name
         for home in self.targets(name):
-            copy = Copy(publication, home, is_certain=is_certain and home.is_stable)
-            copy.is_routed, copy.born_in = home.is_stable, self.start
-            own = None if home.ttl_ms is None else self.now_ms + home.ttl_ms
-            ends = [each for each in (own, publication.deadline_ms) if each is not None]
-            copy.deadline_ms = min(ends) if ends else None
-            home.add(copy)
-            publication.copies.append(copy)
+            self._send(publication, home, is_certain=is_certain and home.is_stable)
+
+    def route_held(self, home: Home) -> None:
+        """A queue is being declared: what the broker has not read yet may go there too."""
+        for publication, name in self.held.values():
+            if name in (home.name, "fan") and home.name != DEAD:
+                self._send(publication, home, is_certain=False)
+
+    def _send(self, publication: Publication, home: Home, *, is_certain: bool) -> None:
+        copy = Copy(publication, home, is_certain=is_certain)
+        copy.is_routed, copy.born_in = home.is_stable, self.start
+        own = None if home.ttl_ms is None else self.now_ms + home.ttl_ms
+        ends = [each for each in (own, publication.deadline_ms) if each is not None]
+        copy.deadline_ms = min(ends) if ends else None
+        home.add(copy)
+        publication.copies.append(copy)
 
     def confirm(self, publication: Publication) -> None:
         """A publication is safe, and with it what was acked before it."""
         publication.is_confirmed = True
+        self.held.pop(publication.number, None)
         for copy in publication.copies:
             if publication.is_persistent and copy.home.is_durable and copy.is_routed:
                 copy.is_promised = True
         for copy in publication.covers:
             if copy.state == "left" and copy.left_in == self.start:
                 copy.state = "gone"
+
+    def nack(self, publication: Publication) -> None:
+        """A publication is refused: a nack promises nothing, neither that it is there nor that it is not."""
+        self.held.pop(publication.number, None)
+        for copy in publication.copies:
+            copy.is_certain = False
 
     def reject(self, copy: Copy) -> None:
         """A client refuses a message: it is a dead letter where its queue has them."""
@@ -180,18 +201,24 @@ class Model:
         """Whether a message's time may be over."""
         return copy.deadline_ms is not None and copy.deadline_ms <= self.now_ms + 2
 
-    def begin_start(self) -> None:
-        """Another process runs: what was in flight may be there or not."""
+    def begin_start(self, *, is_suspicious: bool) -> None:
+        """Another process runs: what was in flight may be there or not.
+
+        `is_suspicious`: syncs failed before the last process ended, and there was no power cut. Linux takes pages whose
+        sync failed for clean: the new process reads what nobody was told is safe, and no sync of its own writes it.
+        """
         self.start += 1
+        self.held.clear()
         for home in self.homes:
             for copy in home.all_copies():
                 copy.is_outstanding = False
                 copy.is_certain = False
+                copy.is_suspect = copy.is_suspect or (is_suspicious and not copy.is_promised)
 
-    def all_safe(self) -> None:
-        """Everything was idle for a while: what was settled stays away."""
+    def all_safe(self, faulty: Collection[str] = ()) -> None:
+        """Everything was idle for a while: what was settled stays away, but in queues whose acks cannot be written."""
         for home in self.homes:
-            for copy in home.all_copies():
+            for copy in home.all_copies() if home.name not in faulty else ():
                 if copy.state == "left" and copy.left_in == self.start and not self.is_over(copy):
                     copy.state = "gone"
 
@@ -200,5 +227,6 @@ class Model:
         self.all_safe()
         for home in self.homes:
             for copy in home.all_copies() if home.is_durable and home.is_stable else ():
-                if copy.state == "in" and copy.is_certain and copy.publication.is_persistent:
+                is_safe = copy.is_certain and not copy.is_suspect
+                if copy.state == "in" and is_safe and copy.publication.is_persistent:
                     copy.is_promised = True

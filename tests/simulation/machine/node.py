@@ -172,6 +172,7 @@ class Machine:
         self.starts = 0
         self.calls = 0  # to the disk, in all
         self.broken: list[str] = []
+        self.has_failed = False  # the disk, some call, ever
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -198,6 +199,28 @@ class Machine:
         finally:
             node_options.store = original
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
+
+    def faulty(self) -> set[str]:
+        """The queues that say that the disk refuses them something."""
+        node = self.node
+        assert node is not None
+        return {name for name in node.vhosts["/"].queues if node.queue_faults.of("/", name)}
+
+    def inaccessible(self) -> set[str]:
+        """Queues that serve nobody until the next start (ADR 25): names in their directories may not be durable.
+
+        What else the disk refuses is tried again: after some quiet seconds on a disk that is well it is over.
+        """
+        node = self.node
+        assert node is not None
+        assert node.engine._writer is not None
+        refused = node.engine._writer.refusals._found.values()
+        stuck = {one.queue.names.name for one in refused if one.is_stuck}
+        for name in self.faulty() - stuck:
+            for fault in node.queue_faults.of("/", name):
+                if fault.kind != "acknowledging":
+                    raise Violation(f"{name}: {fault.kind} is refused for ever: {fault.reason}")
+        return stuck
 
     # -- life ---------------------------------------------------------------------------------------------------
 

@@ -157,6 +157,7 @@ class Run:
         self.clients: list[SimClient] = []
         self.result = Result()
         self.is_faulty = self.was_faulty = False  # now; since this process started
+        self.is_after_faults = False  # the process before this one had some
         self.number = 0
         self.next_client = 0
         self.identity = 0
@@ -238,10 +239,11 @@ class Run:
                 if not self.is_faulty:
                     raise Violation(f"a start is refused: {error}") from error
                 self.note(f"start refused: {error}")
+                self.was_faulty = True
                 self._heal()
                 self.machine.die(is_power=False)
             else:
-                self.was_faulty = self.is_faulty
+                self.is_after_faults, self.was_faulty = self.was_faulty, self.is_faulty
                 return
         raise Violation("no start comes to its end")
 
@@ -285,7 +287,7 @@ class Run:
         self._adopt(is_power=is_power)
 
     def _adopt(self, *, is_power: bool) -> None:
-        self.model.begin_start()
+        self.model.begin_start(is_suspicious=self.is_after_faults and not is_power)
         self.machine.disk.cut_before = None
         self._heal()
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
@@ -309,10 +311,11 @@ class Run:
             self.machine.stop()
         except PowerCut:
             pass
-        self.machine.die(is_power=self.rng.random() < 0.5)
+        is_power = self.rng.random() < 0.5
+        self.machine.die(is_power=is_power)
         self._heal()
         self._start()
-        self._adopt(is_power=False)
+        self._adopt(is_power=is_power)
 
     def _heal(self) -> None:
         self.machine.disk.heal()
@@ -368,7 +371,7 @@ class Run:
             self._quiet(3.0)
             self.auditor.look(is_exact=True)
             self._quiet(3.0)
-            self.model.all_safe()
+            self.model.all_safe(self.machine.faulty())
             if self.rng.random() < 0.5:
                 self.do_restart()
             else:
@@ -583,7 +586,7 @@ class Run:
         self.machine.let_pass(self.rng.choice((1.0, 3.0)))
         if not self.is_faulty:
             self._pump()
-            self.model.all_safe()
+            self.model.all_safe(self.machine.faulty())
 
     def do_fault(self) -> None:
         """Calls fail from some point on: one, or a burst."""
@@ -592,7 +595,7 @@ class Run:
         operations = rng.choice((WRITES, SYNCS, READS, READS, NAMING, WRITES | READS, frozenset()))
         times = rng.choice((1, 1, 2, 5, 30, 1000))
         keep = rng.choice((0, 0, 5, 600))
-        self.is_faulty = self.was_faulty = True
+        self.is_faulty = self.was_faulty = self.machine.has_failed = True
         self.machine.disk.fail_from(
             rng.randint(1, 25), number, times=times, keep=keep, operations=operations
         )
