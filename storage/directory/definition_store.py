@@ -11,6 +11,7 @@ A commit that fails is looked at twice. Where a file beside the database finds n
 is full, whatever SQLite called it, and the commit may be tried again. After any other error the database is opened
 again, once for each commit: everything in the write-ahead log goes to the database and is synced there, so that
 nothing is left to a file whose sync may have failed; then the commit is done anew. Only if that fails is it an error.
+A start does the same with what an earlier process left there.
 
 Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
 """
@@ -89,6 +90,7 @@ class SqliteDefinitionStore:
             self._set_up()
             self._check_format()
             self._connection.execute(_SCHEMA)
+            self._empty_log()
         except sqlite3.Error as error:
             self._connection.close()
             raise self._unreadable(error) from error
@@ -96,6 +98,17 @@ class SqliteDefinitionStore:
     def _set_up(self) -> None:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
+
+    def _empty_log(self) -> None:
+        """What an earlier process left in the write-ahead log goes to the database, and is synced there.
+
+        The last sync of that log may have failed: nobody writes those pages again, and with them would go what is
+        committed behind them. Where it cannot be done now (a full disk), the first commit begins with it.
+        """
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            self._is_suspect = True
 
     def _check_format(self) -> None:
         (found,) = self._connection.execute("PRAGMA user_version").fetchone()

@@ -417,6 +417,11 @@ class SimFileSystem:
         """Give a file's bytes without counting a call."""
         return bytes(self._find(path).content)
 
+    def is_durable(self, path: str) -> bool:
+        """Whether a power cut would leave all of a file's bytes, without counting a call."""
+        inode = self._find(path)
+        return inode.content == inode.durable
+
     def damage(self, path: str, offset: int, data: bytes) -> None:
         """Overwrite durable bytes behind everybody's back."""
         inode = self._find(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import ClassVar
@@ -56,6 +57,45 @@ def test_a_file_of_before_formats_were_numbered_is_taken(tmp_path: Path) -> None
     with sqlite3.connect(copy) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (FORMAT,)
     database.close()
+
+
+def test_what_a_killed_process_left_in_the_log_goes_to_the_database(tmp_path: Path) -> None:
+    """A sync of that log may have failed: its pages are read and never written again, and a commit behind them would go too."""
+    (tmp_path / "left").mkdir()
+    store = SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+    store.commit([("queue", "q", 1)])
+    for name in ("definitions.db", "definitions.db-wal"):
+        shutil.copy(tmp_path / name, tmp_path / "left" / name)
+    store.close()
+    left, log = tmp_path / "left/definitions.db", tmp_path / "left/definitions.db-wal"
+    assert log.stat().st_size
+    store = SqliteDefinitionStore(str(left))
+    assert not log.stat().st_size
+    shutil.copy(left, tmp_path / "alone.db")
+    store.close()
+    store = SqliteDefinitionStore(str(tmp_path / "alone.db"))
+    assert store.load() == [("queue", "q", 1)]
+    store.close()
+
+
+def test_a_log_that_cannot_be_emptied_is_emptied_before_the_first_commit(tmp_path: Path) -> None:
+    class Full(sqlite3.Connection):
+        is_full: ClassVar[bool] = True
+
+        def execute(self, statement: str, *values: object) -> sqlite3.Cursor:  # type: ignore[override]
+            if "wal_checkpoint" in statement and Full.is_full:
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(statement, *values)
+
+    store = SqliteDefinitionStore(
+        str(tmp_path / "definitions.db"),
+        lambda *at, **how: sqlite3.connect(*at, factory=Full, **how),
+    )
+    assert store.load() == []
+    Full.is_full = False
+    store.commit([("queue", "q", 1)])
+    assert (store.reopened, store.load()) == (1, [("queue", "q", 1)])
+    store.close()
 
 
 def test_deleting_what_is_not_there_is_nothing(tmp_path: Path) -> None:
