@@ -87,7 +87,9 @@ def open_store(setup: StoreSetup) -> tuple[StoreContext, RecoveryReport]:
     try:
         context, report = _attempt(setup)
     except DiskFull:
-        if not give_up_ballast(setup.filesystem, setup.data_dir):
+        with as_storage_errors():
+            has_given = give_up_ballast(setup.filesystem, setup.data_dir)
+        if not has_given:
             raise
         # Whatever the first attempt has written is no obstacle: a start may be cut off anywhere.
         context, report = _attempt(setup)
