@@ -224,7 +224,7 @@ class Rescue:
             if ranges:
                 its = [queue for queue in queues.values() if queue.vhost == vhost.vhost]
                 self._steps.append(_Moves(vhost, ranges, its, in_memory).run)
-        for queue_id, paths in paths_by_queue(queues, self._failed).items():
+        for queue_id, paths in paths_by_queue(queues, failed).items():
             its_runs = runs.get(queue_id, [])
             if queue_id in withheld:
                 why = ", ".join(sorted(paths))

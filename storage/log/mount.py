@@ -56,7 +56,7 @@ def remove_log(base: FileSystem, data_dir: str) -> None:
 
 
 def _hold_on_to_queues(base: FileSystem, root: str) -> None:
-    """Have the names of all queues' directories durable: the log knows only of those that are made, or go, from here on.
+    """Have the names of all queues' directories durable: the log knows of those only that come and go from here on.
 
     A process that was killed, and had no log, may have made some and not synced them.
     """

@@ -46,6 +46,9 @@ class Syncs:
         """Make files and directories durable."""
         groups = self._groups
         told, own = groups.own.take_refused([file for file in files if not is_small(file)])
+        for refused, _ in told:  # when the next generation was to begin
+            if not isinstance(refused, str) and groups.own.spoil(refused.path):
+                self._write_again(base_of(refused))
         is_ending = self._is_ending and groups.own.has_all_behind(own)
         in_place = own if is_ending else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]

@@ -116,6 +116,12 @@ class Model:
         """The queues that a publish to a queue's name, or to the exchange `fan`, may reach now."""
         names = [each for each in self.current if each != DEAD] if name == "fan" else [name]
         homes = [self.current[each] for each in names if each in self.current]
+        # A successor that nobody reads the declaration of leaves its predecessor where it is.
+        homes += [
+            home
+            for home in self.homes
+            if home.is_deleting and home.name in names and home not in homes
+        ]
         return [home for home in homes if not home.is_deleted and (name != "fan" or home.is_bound)]
 
     def route(self, publication: Publication, name: str, *, is_certain: bool) -> None:

@@ -46,6 +46,22 @@ def test_a_generation_ends_with_what_is_overdue() -> None:
     assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 500 + 12 * 180
 
 
+def test_a_file_that_fails_when_a_generation_begins_is_as_it_was_for_who_writes_it_elsewhere() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20, queue_limit=100))
+    base.reverts = True  # a failed sync takes what only the log has durably
+    file = moved_out(filesystem)
+    file.pwrite(b"acked" * 10, 500)
+    synced(filesystem, file)
+    file.pwrite(b"more", 550)
+    base.fail("fdatasync", path_part=".log")
+    base.fail("fdatasync", path_part="0.qi")
+    assert filesystem.sync_all([file], [])
+    assert len(base.content(f"{QUEUE}/0.qi")) == 500
+    failed = filesystem.sync_all(filesystem.overdue(), [])
+    assert [cast("File", item).path for item, _ in failed] == [file.path]
+    assert base.content(f"{QUEUE}/0.qi")[500:550] == b"acked" * 10
+
+
 def test_an_overdue_file_that_fails_is_told_and_is_as_it_was_for_who_writes_it_elsewhere() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=1000, queue_limit=100))
     file = moved_out(filesystem)
