@@ -46,7 +46,7 @@ def test_a_generation_ends_with_what_is_overdue() -> None:
     assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 500 + 12 * 180
 
 
-def test_a_file_that_fails_when_a_generation_begins_is_as_it_was_for_who_writes_it_elsewhere() -> None:
+def test_a_file_that_fails_as_a_generation_begins_is_written_back_from_the_log() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20, queue_limit=100))
     base.reverts = True  # a failed sync takes what only the log has durably
     file = moved_out(filesystem)
