@@ -216,6 +216,8 @@ def _rebuild(context: StoreContext, report: RecoveryReport, *, is_exact: bool) -
     `is_exact`: the stop was a clean one, so that the files are complete. What an index names and a shared store does
     not have is then reported as lost; after another stop its ack, or its confirm, may just not have come that far.
     """
+    if context.log is not None:
+        context.log.distrust()
     root = f"{context.data_dir}/vhosts"
     for entry in context.filesystem.listdir(root):
         directory = f"{root}/{entry}"

@@ -62,8 +62,13 @@ class LogFileSystem:
         """Write what the log has of the commits so far, so that it survives the process. Raises OSError."""
         self.groups.write_noted()
 
+    def distrust(self) -> None:
+        """The last process was killed: what it wrote to own files and did not sync is in no log. Until `settle`."""
+        self._syncs.is_in_place = True
+
     def settle(self) -> None:
         """A start has looked at everything: what nobody has open takes less memory from here on."""
+        self._syncs.is_in_place = False
         self._small.pack_all_idle()
 
     def release(self) -> None:

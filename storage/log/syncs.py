@@ -39,6 +39,8 @@ class Syncs:
         self._groups = groups
         self._log_dir = log_dir
         self._options = options
+        self.is_in_place = False
+        """Whether own files are synced in place whatever their size: not all of their bytes are of this process."""
 
     def sync_all(
         self, files: Sequence[File], directories: Sequence[str]
@@ -50,7 +52,7 @@ class Syncs:
             if not isinstance(refused, str) and groups.own.spoil(refused.path):
                 self._write_again(base_of(refused))
         is_ending = self._is_ending and groups.own.has_all_behind(own)
-        in_place = own if is_ending else groups.own.choose(own)
+        in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
         failed = told + (self._sync_in_place(in_place, names) if in_place or names else [])
         try:

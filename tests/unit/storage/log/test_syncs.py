@@ -36,6 +36,24 @@ def test_few_bytes_go_into_the_log_and_many_do_not() -> None:
     assert found.file_size(f"{QUEUE}/0.qi") == 40_506
 
 
+def test_what_a_killed_process_wrote_is_synced_in_place() -> None:
+    """Only what this process writes can go into its log."""
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    moved_out(filesystem).pwrite(b"unsynced", 500)
+    filesystem, base = mounted(base.process_killed(), OPTIONS._replace(limit=1 << 20))
+    filesystem.distrust()
+    file = filesystem.open(f"{QUEUE}/0.qi")
+    file.pwrite(b"more", 508)
+    synced(filesystem, file)
+    content = base.cut(random.Random(3)).content(f"{QUEUE}/0.qi")
+    assert content[500:] == b"unsyncedmore"
+    filesystem.settle()
+    before = calls(base)
+    file.pwrite(b"little", 512)
+    synced(filesystem, file)
+    assert calls(base) == (before[0] + 1, before[1])
+
+
 def test_a_generation_ends_with_what_is_overdue() -> None:
     filesystem, base = mounted(options=OPTIONS._replace(limit=2000, queue_limit=100))
     file = moved_out(filesystem)
