@@ -372,3 +372,17 @@ def test_a_copy_that_has_to_be_kept_comes_before_the_originals_ack(
     client.send(publish_bytes(1, "", "work", b"x", properties=BasicProperties(delivery_mode=mode)))
     reject(client, "work")
     assert bench.engine.moves == moves
+
+
+def test_a_dead_letter_may_be_a_direct_reply():
+    bench = BrokerBench()
+    client, server = bench.connect(1), bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", consumer_tag="r", no_ack=True))
+    key = client.session.channels[1].reply_target.name
+    declare(server, "work", dead_letter_exchange="", dead_letter_routing_key=key)
+    server.send(publish_bytes(1, "", "work", b"1"), publish_bytes(1, "", "work", b"2"))
+    server.call(1, spec.Basic.Get(queue="work"), spec.Basic.Get(queue="work"))
+    server.call(1, spec.Basic.Nack(2, multiple=True, requeue=False))
+    found = client.read()
+    assert [(m.consumer_tag, m.body) for _, m in found] == [("r", b"1"), ("r", b"2")]
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (2, 0)
