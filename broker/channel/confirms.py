@@ -66,7 +66,7 @@ class Confirms:
         """As `add`, but the publishes at `indexes` (places in the run) were refused by a queue."""
         first = self.next_seq_no
         self.add(count, epoch, ways)
-        self._nacked.extend(first + index for index in indexes)
+        self._nacked += [first + index for index in indexes]
 
     @property
     def is_pending(self) -> bool:

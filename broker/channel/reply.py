@@ -75,6 +75,10 @@ class ReplyTarget:
             )
         return 0
 
+    def take(self, messages: list[Message], flags: int, size: int) -> int:
+        """As `publish`, of a dead letter: there is nothing here that could be blocked."""
+        return self.publish(messages, flags, size)
+
 
 class ReplyTargets:
     """The reply consumers of one vhost, by the key that replies are sent to."""

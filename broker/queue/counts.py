@@ -107,10 +107,12 @@ class Counts:
             self.persistent_count -= count
             self.persistent_bytes -= size
 
-    def came_back(self, entries: Sequence[Returned]) -> None:
-        """Unacknowledged messages are ready again."""
+    def came_back(self, entries: Sequence[Returned], size: int) -> None:
+        """Unacknowledged messages, `size` body bytes together, are ready again."""
         self.unacked_count -= len(entries)
-        self.unacked_bytes -= body_bytes([entry[1] for entry in entries])
+        self.unacked_bytes -= size
+        if not self.unacked_persistent_count:
+            return
         durable = [entry[1] for entry in entries if entry[3] == DURABLE]
         self.unacked_persistent_count -= len(durable)
         self.unacked_persistent_bytes -= body_bytes(durable)

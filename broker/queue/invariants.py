@@ -43,7 +43,7 @@ def _broken(queue: Queue, walk_limit: int) -> Iterator[tuple[str, str]]:
             yield from ((place, sentence) for sentence in rules(level))
         if not queue.durable and is_walked and _durable_in_ram(level):
             yield place, f"{_durable_in_ram(level)} durable messages in a queue that is not durable"
-    for parts in (_counts, _consumers, _single_active, _leavers, _waiting, _expiry):
+    for parts in (_counts, _consumers, _single_active, _leavers, _waiting, _drops, _expiry):
         yield from (("", sentence) for sentence in parts(queue))
     if all(level.ram_count <= walk_limit for level in queue.levels):
         yield from (("", sentence) for sentence in _persistent(queue))
@@ -283,6 +283,15 @@ def _waiting(queue: Queue) -> Iterator[str]:
         able = [each.tag for _, ring in queue.consumers.rings for each in ring if each.credit() > 0]
         if able:
             yield f"{queue.ready_count} messages are ready, consumer {able[0]!r} can take some, and nothing happens"
+
+
+def _drops(queue: Queue) -> Iterator[str]:
+    """What was dropped and has to be read is counted where it lay, and is being read."""
+    dying = sum(level.dying_count for level in queue.levels)
+    if dying != queue.drops.waiting_count:
+        yield f"{queue.drops.waiting_count} dropped messages wait to be read, {dying} are counted"
+    if queue.drops.are_waiting and not queue.drops.is_reading:
+        yield "dropped messages wait to be read, and nobody reads"
 
 
 def _expiry(queue: Queue) -> Iterator[str]:

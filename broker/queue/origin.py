@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.run import DeliveryRun, Kind, Returned, returned
-from burrowmq.protocol.codec import Message
+from burrowmq.protocol.codec import Message, body_bytes
 
 
 class Origin:
@@ -114,8 +114,9 @@ class Origin:
         """Put unacked messages back into their places; length limits and expiry are applied, then consumers served."""
         if self._is_gone or not entries:
             return
-        self._counts.came_back(entries)
-        self._backlog.give_back(entries)
+        size = body_bytes([entry[1] for entry in entries])
+        self._counts.came_back(entries, size)
+        self._backlog.give_back(entries, size)
         self._on_return(self._backlog)
 
     def put_back(self, run: DeliveryRun) -> None:
@@ -123,5 +124,6 @@ class Origin:
         self._backlog.give_back(
             returned(
                 run.seqs, run.messages, run.expiries, run.kind, redelivered=bool(run.redelivered)
-            )
+            ),
+            run.size,
         )

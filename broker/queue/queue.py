@@ -35,6 +35,7 @@ from burrowmq.broker.queue.order.levels import Levels
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.outcome import ACCEPTED, Rejected
 from burrowmq.broker.queue.rules.dead_letter import DeadLetters
+from burrowmq.broker.queue.rules.drops import Drops
 from burrowmq.broker.queue.rules.expiry import Expiry
 from burrowmq.broker.queue.rules.lease import Lease
 from burrowmq.broker.queue.rules.limits import Limits
@@ -72,7 +73,7 @@ class Queue:
 
     __slots__ = (
         "_after_pump", "_changed", "_context", "_enqueue", "_is_plain", "_scheduler", "arguments",
-        "arrivals", "auto_delete", "consumers", "counts", "dead_letters", "durable",
+        "arrivals", "auto_delete", "consumers", "counts", "dead_letters", "drops", "durable",
         "exclusive_owner", "expiry", "getters", "idle", "is_blocked", "is_deleted", "is_dirty", "is_unreadable",
         "lease", "levels", "limits",
         "made_ms", "name", "origins", "paging", "rate", "serving", "settings", "transition",
@@ -176,8 +177,9 @@ class Queue:
         )
         self._enqueue = arrivals.enqueue
         accept, taken_next = arrivals.accept, serving.taken_next
+        self.drops = drops = Drops(dead_letters, rate, is_durable=durable, changed=changed)
         self.limits = limits = Limits(
-            levels, counts, expiry, dead_letters, accept=accept, taken_next=taken_next
+            levels, counts, expiry, drops, accept=accept, taken_next=taken_next
         )
         self.transition = Transition(
             levels, limits, paging, apply=self._apply, after_pump=self.after_pump, changed=changed
@@ -483,6 +485,7 @@ class Queue:
         self.expiry.end()
         self.transition.end()
         self.dead_letters.end()
+        self.drops.end()
         for origin in self.origins:
             origin.end()
         for consumer in list(self.consumers):

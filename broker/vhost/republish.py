@@ -33,7 +33,7 @@ from burrowmq.broker.queue.rules.dead_letter import Death, dead_keys, first_reco
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.vhost.vhost import Vhost
-from burrowmq.protocol.codec import Message, body_bytes, first_deaths
+from burrowmq.protocol.codec import Message, body_bytes, by_priority, first_deaths
 from burrowmq.protocol.constants import TABLE_SIZE_MAX
 from burrowmq.protocol.errors import FrameError
 from burrowmq.protocol.properties import decode
@@ -136,27 +136,42 @@ class Republisher:
             if is_cycle(queue.name, death, deaths):
                 self._observer.dead_letter_cycle_cut(self._vhost.name, queue.name)
                 continue
-            failed = self._put(queue, dead, death)
+            failed = self._put_by_level(queue, dead, death)
             for place in failed:
                 failures[place] += 1
             exchange.publish_out += len(dead) - len(failed)
         return failures.count(len(queues)) if queues else 0
 
+    def _put_by_level(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
+        """Publish to one queue, each priority by itself, so that a fault at one costs no other; as `_put`."""
+        if _is_reply(queue) or len(queue.levels) == 1 or queue.limits.are_set:
+            return self._put(queue, dead, death)
+        failed: list[int] = []
+        for _, part, _, places in by_priority(dead, len(queue.levels) - 1, list(range(len(dead)))):
+            assert places is not None, "they were given"
+            failed += [places[at] for at in self._put(queue, part, death)]
+        return failed
+
     def _put(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
         """Publish to one queue; the places of what a bug kept out of it."""
-        before = _state(queue)
+        before = _taken(queue)
         try:
             flags = functools.reduce(or_, [message.flags for message in dead])
             outcome = queue.take(dead, flags, body_bytes(dead))
             if outcome.is_pending if isinstance(outcome, Rejected) else outcome:
                 self._on_stored(self._vhost.name, death.queue, queue.name)
         except Exception as error:  # noqa: BLE001 - one queue must not cost the others
-            if len(dead) > 1 and before is not None and _state(queue) == before:
-                # It took nothing. One message's fault must not cost the rest.
-                queue.metrics.publish -= len(dead)
-                return [place for place, one in enumerate(dead) if self._put(queue, [one], death)]
-            self._bug_found(death, error)
-            return range(len(dead))
+            taken = _taken_since(queue, before)
+            if taken:
+                self._on_stored(self._vhost.name, death.queue, queue.name)
+            if taken is None or len(dead) - taken < 2:
+                self._bug_found(death, error)
+                return range(taken or 0, len(dead))
+            # One message's fault must not cost the rest.
+            queue.metrics.publish -= len(dead) - taken
+            return [
+                place for place in range(taken, len(dead)) if self._put(queue, [dead[place]], death)
+            ]
         return ()
 
     def _impossible(self, death: Death, error: FrameError) -> None:
@@ -166,9 +181,25 @@ class Republisher:
         self._observer.bug_found(f"dead letters of '{self._vhost.name}' '{death.queue}'", error)
 
 
-def _state(queue: Queue) -> tuple[int, ...] | None:
-    """What changes when a queue takes something; None for a direct-reply target, which keeps nothing."""
-    if hasattr(queue, "is_reply"):
-        return None
+def _is_reply(queue: Queue) -> bool:
+    """Whether it is a direct-reply consumer, which keeps nothing."""
+    return hasattr(queue, "is_reply")
+
+
+def _taken(queue: Queue) -> tuple[int, int]:
+    """How many messages a queue has taken, as long as it drops none; and ids that it has given."""
+    if _is_reply(queue):
+        return 0, 0
     metrics = queue.metrics
-    return (queue.ready_count, queue.unacked_count, metrics.deliver, metrics.deliver_no_ack)
+    taken = queue.ready_count + metrics.deliver + metrics.deliver_no_ack
+    return taken, sum(level.next_seq for level in queue.levels)
+
+
+def _taken_since(queue: Queue, before: tuple[int, int]) -> int | None:
+    """How many messages of a run, from its first on, it took before it failed; None when nobody can tell."""
+    now = _taken(queue)
+    if _is_reply(queue):
+        return None
+    if queue.limits.are_set:
+        return 0 if now == before else None
+    return now[0] - before[0]

@@ -50,6 +50,7 @@ join_address = _chosen.join_address
 header_fields = _chosen.header_fields
 header_flags = _chosen.header_flags
 deadlines = _chosen.deadlines
+are_of_user = _chosen.are_of_user
 by_priority = _chosen.by_priority
 first_deaths = _chosen.first_deaths
 with_fields = _chosen.with_fields
@@ -64,6 +65,7 @@ __all__ = [
     "Message",
     "PublishRun",
     "Sheaf",
+    "are_of_user",
     "body_bytes",
     "by_priority",
     "deadlines",

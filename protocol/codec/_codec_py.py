@@ -25,6 +25,7 @@ from burrowmq.protocol.codec._address_py import is_sound, join_address, shared, 
 from burrowmq.protocol.codec._death_py import first_deaths, with_fields
 from burrowmq.protocol.codec._fields_py import header_fields, look_up_by_headers
 from burrowmq.protocol.codec._header_py import (
+    are_of_user,
     by_priority,
     deadlines,
     header_flags,
@@ -68,6 +69,7 @@ __all__ = [
     "Message",
     "PublishRun",
     "Sheaf",
+    "are_of_user",
     "body_bytes",
     "by_priority",
     "deadlines",

@@ -1,6 +1,6 @@
 # The properties of a content header, stepped over without decoding them: the twin of _header_py.
 #
-# Also what a queue's rules ask of whole runs, without decoding a header for one octet: deadlines and priorities.
+# Also what is asked of whole runs, without decoding a header for one octet: deadlines, priorities, whose they are.
 
 
 cdef bint _has_cc(const uint8_t *octets, Py_ssize_t size) noexcept nogil:
@@ -148,6 +148,20 @@ def deadlines(list messages not None, int64_t ttl_ms, int64_t now_ms):
         else:
             PyList_Append(found, general)
     return found
+
+
+def are_of_user(list messages not None, bytes name not None):
+    """Whether each of these that has a `user_id` has this one."""
+    cdef Message message
+    cdef const uint8_t *text
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(name)
+    for item in messages:
+        message = <Message?>item
+        if message.flags & PROP_USER_ID:
+            text = _find(message, PROP_USER_ID)
+            if text == NULL or text[0] != size or memcmp(text + 1, PyBytes_AS_STRING(name), size):
+                return False
+    return True
 
 
 def by_priority(list messages not None, int top, list due):

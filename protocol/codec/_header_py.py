@@ -1,6 +1,6 @@
 """The properties of a content header, stepped over without decoding them: sound or not, and what they announce.
 
-Also what a queue's rules ask of whole runs, without decoding a header for one octet: deadlines and priorities.
+Also what is asked of whole runs, without decoding a header for one octet: deadlines, priorities, whose they are.
 
 Owns no state but the cache of steps by flag word. Called by the interpreted codec for each header that differs from
 the last, and by queues, through the package. Source: AMQP 0-9-1 sections 2.3.5.2 and 4.2.6.1.
@@ -24,6 +24,7 @@ from burrowmq.protocol.constants import (
     PROP_REPLY_TO,
     PROP_TIMESTAMP,
     PROP_UNKNOWN,
+    PROP_USER_ID,
 )
 from burrowmq.protocol.table import MalformedTable, decode_table_at
 
@@ -102,6 +103,17 @@ def deadlines(messages: list[Message], ttl_ms: int, now_ms: int) -> list[int]:
             due = now_ms + (own if ttl_ms < 0 else min(own, ttl_ms))
         found.append(due)
     return found
+
+
+def are_of_user(messages: list[Message], name: bytes) -> bool:
+    """Whether each of these that has a `user_id` has this one."""
+    for message in messages:
+        if message.flags & PROP_USER_ID:
+            raw = message.raw
+            pos = place_of(raw, PROP_USER_ID)
+            if raw[pos + 1 : pos + 1 + raw[pos]] != name:
+                return False
+    return True
 
 
 def by_priority(

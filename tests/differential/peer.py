@@ -306,8 +306,21 @@ class Peer:
         method = spec.Basic.Publish(
             exchange=exchange, routing_key=key, mandatory=mandatory, immediate=immediate
         )
-        data = method_frame(self.number, method)
-        self.send(data + content_frames(self.number, body, properties))
+        self.send(self._published(method, body, properties))
+
+    def _published(
+        self, method: spec.Basic.Publish, body: bytes, properties: dict[str, Any]
+    ) -> bytes:
+        return method_frame(self.number, method) + content_frames(self.number, body, properties)
+
+    def publish_at_once(self, *messages: tuple[str, str, bytes, dict[str, Any]]) -> None:
+        """Many publishes in one write: (exchange, routing key, body, properties) of each."""
+        self.send(
+            *(
+                self._published(spec.Basic.Publish(exchange=exchange, routing_key=key), *content)
+                for exchange, key, *content in messages
+            )
+        )
 
     def fill(self, queue: str, *bodies: bytes, **properties: Any) -> None:
         """Publish bodies to a queue and wait until they are in it or refused."""

@@ -2,9 +2,9 @@
 
 Route, permission and existence are looked up once per address and remembered for the user until the vhost's topology
 or the permissions change. A run with several addresses is cut by its routes. Only messages with a property that matters
-on the way in (user_id, CC/BCC, and what the codec marks as in need of a look) are looked at one by one, and of those
-that are routed by headers the headers that a binding asks for. Called by the session for each run. Errors are raised;
-what comes before the message that is at fault is published.
+on the way in (CC/BCC, a user_id that is not the publisher's own, and what the codec marks as in need of a look) are
+looked at one by one, and of those that are routed by headers the headers that a binding asks for. Called by the session
+for each run. Errors are raised; what comes before the message that is at fault is published.
 
 Source: rabbit_channel (basic.publish); AMQP 0-9-1 basic class.
 """
@@ -23,7 +23,15 @@ from burrowmq.broker.queue.rules.dead_letter import routing_keys
 from burrowmq.broker.rules.auth import User
 from burrowmq.broker.vhost.router import Route
 from burrowmq.protocol import table
-from burrowmq.protocol.codec import Message, PublishRun, Sheaf, look_up, sheaves, split_address
+from burrowmq.protocol.codec import (
+    Message,
+    PublishRun,
+    Sheaf,
+    are_of_user,
+    look_up,
+    sheaves,
+    split_address,
+)
 from burrowmq.protocol.constants import (
     EXPIRATION_MAX_MS,
     IMMEDIATE,
@@ -54,6 +62,10 @@ def publish(channel: Channel, run: PublishRun) -> None:
         channel.auth_generation = generation
         channel.table = channel.vhost.route_tables.of(channel.session.user.name, generation)
     messages = run.messages
+    if flags & PROP_USER_ID:
+        name = channel.session.user.name.encode("utf-8", "surrogateescape")
+        if are_of_user(messages, name):
+            flags &= ~PROP_USER_ID
     if run.is_mixed:
         _publish_mixed(channel, messages, flags)
         return
@@ -90,7 +102,8 @@ def _publish_sheaves(
     if by_headers:
         routes = _routes_by_headers(channel, routes, by_headers)
         parts = sheaves(messages, routes)
-    if not flags & EACH:
+    each = flags & EACH
+    if not each:
         _publish_routed(channel, messages, routes, parts, flags)
         return
     seen: list[Message] = []
@@ -98,7 +111,7 @@ def _publish_sheaves(
     by_keys: ByKeys = {}
     try:
         for message, route in zip(messages, routes, strict=True):
-            if message.flags & EACH:
+            if message.flags & each:
                 found = _look(channel, message, route, by_keys)
             else:
                 found = message, route

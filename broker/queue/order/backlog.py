@@ -74,6 +74,8 @@ class Backlog:
         self.start_batch_end = 0
         self.redelivered_below = 0
         self.has_expiries = False
+        self.dying_count = 0
+        """Messages that were dropped and wait to be read (`rules.drops`): what arrives behind them goes to disk."""
 
     # -- size ---------------------------------------------------------------------------------------------------
 
@@ -154,34 +156,37 @@ class Backlog:
     ) -> None:
         """Add a run at the tail: the first `room` of it in RAM, the rest in the store only.
 
-        Whatever `room` says, nothing goes to RAM behind what is on disk.
+        Whatever `room` says, nothing goes to RAM behind what is on disk, or behind what is dropped from there.
         """
         count = len(messages)
-        if self.disk.count:
+        if self.disk.count or self.dying_count or room < 0:
             room = 0
-        elif 0 < room < count:
-            head = messages[:room]
-            head_size = body_bytes(head)
-            cut = (None, None) if expiries is None else (expiries[:room], expiries[room:])
-            self.append(head, head_size, kind, cut[0], room)
-            messages, size, expiries, room = messages[room:], size - head_size, cut[1], 0
-            count = len(messages)
         first = self.next_seq
-        if room <= 0 or kind & LOGGED:
-            # First, because it may fail: then nothing has changed here.
+        tail, tail_size, tail_due = messages, size, expiries
+        if 0 < room < count:
+            tail = messages[room:]
+            tail_size = body_bytes(tail)
+            tail_due = None if expiries is None else expiries[room:]
+        # The store comes first, because it may fail: then nothing has changed here.
+        if kind & LOGGED:
             (self._log or self.open()).append(first, messages, expiries, size)
+        elif room < count:
+            (self._log or self.open()).append(first + room, tail, tail_due, tail_size)
         if expiries is not None:
             self.has_expiries = True
         self.next_seq = first + count
-        if room > 0:
+        if room >= count:
             self.ram.append(first, messages, kind, expiries)
             self.ram_bytes += size
-        else:
-            self.disk.append(first, messages, size, kind)
+            return
+        if room:
+            due = None if expiries is None else expiries[:room]
+            self.ram.append(first, messages[:room], kind, due)
+            self.ram_bytes += size - tail_size
+        self.disk.append(first + room, tail, tail_size, kind)
 
-    def give_back(self, entries: list[Returned]) -> None:
-        """Put messages that were handed out back into their places."""
-        size = body_bytes([entry[1] for entry in entries])
+    def give_back(self, entries: list[Returned], size: int) -> None:
+        """Put messages that were handed out, `size` body bytes together, back into their places."""
         self.has_expiries = self.has_expiries or any(map(_DUE, entries))
         self.ram_bytes += size
         self.requeued.add(entries, size)
@@ -243,19 +248,15 @@ class Backlog:
         self.ram_bytes = 0
         self.has_expiries = False
 
-    def drop_disk(self, max_count: int, max_bytes: int) -> tuple[int, int, Kind] | None:
-        """Drop messages of one size from the head of the disk range, unread, until a limit is reached.
+    def take_unread(self, max_count: int, max_bytes: int) -> tuple[range, int, Kind] | None:
+        """Remove messages of one size from the head of the disk range, unread, until a limit is reached.
 
-        Returns (count, body bytes, kind); None when the head is not on disk, or its sizes are not known.
+        Returns (ids, body bytes of each, kind); None when the head is not there, or its sizes are not known. The store
+        has them until it is told (`log.ack`).
         """
-        if self.ram_count or self.requeued.parked.count or self.is_loading:
+        if self.ram_count or self.requeued.parked.count:
             return None
-        dropped = self.disk.drop(max_count, max_bytes)
-        if dropped is None:
-            return None
-        seqs, size, kind = dropped
-        self.log.ack(seqs.start, seqs.stop - 1, None)
-        return len(seqs), size * len(seqs), kind
+        return self.disk.drop(max_count, max_bytes)
 
     def expired_count(self, now_ms: int) -> int:
         """How many messages at the head, as far as it is in RAM, have expired."""
@@ -301,8 +302,8 @@ class Backlog:
         for first, messages, expiries in self.ram.unlogged():
             self.log.append(first, messages, expiries, body_bytes(messages))
         size = body_bytes(self.ram.messages)
+        self.disk.prepend(self.ram.first, self.ram.runs(), size)
         self.ram.clear()
-        self.disk.prepend(self.ram.first, moving, size)
         self.ram_bytes -= size
         return moving
 
@@ -369,10 +370,14 @@ class Backlog:
             self.start_batch_end = loaded[-1][0] + 1
 
     def _accept_parked(self, loaded: list[Loaded], next_seq: int) -> None:
-        self.give_back(self.requeued.unpark(loaded, next_seq, self._kind_of))
+        entries = self.requeued.unpark(loaded, next_seq, self._kind_of)
+        self.give_back(entries, body_bytes([entry[1] for entry in entries]))
 
     def _accept(self, loaded: list[Loaded], next_seq: int) -> None:
         ram = self.ram
+        if loaded and loaded[0][0] < self.disk.first:
+            # Taken unread meanwhile.
+            loaded = [entry for entry in loaded if entry[0] >= self.disk.first]
         count = len(loaded)
         is_plain = count > 0 and loaded[-1][0] - loaded[0][0] == count - 1
         if ram.messages:
@@ -390,7 +395,8 @@ class Backlog:
                 [
                     (seq, message, expiry, self._kind_of(message), seq < self.redelivered_below)
                     for seq, message, expiry in loaded
-                ]
+                ],
+                size,
             )
         lost_count, lost_bytes = self.disk.skip(count, size, next_seq, self.next_seq)
         if lost_count:

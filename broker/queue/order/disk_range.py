@@ -11,7 +11,7 @@ Invariant: the range begins behind everything that the backlog has in RAM or got
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from burrowmq.broker.queue.order.disk_sizes import DiskSizes
 from burrowmq.broker.queue.order.start_batch_rest import StartBatchRest
@@ -58,19 +58,33 @@ class DiskRange:
         self.count += len(messages)
         self.bytes += size
 
-    def prepend(self, first: int, count: int, size: int) -> None:
-        """What stood in front of it went to disk too."""
+    def prepend(self, first: int, runs: Iterable[tuple[list[Message], Kind]], size: int) -> None:
+        """What stood in front of it went to disk too, `size` body bytes together."""
+        sizes = DiskSizes() if self._keeps_sizes else None
+        count = 0
+        for messages, kind in runs:
+            count += len(messages)
+            if sizes is not None:
+                sizes.append(messages, kind)
+        if not self.count:
+            self._sizes = sizes
+        elif sizes is None or self._sizes is None or first + count < self.first:
+            self._sizes = None  # unknown, or some ids in between are gone
+        else:
+            sizes.extend(self._sizes)
+            self._sizes = sizes
         self.first = first
         self.count += count
         self.bytes += size
-        self._sizes = None
 
     def skip(self, count: int, size: int, next_seq: int, end_seq: int) -> tuple[int, int]:
         """Everything below `next_seq` was read: so many messages were found. The queue's next id is `end_seq`.
 
         Gives how many messages, of how many bytes, turn out not to be there.
         """
-        if self._sizes is not None:
+        if next_seq - self.first > count:
+            self._sizes = None  # which of them are gone, nobody knows
+        elif self._sizes is not None:
             self._sizes.skip(count)
         self.first = max(next_seq, self.first)
         self.start_batch_rest.drop_below(self.first)

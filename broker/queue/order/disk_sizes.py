@@ -1,8 +1,8 @@
 """How large the messages are that a backlog keeps on disk, where a length limit may have to drop them unread.
 
 Run-length coded in order: as long as sizes repeat, a million messages are one entry. Kept only for queues with a
-length limit, and only while every message of the disk range went there one after the other; a backlog that pages out
-or recovers has no `DiskSizes` and reads what it has to drop.
+length limit; a backlog that was recovered, or had messages on disk before it had a limit, has no `DiskSizes` and reads
+what it has to drop.
 """
 
 from __future__ import annotations
@@ -45,6 +45,10 @@ class DiskSizes:
                 counts[-1].count += 1
             else:
                 counts.append(_SizeCount(1, message.size, kind))
+
+    def extend(self, behind: DiskSizes) -> None:
+        """What `behind` describes follows."""
+        self._counts.extend(behind._counts)
 
     def skip(self, count: int) -> None:
         """`count` messages left from the head."""

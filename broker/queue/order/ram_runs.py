@@ -144,6 +144,12 @@ class RamRuns:
             yield range(seq, seq + part.count), part.kind
             seq += part.count
 
+    def runs(self) -> Iterator[tuple[list[Message], Kind]]:
+        """The messages, as far as neighbours are of one kind."""
+        messages = iter(self.messages)
+        for part in self._parts():
+            yield list(islice(messages, part.count)), part.kind
+
     def unlogged(self) -> Iterator[tuple[int, list[Message], list[int] | None]]:
         """What the store does not have: (first id, messages, deadlines) of each part."""
         for seqs, kind in self.by_kind():

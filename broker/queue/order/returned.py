@@ -77,7 +77,8 @@ def _take_all(heap: list[Returned], max_bytes: int, below_seq: int) -> DeliveryR
     kind, redelivered = heap[0][3:]
     seqs, messages, expiries, kinds, flags = zip(*sorted(heap), strict=True)
     size = body_bytes(messages)
-    if seqs[-1] >= below_seq or size > max_bytes or len(set(kinds)) + len(set(flags)) > 2:
+    is_reached_before = size - messages[-1].size >= max_bytes
+    if seqs[-1] >= below_seq or is_reached_before or len(set(kinds)) + len(set(flags)) > 2:
         return None
     heap.clear()
     due = list(expiries) if any(expiries) else None

@@ -117,6 +117,10 @@ class Expiry:
                 break
         return self._levels.head()
 
+    def live_count(self, level: Backlog, most: int) -> int:
+        """How many messages of a level, its head anyway and at most `most`, come before one that has expired."""
+        return level.live_count(self._scheduler.deadline_ms(), most)
+
     def drop_expired(self) -> None:
         """Remove expired heads, dead-lettering them, and arm the timer for the next."""
         now = self._scheduler.deadline_ms()

@@ -127,3 +127,11 @@ def requests_need_no_permission_for_replies(broker: Broker) -> Record:
     reply = peer.consume(REPLY_TO, "t", no_ack=True)
     peer.publish("", "none", b"1", reply_to=REPLY_TO, mandatory=True)
     return [reply, peer.take(1)]
+
+
+def a_dead_letter_as_a_reply(broker: Broker) -> Record:
+    client, server, address = _asked(broker)
+    server.queue("q", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": address})
+    server.fill("q", b"1")
+    server.reject(server.get("q", no_ack=False)["delivery_tag"], requeue=False)
+    return client.bodies(1)

@@ -426,6 +426,10 @@ def test_both_find_the_same_deadlines_and_priorities(
             assert size == len(part)
             assert {min(decode(message.raw).priority or 0, top) for message in part} == {level}
         assert [entry[0] for entry in levels] == sorted({entry[0] for entry in levels})[::-1]
+        names = {decode(message.raw).user_id for message in messages} - {None}
+        for name in (*names, "guest"):
+            octets = name.encode("utf-8", "surrogateescape")
+            assert codec.are_of_user(messages, octets) is (names <= {name})
         results.append(
             (due, [(entry[0], [m.raw for m in entry[1]], *entry[2:]) for entry in levels])
         )

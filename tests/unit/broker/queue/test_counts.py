@@ -59,9 +59,9 @@ def test_what_comes_back_is_still_persistent():
     run = run_of(3)
     counts.handed_out(run, False, is_delivery=True)
     entries = returned(run.seqs, run.messages, None, DURABLE, redelivered=True)
-    counts.came_back(entries[:1])
+    counts.came_back(entries[:1], 4)
     assert sums(counts) == (2, 8, 3, 12, 2, 8)
-    counts.came_back(entries[1:])
+    counts.came_back(entries[1:], 8)
     assert sums(counts) == (0, 0, 3, 12, 0, 0)
 
 
@@ -70,7 +70,8 @@ def test_transient_messages_are_not_persistent():
     run = run_of(2, TRANSIENT)
     counts.handed_out(run, False, is_delivery=True)
     assert sums(counts) == (2, 8, 1, 4, 0, 0)
-    counts.came_back(returned(run.seqs, run.messages, None, TRANSIENT, redelivered=True)[:1])
+    entries = returned(run.seqs, run.messages, None, TRANSIENT, redelivered=True)
+    counts.came_back(entries[:1], 4)
     counts.settled(1, 4, TRANSIENT, is_acked=True)
     counts.gone(1, 4, TRANSIENT)
     assert sums(counts) == (0, 0, 1, 4, 0, 0)

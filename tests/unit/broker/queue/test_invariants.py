@@ -351,6 +351,20 @@ def test_a_heap_entry_that_is_logged_needs_a_store():
     queue = QueueBench(durable=False).queue
     queue.levels[0].next_seq = 1
     queue.levels[0].ram.first = queue.levels[0].disk.first = 1
-    queue.levels[0].give_back([(0, message(b"x"), 0, LOGGED, True)])
+    queue.levels[0].give_back([(0, message(b"x"), 0, LOGGED, True)], 1)
     with pytest.raises(AssertionError, match="messages are logged, 0 of them only on disk"):
         verify(queue)
+
+
+def test_dropped_messages_that_wait_are_counted_and_read():
+    bench = QueueBench(queue_mode="lazy", answers_later=True, max_length=2, dead_letter_exchange="")
+    for number in range(4):
+        bench.publish(message(b"%d" % number))
+    verify(bench.queue)
+    bench.queue.levels[0].dying_count += 1
+    with pytest.raises(AssertionError, match="2 dropped messages wait to be read, 3 are counted"):
+        verify(bench.queue)
+    bench.queue.levels[0].dying_count -= 1
+    bench.queue.drops._read.void()
+    with pytest.raises(AssertionError, match="nobody reads"):
+        verify(bench.queue)

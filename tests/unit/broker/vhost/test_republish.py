@@ -344,6 +344,51 @@ def test_what_fails_in_one_queue_reaches_the_others_and_counts_as_dead_lettered(
     assert (bench.metrics.dead_lettered_maxlen, bench.metrics.dropped_maxlen) == (6, 0)
 
 
+def test_what_a_target_took_before_it_failed_is_in_it_once_and_costs_nothing_behind_it():
+    """A consumer takes the first, then the disk fails at the third and the sixth."""
+    bench = BrokerBench()
+    client = bench.connect(1, 2)
+    declare_durable(bench, client, "dead", ChokingLog)
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    client.call(2, spec.Basic.Qos(prefetch_count=2))
+    client.call(2, spec.Basic.Consume(queue="dead", consumer_tag="c"))
+    fill(client, "work", 10)
+    client.call(1, *[spec.Basic.Get(queue="work") for _ in range(10)])
+    found = client.call(1, spec.Basic.Nack(10, multiple=True, requeue=False))
+    assert [cast("Any", method).body for _, method in found] == [b"0", b"1"]
+    dead = bench.vhost.queues["dead"]
+    assert (dead.unacked_count, dead.ready_count, dead.persistent_count) == (2, 6, 8)
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (8, 2)
+    assert bodies(client, "dead") == [b"3", b"4", b"6", b"7", b"8", b"9"]
+
+
+def test_a_fault_at_one_priority_costs_the_others_nothing():
+    bench = BrokerBench()
+    client = bench.connect(1)
+    for level in ("", "-1", "-2"):
+        bench.engine.logs[f"dead{level}"] = ChokingLog(bench.engine)
+    client.call(1, spec.Queue.Declare(queue="dead", durable=True, arguments={"x-max-priority": 2}))
+    bench.commit()
+    client.read()
+    declare(client, "work", dead_letter_exchange="", dead_letter_routing_key="dead")
+    client.send(
+        *(
+            publish_bytes(
+                1,
+                "",
+                "work",
+                b"%d" % n,
+                properties=BasicProperties(delivery_mode=2, priority=n % 3),
+            )
+            for n in range(10)
+        )
+    )
+    client.call(1, *[spec.Basic.Get(queue="work") for _ in range(10)])
+    client.call(1, spec.Basic.Nack(10, multiple=True, requeue=False))
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (8, 2)
+    assert bodies(client, "dead") == [b"8", b"1", b"4", b"7", b"0", b"3", b"6", b"9"]
+
+
 def test_dead_letters_that_wait_for_others_survive_the_fault_of_one():
     """A chain: what `middle` gives up goes on after the batch that fills it."""
     bench = BrokerBench()
@@ -372,3 +417,17 @@ def test_a_copy_that_has_to_be_kept_comes_before_the_originals_ack(
     client.send(publish_bytes(1, "", "work", b"x", properties=BasicProperties(delivery_mode=mode)))
     reject(client, "work")
     assert bench.engine.moves == moves
+
+
+def test_a_dead_letter_may_be_a_direct_reply():
+    bench = BrokerBench()
+    client, server = bench.connect(1), bench.connect(1)
+    client.call(1, spec.Basic.Consume(queue="amq.rabbitmq.reply-to", consumer_tag="r", no_ack=True))
+    key = client.session.channels[1].reply_target.name
+    declare(server, "work", dead_letter_exchange="", dead_letter_routing_key=key)
+    server.send(publish_bytes(1, "", "work", b"1"), publish_bytes(1, "", "work", b"2"))
+    server.call(1, spec.Basic.Get(queue="work"), spec.Basic.Get(queue="work"))
+    server.call(1, spec.Basic.Nack(2, multiple=True, requeue=False))
+    found = client.read()
+    assert [(m.consumer_tag, m.body) for _, m in found] == [("r", b"1"), ("r", b"2")]
+    assert (bench.metrics.dead_lettered_rejected, bench.metrics.dropped_rejected) == (2, 0)

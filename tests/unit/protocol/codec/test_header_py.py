@@ -6,7 +6,7 @@ import pytest
 from pamqp import commands
 
 from burrowmq.protocol.codec import Message
-from burrowmq.protocol.codec._header_py import by_priority, deadlines, header_flags
+from burrowmq.protocol.codec._header_py import are_of_user, by_priority, deadlines, header_flags
 from burrowmq.protocol.constants import (
     MAYBE_CC,
     NEEDS_LOOK,
@@ -98,6 +98,14 @@ def test_deadlines_are_those_of_the_smaller_ttl() -> None:
     codec = CODECS[0]
     assert deadlines(run(codec, *each), -1, 1000) == [0, 1010, 1070, 1005]
     assert deadlines(run(codec, *each), 50, 1000) == [1050, 1010, 1050, 1005]
+
+
+def test_whose_messages_are_is_seen_in_their_octets() -> None:
+    mine = run(CODECS[0], {}, {"user_id": "me"}, {**FULL, "user_id": "me"})
+    assert are_of_user(mine, b"me")
+    assert are_of_user(mine[:1], b"nobody"), "who says nothing is not somebody else"
+    for other in ("m", "me2", "you"):
+        assert not are_of_user([*mine, *run(CODECS[0], {"user_id": other})], b"me")
 
 
 def test_a_run_is_cut_by_priority_with_its_deadlines() -> None:

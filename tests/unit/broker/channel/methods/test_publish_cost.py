@@ -22,6 +22,8 @@ PROPERTIES: dict[str, dict[str, Any]] = {
     "expiration and headers": {"expiration": "60000", "headers": HEADERS},
     "priority": {"priority": 3},
     "reply_to": {"reply_to": "amq.gen-1", "correlation_id": "9"},
+    "user_id": {"user_id": "guest"},
+    "user_id and headers": {"user_id": "guest", "headers": HEADERS},
     "as Celery": {"reply_to": "r", "headers": HEADERS, "priority": 0, "correlation_id": "9"},
 }
 

@@ -110,9 +110,9 @@ def test_what_comes_back_goes_before_everything_else_by_its_id():
     world.append(b"0", b"1", b"2", b"3", b"4")
     first = world.backlog.take(3, ALL)
     entries = [(s, m, 0, first.kind, True) for s, m in zip(first.seqs, first.messages, strict=True)]
-    world.backlog.give_back([entries[2]])
-    world.backlog.give_back([entries[0]])
-    world.backlog.give_back([entries[1]])
+    world.backlog.give_back([entries[2]], 1)
+    world.backlog.give_back([entries[0]], 1)
+    world.backlog.give_back([entries[1]], 1)
     assert world.backlog.ram_bytes == 5
     run = world.backlog.take(10, ALL)
     assert (list(run.seqs), run.redelivered) == ([0, 1, 2], True)
@@ -234,18 +234,52 @@ def test_dropping_from_disk_unread():
     world = World()
     world.backlog.disk.keep_sizes(is_on=True)
     world.append(b"aa", b"bb", b"c", room=0)
-    assert world.backlog.drop_disk(10, 3) == (2, 4, TRANSIENT)
-    assert sorted(world.log.entries) == [2]
-    assert world.backlog.drop_disk(10, ALL) == (1, 1, TRANSIENT)
-    assert world.backlog.drop_disk(10, ALL) is None
+    assert world.backlog.take_unread(10, 3) == (range(2), 2, TRANSIENT)
+    assert sorted(world.log.entries) == [0, 1, 2], "whoever took them tells the store"
+    assert world.backlog.take_unread(10, ALL) == (range(2, 3), 1, TRANSIENT)
+    assert world.backlog.take_unread(10, ALL) is None
     assert (world.backlog.count, world.backlog.bytes) == (0, 0)
+
+
+def test_what_was_taken_unread_while_it_was_read_is_left_out():
+    world = World(answers_later=True)
+    world.backlog.disk.keep_sizes(is_on=True)
+    world.append(b"a", b"b", b"c", room=0)
+    world.backlog.load(10, ALL)
+    assert world.backlog.take_unread(2, ALL) == (range(2), 1, TRANSIENT)
+    world.engine.answer_reads()
+    assert (world.backlog.count, world.backlog.ram_count) == (1, 1)
+    assert world.backlog.take(10, ALL).seqs == range(2, 3)
+
+
+def test_what_was_paged_out_can_be_taken_unread():
+    world = World()
+    world.backlog.disk.keep_sizes(is_on=True)
+    world.append(b"a", b"bb", kind=DURABLE)
+    world.append(b"cc", kind=TRANSIENT)
+    world.backlog.page_out()
+    world.append(b"d", room=0)
+    taken = [world.backlog.take_unread(10, ALL) for _ in range(4)]
+    assert taken == [
+        (range(1), 1, DURABLE),
+        (range(1, 2), 2, DURABLE),
+        (range(2, 3), 2, TRANSIENT),
+        (range(3, 4), 1, TRANSIENT),
+    ]
+
+
+def test_what_arrives_behind_dropped_messages_goes_to_disk():
+    world = World()
+    world.backlog.dying_count = 1
+    world.append(b"a")
+    assert (world.backlog.ram_count, world.backlog.disk.count) == (0, 1)
 
 
 def test_the_head_in_ram_is_not_passed_over_by_a_drop_on_disk():
     world = World()
     world.backlog.disk.keep_sizes(is_on=True)
     world.append(b"a", b"b", room=1)
-    assert world.backlog.drop_disk(1, ALL) is None
+    assert world.backlog.take_unread(1, ALL) is None
 
 
 def test_how_many_at_the_head_have_expired():
@@ -254,6 +288,6 @@ def test_how_many_at_the_head_have_expired():
     assert world.backlog.expired_count(5) == 1
     assert world.backlog.expired_count(10) == 2  # the third never expires and hides the fourth
     run = world.backlog.take(1, ALL)
-    world.backlog.give_back([(0, run.messages[0], 5, run.kind, True)])
+    world.backlog.give_back([(0, run.messages[0], 5, run.kind, True)], 1)
     assert world.backlog.expired_count(10) == 1
     assert world.backlog.expired_count(4) == 0

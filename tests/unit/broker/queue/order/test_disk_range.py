@@ -37,8 +37,29 @@ def test_sizes_are_known_of_a_range_that_began_with_them_only():
     disk.append(6, [message(b"x")], 1, TRANSIENT)
     assert disk.drop(1, 99) is None
     disk = filled(3)
-    disk.prepend(2, 3, 9)
+    disk.keep_sizes(is_on=False)
+    disk.prepend(2, [([message(b"xxx")] * 3, DURABLE)], 9)
     assert (disk.first, disk.count, disk.bytes, disk.drop(1, 99)) == (2, 4, 12, None)
+
+
+def test_sizes_of_what_went_to_disk_in_front_are_known():
+    disk = filled(3)
+    disk.prepend(3, [([message(b"xx")], DURABLE), ([message(b"y")], TRANSIENT)], 3)
+    assert (disk.first, disk.count, disk.bytes) == (3, 3, 6)
+    assert [disk.drop(9, 99) for _ in range(3)] == [
+        (range(3, 4), 2, DURABLE),
+        (range(4, 5), 1, TRANSIENT),
+        (range(5, 6), 3, TRANSIENT),
+    ]
+
+
+def test_where_an_id_is_missing_nothing_goes_unread():
+    disk = filled(3)
+    disk.prepend(3, [([message(b"xx")], DURABLE)], 2)
+    assert disk.drop(9, 99) is None, "id 4 is gone"
+    disk = filled(3, 3, 3)
+    disk.skip(1, 3, 7, 8)
+    assert (disk.first, disk.count, disk.drop(9, 99)) == (7, 2, None)
 
 
 def test_what_was_read_leaves_and_takes_overtaken_bodies_along():

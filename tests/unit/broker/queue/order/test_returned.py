@@ -44,6 +44,13 @@ def test_bytes_limit_a_batch_and_deadlines_go_with_it():
     assert returned.take(heap, 1, 1).expiries == [10]
 
 
+def test_what_is_empty_stays_behind_the_message_that_reached_the_limit():
+    entries = [(seq, message(b"x"[seq:]), 0, TRANSIENT, True) for seq in range(2)]
+    heap = returned.merge([], entries)
+    assert returned.take(heap, 10, 1).seqs == [0]
+    assert list(returned.take(heap, 10, 1).seqs) == [1]
+
+
 def test_no_deadline_is_no_list():
     heap = returned.merge([], [(1, message(b"x"), 0, TRANSIENT, True)])
     assert returned.take(heap, 1, 1).expiries is None

@@ -74,6 +74,98 @@ def test_unacked_messages_do_not_count():
     assert bench.drain() == [b"2", b"3"]
 
 
+@pytest.mark.parametrize(("mode", "queue_mode"), MODES)
+@pytest.mark.parametrize("dlx", [None, ""])
+def test_what_a_run_drops_of_itself_is_never_stored(mode, queue_mode, dlx):
+    bench = QueueBench(
+        mode=mode, queue_mode=queue_mode, answers_later=True, max_length=3, dead_letter_exchange=dlx
+    )
+    assert bench.publish(*numbered(100, persistent=True)) == PENDING
+    assert (bench.queue.ready_count, bench.queue.persistent_count) == (3, 3)
+    assert bench.queue.levels.written_count == 3
+    assert bench.dead == ([] if dlx is None else [("maxlen", b"%d" % n) for n in range(97)])
+    bench.run()
+    assert bench.engine.reads == []
+
+
+@pytest.mark.parametrize(("mode", "queue_mode"), MODES)
+@pytest.mark.parametrize("limit", [{"max_length": 3}, {"max_length_bytes": 8}])
+def test_no_more_than_the_limit_is_ready_while_the_disk_reads_what_was_dropped(
+    mode, queue_mode, limit
+):
+    bench = QueueBench(
+        mode=mode, queue_mode=queue_mode, answers_later=True, dead_letter_exchange="", **limit
+    )
+    for start in range(10, 50, 5):
+        bench.publish(*numbered(5, start=start, persistent=start % 2 == 0))
+        assert bench.queue.ready_count <= 4
+        assert bench.queue.ready_bytes <= 8
+    bench.run()
+    kept = bench.queue.ready_count
+    assert bench.dead == [("maxlen", b"%d" % n) for n in range(10, 50 - kept)]
+    assert bench.drain() == [b"%d" % n for n in range(50 - kept, 50)]
+    assert not any(log.entries for log in bench.engine.logs.values())
+
+
+def test_a_consumer_gets_what_is_left_of_a_queue_whose_drops_are_being_read():
+    bench = QueueBench(queue_mode="lazy", answers_later=True, max_length=2, dead_letter_exchange="")
+    for number in range(6):
+        bench.publish(*numbered(1, start=number))
+    inbox = bench.consume()
+    assert inbox.bodies == [b"4", b"5"]
+    assert [body for _, body in bench.dead] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_purge_and_the_end_of_a_queue_while_its_drops_are_read():
+    bench = QueueBench(queue_mode="lazy", answers_later=True, max_length=2, dead_letter_exchange="")
+    for number in range(6):
+        bench.publish(*numbered(1, start=number))
+    assert bench.queue.purge() == 2
+    bench.run()
+    assert [body for _, body in bench.dead] == [b"0", b"1", b"2", b"3"]
+    for number in range(6):
+        bench.publish(*numbered(1, start=number))
+    bench.queue.delete()
+    bench.engine.answer_reads()
+    assert len(bench.dead) == 4, "what waits when its queue is deleted goes with it"
+
+
+def test_one_arrives_after_the_other_also_where_they_differ_in_priority():
+    """RabbitMQ: each time one is too many, the oldest of the highest priority goes."""
+    bench = QueueBench(max_length=2, max_priority=5, dead_letter_exchange="")
+    levels = [0, 0, 5, 1, 3, 1, 2]
+    bench.publish(message(b"a", priority=1), message(b"b", priority=4))
+    bench.publish(*[message(b"%d" % n, priority=level) for n, level in enumerate(levels)])
+    assert [body for _, body in bench.dead] == [b"b", b"a", b"2", b"3", b"4", b"5", b"6"]
+    assert bench.drain() == [b"0", b"1"]
+
+
+def test_what_has_expired_behind_a_dropped_head_is_not_dropped():
+    bench = QueueBench(mode="cached", max_length=3, dead_letter_exchange="")
+    bench.publish(message(b"0"), message(b"1", expiration="10"), message(b"2"))
+    bench.scheduler.advance(20)
+    bench.publish(*numbered(2, start=3))
+    assert bench.dead == [("maxlen", b"0"), ("expired", b"1")]
+    assert bench.drain() == [b"2", b"3", b"4"]
+
+
+def test_what_expires_on_arrival_pushes_out_one_and_goes_itself():
+    bench = QueueBench(mode="cached", max_length=1, dead_letter_exchange="")
+    bench.publish(*numbered(1))
+    bench.publish(message(b"1", expiration="0"), *numbered(1, start=2))
+    assert bench.dead == [("maxlen", b"0"), ("expired", b"1")]
+    assert bench.drain() == [b"2"]
+
+
+def test_waiting_consumers_take_before_anything_is_dropped():
+    bench = QueueBench(max_length=1, dead_letter_exchange="")
+    inbox = bench.consume(prefetch_count=2)
+    bench.publish(*numbered(6))
+    assert inbox.bodies == [b"0", b"1"]
+    assert [body for _, body in bench.dead] == [b"2", b"3", b"4"]
+    assert bench.queue.ready_count == 1
+
+
 def test_reject_publish_names_the_refused():
     bench = QueueBench(max_length=2, overflow="reject-publish", dead_letter_exchange="")
     assert bench.publish(*numbered(1, persistent=True)) == PENDING
