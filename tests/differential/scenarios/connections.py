@@ -63,7 +63,7 @@ def half_a_protocol_header_is_waited_for(broker: Broker) -> Record:
 def start_offers_mechanisms_and_locales(broker: Broker) -> Record:
     client = broker.wire()
     started = client.start()
-    mechanisms = sorted(str(started.mechanisms).split())
+    mechanisms = sorted(bytes(started.mechanisms).split())
     return [started.version_major, started.version_minor, mechanisms, started.locales]
 
 

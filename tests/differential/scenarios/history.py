@@ -159,7 +159,7 @@ def samples_of_the_node(broker: Broker) -> Record:
     row = broker.wait_http(
         f"nodes?{asked(20, 5)}", lambda rows: len(rows[0].get("mem_used_details", {})) > 1, 40
     )[0]
-    broker.peer().queue("q")
+    broker.peer().queue("samples-of-the-node")
     overview = broker.wait_http(
         f"overview?{asked(20, 5)}", lambda row: "messages_details" in row["queue_totals"], 40
     )
