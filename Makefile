@@ -143,7 +143,7 @@ check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, less than a minute
 # ---- tests -----------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, 12 to 14 minutes
+test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, about twelve minutes
 	@$(PY) -m scripts.both_speeds -m "not long and not differential" tests $(ARGS)
 	@$(PY) -m scripts.spark_tests --if-possible -m "not long and not differential" $(ARGS)
 
