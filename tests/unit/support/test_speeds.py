@@ -49,6 +49,23 @@ def test_the_seeds_of_a_file_are_run_by_both() -> None:
         assert 8 <= share <= 32
 
 
+@pytest.mark.parametrize(
+    ("test", "is_dealt"),
+    [
+        ("tests/crash/test_backup.py::test_x[on]", True),
+        ("tests/crash/test_backup.py::test_x[off]", False),
+        ("tests/crash/test_full_disk.py::test_x[ext4-on]", True),
+        ("tests/crash/test_key_order.py::test_x[killed, with a commit log]", True),
+        ("tests/crash/test_key_order.py::test_x[killed]", False),
+        ("tests/crash/test_commit_log.py::test_x", True),
+        ("tests/integration/test_x.py::test_x[on]", False),
+    ],
+)
+def test_with_a_commit_log_a_node_is_killed_at_one_speed(test: str, is_dealt: bool) -> None:
+    left = [is_left_to_the_other(test, is_interpreted=speed) for speed in (False, True)]
+    assert sorted(left) == [False, is_dealt]
+
+
 def test_all_others_run_at_both_speeds() -> None:
     for test in ("tests/unit/broker/test_x.py::test_y", "tests/simulation/test_machine.py::test_z"):
         assert not is_left_to_the_other(test, is_interpreted=False)
