@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, cast
 
 from burrowmq.broker.queue.origin import Origin
@@ -78,10 +79,12 @@ def _join(pieces: list[Piece]) -> Piece:
             and seqs.step == more.step == 1
             and seqs.stop == more.start
         ):
-            seqs = [seq for each in pieces for seq in each.seqs]
+            seqs = list(chain.from_iterable(each.seqs for each in pieces))
             break
         seqs = range(seqs.start, more.stop)
-    messages = [message for piece in pieces for message in piece.messages]
+    messages: list[Message] = []
+    for piece in pieces:
+        messages += piece.messages
     return Piece(pieces[0].delivery, (), seqs, messages, None)
 
 
