@@ -27,6 +27,25 @@ library.give_back()
 assert held - rss_bytes() > 80_000_000, (held, rss_bytes())
 """
 
+TURNS = """
+import resource
+from broker.machine.reclaim import CLibrary
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def turn():
+    return [b"x" * 60_000 for _ in range(20)]
+before = faults()
+for _ in range(50):
+    turn()
+assert faults() - before > 5_000, "the pages stay by themselves: what is all this for?"
+CLibrary()
+turn()
+before = faults()
+for _ in range(50):
+    turn()
+assert faults() - before < 500, faults() - before
+"""
+
 
 class FakeAllocator:
     """Counts how often it was asked and told."""
@@ -98,4 +117,11 @@ def test_the_c_library_returns_a_hole_that_it_keeps_by_itself():
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("this C library does not say what it holds")
     done = subprocess.run([sys.executable, "-c", HOLE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_a_turn_frees_is_there_for_the_next():
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("another C library has other rules")
+    done = subprocess.run([sys.executable, "-c", TURNS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
