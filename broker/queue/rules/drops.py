@@ -57,7 +57,8 @@ class Drops:
         self._is_durable = is_durable
         self._changed = changed
         self._waiting = _NOTHING
-        self._read = PendingRead(self._on_read)
+        self._read: PendingRead | None = None
+        """Made with the first read, and let go with the queue: it holds this in a circle."""
 
     @property
     def are_waiting(self) -> bool:
@@ -72,11 +73,13 @@ class Drops:
     @property
     def is_reading(self) -> bool:
         """Whether a read is under way."""
-        return self._read.is_under_way
+        return self._read is not None and self._read.is_under_way
 
     def end(self) -> None:
         """The queue is gone, and what waits with it."""
-        self._read.void()
+        if self._read is not None:
+            self._read.void()
+        self._read = None
         self._waiting = _NOTHING
 
     def outcome(self, flags: int) -> int:
@@ -126,10 +129,12 @@ class Drops:
     def _go_on(self) -> None:
         """Send on what waits, as far as it is in RAM; have the next of it read."""
         waiting = self._waiting
-        while waiting and not self._read.is_under_way:
+        while waiting and not self.is_reading:
             backlog, what = waiting[0]
             if isinstance(what, range):
                 where = what.start, min(len(what), READ_COUNT), READ_BYTES
+                if self._read is None:
+                    self._read = PendingRead(self._on_read)
                 self._read.begin(backlog.log, where, READ_COUNT, self._accept)
             else:
                 waiting.popleft()

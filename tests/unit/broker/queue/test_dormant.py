@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -20,6 +21,9 @@ from tests.support.bench.broker import BrokerBench
 from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 from tests.support.wire_client import publish_bytes
+
+
+ROOM = "burrowmq.broker.queue"
 
 
 def declared(bench: BrokerBench, **arguments: Any) -> Queue:
@@ -118,6 +122,34 @@ def test_the_parts_of_a_deleted_queue_go_without_the_collector() -> None:
         client.call(1, spec.Queue.Delete(queue="q"))
         bench.loop.run()
         assert gone() is None
+    finally:
+        gc.enable()
+
+
+def parts_alive() -> Counter[str]:
+    kinds = (type(each) for each in gc.get_objects())
+    return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith(ROOM))
+
+
+def test_nothing_is_left_of_deleted_queues_that_did_all_they_can() -> None:
+    bench = BrokerBench()
+    client = bench.connect(1)
+    gc.collect()
+    gc.disable()
+    try:
+        before = parts_alive()
+        for kind in ({}, {"x-max-priority": 2}, {"x-queue-mode": "lazy"}):
+            limits = {"x-max-length": 2, "x-dead-letter-exchange": "", "x-message-ttl": 60_000}
+            client.call(1, spec.Queue.Declare(queue="q", arguments={**limits, **kind}))
+            client.send(*(publish_bytes(1, "", "q", b"a") for _ in range(5)))
+            client.call(1, spec.Basic.Consume(queue="q", consumer_tag="c", no_ack=True))
+            client.call(1, spec.Basic.Cancel(consumer_tag="c"))
+            client.call(1, spec.Basic.Get(queue="q", no_ack=True))
+            assert parts_alive()["Drops"] == before["Drops"] + 1
+            client.call(1, spec.Queue.Delete(queue="q"))
+            bench.loop.run()
+        left = parts_alive() - before
+        assert set(left) <= {"Settings"}, left
     finally:
         gc.enable()
 
