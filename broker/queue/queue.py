@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import MethodType
 
 from burrowmq.broker.queue.arrivals import Arrivals
 from burrowmq.broker.queue.context import QueueContext
@@ -106,7 +107,9 @@ class Queue:
         """Build the parts, and put the settings in force."""
         context, settings = self._context, self.settings
         self._scheduler = context.scheduler
-        self._changed = functools.partial(context.scheduler.queue_dirty, self)
+        self._changed: Callable[[], None] = MethodType(
+            context.scheduler.queue_dirty, self
+        )  # a partial weighs more
         self._after_pump: list[Callable[[], None]] = []
         self.is_unreadable = self.is_blocked = False
         self._make_parts(settings, context)

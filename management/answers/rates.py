@@ -72,10 +72,12 @@ class Rates:
 
     def add(self, columns: Columns, key: Hashable, values: tuple[int, ...]) -> None:
         """Add an object's figures to the round."""
-        row, now_ms = array("q", values), self._times_ms[0]
+        row = array("q", values)
         before = self._current.get(key)
-        is_same = before is not None and before[0] is columns and before[1] == row
-        self._pending[key] = (columns, row, before[2] if before and is_same else now_ms)
+        if before is not None and before[0] is columns and before[1] == row:
+            self._pending[key] = before  # one for all rounds in which nothing happened
+        else:
+            self._pending[key] = (columns, row, self._times_ms[0])
 
     def end(self) -> None:
         """The round is complete; an object that was not in it is forgotten with the next one."""

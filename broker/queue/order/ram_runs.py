@@ -1,4 +1,4 @@
-"""The messages of a backlog that are in RAM and were never handed out: a deque with consecutive sequence ids.
+"""The messages of a backlog that are in RAM and were never handed out, with consecutive sequence ids.
 
 They are described run by run (how many messages, are they in the store, are they persistent), so that a run costs the
 same whatever its length. Where any message expires, deadlines are kept beside the messages, else none are. State
@@ -16,7 +16,7 @@ from itertools import islice
 
 from burrowmq.broker.queue.run import LOGGED, DeliveryRun, Kind, Returned
 from burrowmq.broker.words.no_items import NoItems
-from burrowmq.protocol.codec import Message, take
+from burrowmq.protocol.codec import Message, body_bytes, take
 
 
 class _KindCount:
@@ -29,7 +29,10 @@ class _KindCount:
         self.kind = kind
 
 
-# What a backlog has before its first message, and all of them share: an empty deque weighs 700 bytes.
+FEW = 4
+"""So many messages are a list, which weighs 80 bytes: many queues never have more. A deque weighs 800, however few."""
+
+# What a backlog has before its first message, and all of them share.
 _NO_MESSAGES: deque[Message] = NoItems()
 # What it has behind the neighbours at its head while there are no others: most are of one kind from end to end.
 _NO_KINDS: deque[_KindCount] = NoItems()
@@ -41,7 +44,7 @@ class RamRuns:
     __slots__ = ("_expiries", "_head", "_later", "first", "messages")
 
     def __init__(self) -> None:
-        self.messages = _NO_MESSAGES
+        self.messages: deque[Message] | list[Message] = _NO_MESSAGES
         self.first = 0
         """Id of the first message, while there is one."""
         self._head: _KindCount | None = None
@@ -71,11 +74,13 @@ class RamRuns:
         if not self.messages:
             self.first = first
             if self.messages is _NO_MESSAGES:
-                self.messages = deque()
+                self.messages = []
         if expiries is not None or self._expiries is not None:
             if self._expiries is None:
                 self._expiries = deque([0] * len(self.messages))
             self._expiries.extend(expiries if expiries is not None else [0] * count)
+        if isinstance(self.messages, list) and len(self.messages) + count > FEW:
+            self.messages = deque(self.messages)
         self.messages.extend(messages)
         last = self._later[-1] if self._later else self._head
         if last is None:
@@ -91,7 +96,7 @@ class RamRuns:
         """Remove messages of one kind from the head: at least one, then until a limit is reached."""
         part = self._head
         assert part is not None
-        messages, size = take(self.messages, min(max_count, part.count), max_bytes)
+        messages, size = self._take(min(max_count, part.count), max_bytes)
         count = len(messages)
         if count == part.count:
             self._head = self._later.popleft() if self._later else None
@@ -113,6 +118,16 @@ class RamRuns:
             first < redelivered_below,
             expiries,
         )
+
+    def _take(self, max_count: int, max_bytes: int) -> tuple[list[Message], int]:
+        messages = self.messages
+        if isinstance(messages, list):
+            size = body_bytes(messages)
+            if max_count == len(messages) and size - messages[-1].size < max_bytes:
+                self.messages = _NO_MESSAGES
+                return messages, size
+            self.messages = messages = deque(messages)
+        return take(messages, max_count, max_bytes)
 
     def expired_count(self, now_ms: int) -> int:
         """How many messages from the head on have expired."""
@@ -173,6 +188,6 @@ class RamRuns:
 
     def clear(self) -> None:
         """Forget all."""
-        self.messages.clear()
+        self.messages = _NO_MESSAGES
         self._head, self._later = None, _NO_KINDS
         self._expiries = None

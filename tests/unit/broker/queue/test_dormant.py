@@ -22,7 +22,6 @@ from tests.support.messages import message
 from tests.support.queue_bench import Inbox, QueueBench
 from tests.support.wire_client import publish_bytes
 
-
 ROOM = "burrowmq.broker.queue"
 
 
