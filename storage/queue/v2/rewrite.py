@@ -24,6 +24,7 @@ from burrowmq.storage.errors import (
 )
 from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.queue.directory import QueueDirectory
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
 from burrowmq.storage.queue.record_reader import RecordReader
 from burrowmq.storage.queue.segment import Segment
@@ -47,16 +48,17 @@ class Pair:
 def rewrite(
     pair: Pair,
     segment: Segment,
-    in_memory: Mapping[int, StoredMessage] | None,
+    in_memory: InMemory | None,
     observer: StoreObserver,
 ) -> int:
     """Write a segment's pair anew; gives how many messages were lost. Raises WriteFailed, ReadFailed or SyncFailed.
 
-    `in_memory` are messages by place, taken instead of what the file says; with None the old pair is good, and stays
-    when it cannot be read. Else what cannot be read is lost.
+    `in_memory` are messages taken instead of what the files say, entries included; with None the old pair is good, and
+    stays when it cannot be read. Else what cannot be read is lost.
     """
     directory, index, store = pair.directory, pair.index, pair.store
-    columns = segment.columns()
+    columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
+    messages = in_memory.messages if in_memory is not None else {}
     live = segment.live_mask()
     present = bits_of(columns.statuses)
     stored = live & present & ~bits_of(columns.kinds)
@@ -66,7 +68,7 @@ def rewrite(
     aside = f"{path}.tmp"
     filesystem = directory.cache.filesystem
     try:
-        end = copy.write_store(generation, slots_of(stored), in_memory or {}) if stored else 0
+        end = copy.write_store(generation, slots_of(stored), messages) if stored else 0
         kept = live & present
         if copy.lost and in_memory is None:
             # The old pair stays: whoever reads the damaged message has it set aside.

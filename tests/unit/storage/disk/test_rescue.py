@@ -102,11 +102,11 @@ def test_a_name_file_that_was_lost_is_written_again() -> None:
     assert b'QUEUE: "q"' in side.filesystem.content(path)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(("version", "run_bytes"), [(1, 500), (1, 50), (2, 500)])
 def test_entries_that_the_failed_sync_took_from_the_page_cache_come_from_memory(
-    version: int,
+    version: int, run_bytes: int
 ) -> None:
-    side = DiskSide(journal_run_bytes=500)
+    side = DiskSide(journal_run_bytes=run_bytes)
     side.open(version=version)
     side.append(0, 4)
     side.filesystem.reverts = True
@@ -115,5 +115,20 @@ def test_entries_that_the_failed_sync_took_from_the_page_cache_come_from_memory(
     side.commit(command)
     assert side.read() == list(range(8))
     assert side.writer.counters.rescues
-    again = DiskSide(side.filesystem.cut(random.Random(1)), journal_run_bytes=500)
+    again = DiskSide(side.filesystem.cut(random.Random(1)), journal_run_bytes=run_bytes)
     assert again.report.messages == 8
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_rescue_that_fails_leaves_what_can_be_read_to_the_next_start(version: int) -> None:
+    side = DiskSide(journal_run_bytes=50)
+    side.open(version=version)
+    side.append(0, 4)
+    side.filesystem.fail("fdatasync", path_part="/queues/", times=100)
+    commit = side.commit(Append(1, 4, messages(4, 4), None))
+    assert commit.refused == {1}
+    again = DiskSide(side.filesystem.process_killed(), journal_run_bytes=50)
+    again.take_up(version=version)
+    assert again.report.messages == 8
+    assert again.read() == list(range(8))
+    assert not again.context.observer.events["record_lost"]

@@ -8,6 +8,7 @@ import pytest
 
 from burrowmq.storage.errors import DirectoryFailed, DiskFull, ReadFailed
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.queue.v2.index import QueueIndex
 from burrowmq.storage.queue.v2.rewrite import Pair, rewrite
@@ -33,7 +34,8 @@ class Rewriting:
         """Write it anew."""
         place = self.queue.place
         pair = Pair(place, QueueIndex(place), QueueStore(place))
-        return rewrite(pair, self.segment, in_memory, self.observer)
+        kept = None if in_memory is None else InMemory({**in_memory}, {})
+        return rewrite(pair, self.segment, kept, self.observer)
 
 
 def test_dead_bodies_are_left_out_and_places_stay() -> None:
