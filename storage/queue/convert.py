@@ -51,8 +51,8 @@ class Prepared:
 def prepare(segment: Segment, target: IndexFiles, in_memory: InMemory | None) -> Prepared:
     """Write a segment's live messages aside, not durably yet. Raises WriteFailed or ReadFailed.
 
-    `in_memory` are messages taken instead of what the files say, entries included; with None the old files are good,
-    and stay when they cannot be read. Else what cannot be read is lost.
+    `in_memory` are messages taken instead of what the files say, entries included. The old files stay when they cannot
+    be read, and with None also when an entry is damaged; else its message is lost.
     """
     columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
     live = segment.live_mask()

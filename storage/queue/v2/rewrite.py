@@ -5,8 +5,8 @@ durable, the rename of the index lets the pair count, and only then the old stor
 keeps the old file open. State: none. Called by `storage.queue.v2.files` on the disk thread, under the lock of
 `storage.disk.jobs`.
 
-Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a body that cannot be read
-and is not in memory costs that message only.
+Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a damaged body that is not
+in memory costs that message only; one that cannot be read costs none: all of it is tried again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def rewrite(
 ) -> int:
     """Write a segment's pair anew; gives how many messages were lost. Raises WriteFailed, ReadFailed or SyncFailed.
 
-    `in_memory` are messages taken instead of what the files say, entries included; with None the old pair is good, and
-    stays when it cannot be read. Else what cannot be read is lost.
+    `in_memory` are messages taken instead of what the files say, entries included. The old pair stays when it cannot be
+    read, and with None also when it is damaged; else a damaged message is lost.
     """
     directory, index, store = pair.directory, pair.index, pair.store
     columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
@@ -63,7 +63,7 @@ def rewrite(
     present = bits_of(columns.statuses)
     stored = live & present & ~bits_of(columns.kinds)
     generation = segment.generation + 1
-    copy = _Copy(pair, segment, columns, is_exact=in_memory is None)
+    copy = _Copy(pair, segment, columns)
     path = index.path(segment.number)
     aside = f"{path}.tmp"
     filesystem = directory.cache.filesystem
@@ -90,7 +90,7 @@ def rewrite(
     _switch(pair, segment, kept, end)
     for slot in copy.lost:
         seq = segment.number * directory.entry_count + slot
-        observer.record_lost(directory.path, seq, "unreadable while it was written anew")
+        observer.record_lost(directory.path, seq, "damaged when it was written anew")
     return len(copy.lost)
 
 
@@ -149,10 +149,8 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
 class _Copy:
     """Bodies on their way into the new store."""
 
-    def __init__(
-        self, pair: Pair, segment: Segment, columns: EntryColumns, *, is_exact: bool
-    ) -> None:
-        self._reader = RecordReader(pair.directory.seed, is_exact=is_exact)
+    def __init__(self, pair: Pair, segment: Segment, columns: EntryColumns) -> None:
+        self._reader = RecordReader(pair.directory.seed)
         self._is_durable = pair.directory.is_durable
         self._store = pair.store
         self._segment = segment

@@ -132,3 +132,20 @@ def test_a_rescue_that_fails_leaves_what_can_be_read_to_the_next_start(version: 
     assert again.report.messages == 8
     assert again.read() == list(range(8))
     assert not again.context.observer.events["record_lost"]
+
+
+@pytest.mark.parametrize(("version", "bodies", "nth"), [(1, ".idx", 2), (2, ".qs", 1)])
+def test_bodies_that_a_rescue_cannot_read_are_waited_for(
+    version: int, bodies: str, nth: int
+) -> None:
+    side = DiskSide(journal_run_bytes=50)
+    side.open(version=version)
+    side.append(0, 4)
+    side.filesystem.fail("fdatasync", path_part="/queues/")
+    side.filesystem.fail("pread", path_part=bodies, nth=nth, times=2)
+    commit = side.commit(Append(1, 4, messages(4, 4), None))
+    assert commit.refused == {1}
+    side.filesystem.heal()
+    side.jobs.reopen(is_last=True)
+    assert side.read() == list(range(8))
+    assert not side.observer.events["record_lost"]
