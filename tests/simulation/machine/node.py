@@ -173,6 +173,7 @@ class Machine:
         self.calls = 0  # to the disk, in all
         self.broken: list[str] = []
         self.has_failed = False  # the disk, some call, ever
+        self._failed_before = 0  # calls, when this process started
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -206,6 +207,19 @@ class Machine:
         assert node is not None
         return {name for name in node.vhosts["/"].queues if node.queue_faults.of("/", name)}
 
+    @property
+    def has_lost_pages(self) -> bool:
+        """Whether a failed sync of this process took along what can be read of its file and nobody synced before."""
+        failed = self.disk.failed[self._failed_before :]
+        return self.disk.reverts and any(operation == "fdatasync" for operation, _ in failed)
+
+    def refusing(self) -> set[str]:
+        """The queues that refuse publishes because the disk refuses what they have (ADR 25)."""
+        node = self.node
+        assert node is not None
+        faults = {name: node.queue_faults.of("/", name) for name in self.faulty()}
+        return {name for name, its in faults.items() if any(one.kind == "writing" for one in its)}
+
     def inaccessible(self) -> set[str]:
         """Queues that serve nobody until the next start (ADR 25): names in their directories may not be durable.
 
@@ -227,6 +241,7 @@ class Machine:
     def start(self) -> None:
         """Start a process on the disk. Raises what the node's start raises, and PowerCut."""
         self.starts += 1
+        self._failed_before = len(self.disk.failed)
         self.loop = SimLoop(self.threads)
         self.disk.on_call = self._called
         process = ServerProcess(

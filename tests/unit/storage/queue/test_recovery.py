@@ -150,6 +150,7 @@ def rewritten_not_durably() -> SimFileSystem:
     return found
 
 
+@pytest.mark.slow
 def test_an_older_store_stays_until_the_name_of_the_newer_index_is_durable() -> None:
     is_whole = False
     at = 0
