@@ -61,17 +61,20 @@ def rewrite(
     messages = in_memory.messages if in_memory is not None else {}
     live = segment.live_mask()
     present = bits_of(columns.statuses)
+    bad = slots_of(live & ~present)
+    path = index.path(segment.number)
+    if bad and in_memory is None:
+        # The old pair stays: whoever reads the damaged entry has its message set aside.
+        raise ReadFailed(f"{path}: damaged entries")
     stored = live & present & ~bits_of(columns.kinds)
     generation = segment.generation + 1
     copy = _Copy(pair, segment, columns)
-    path = index.path(segment.number)
     aside = f"{path}.tmp"
     filesystem = directory.cache.filesystem
     try:
         end = copy.write_store(generation, slots_of(stored), messages) if stored else 0
         kept = live & present
         if copy.lost and in_memory is None:
-            # The old pair stays: whoever reads the damaged message has it set aside.
             raise ReadFailed(f"{path}: damaged messages")
         for slot in copy.lost:
             kept &= ~(1 << slot)
@@ -88,10 +91,11 @@ def rewrite(
             raise
         raise write_error(path, error) from error
     _switch(pair, segment, kept, end)
-    for slot in copy.lost:
+    lost = sorted({*bad, *copy.lost})
+    for slot in lost:
         seq = segment.number * directory.entry_count + slot
         observer.record_lost(directory.path, seq, "damaged when it was written anew")
-    return len(copy.lost)
+    return len(lost)
 
 
 def _sync_names(directory: QueueDirectory) -> None:
