@@ -30,6 +30,7 @@ from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.store import StoreConfig
 from burrowmq.storage.directory import context, terms
 from burrowmq.storage.types import StoreOptions
+from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
 from tests.simulation.machine.definitions import LoggedDefinitions
 from tests.support.bench.node import Figures
 from tests.support.bench.observer import RecordingObserver
@@ -172,6 +173,8 @@ class Machine:
         self.starts = 0
         self.calls = 0  # to the disk, in all
         self.broken: list[str] = []
+        self.doing = "start"  # what is under way, and what befell it
+        self.met: Met = Met()
         self.has_failed = False  # the disk, some call, ever
         self._failed_before = 0  # calls, when this process started
 
@@ -244,6 +247,7 @@ class Machine:
         self._failed_before = len(self.disk.failed)
         self.loop = SimLoop(self.threads)
         self.disk.on_call = self._called
+        self.disk.on_failure = self._failed
         process = ServerProcess(
             config=self._config(),
             observer=cast("Any", self.observer),
@@ -263,6 +267,9 @@ class Machine:
         node = RunningNode(process, cast("asyncio.AbstractEventLoop", self.loop))
         self._drive(node.start())
         self.node = node
+
+    def _failed(self, operation: str, number: int) -> None:
+        self.met[self.doing, fault_of(operation, number)] += 1
 
     def _called(self) -> None:
         """Somebody calls the disk: others may go on first."""
@@ -321,6 +328,7 @@ class Machine:
 
     def die(self, *, is_power: bool) -> None:
         """The process is killed, or the power goes: what is left of the disk is what the next start finds."""
+        self.met[self.doing, POWER_CUT if is_power else KILLED] += 1
         self.node = None
         old = self.disk
         old.cut_before = None
