@@ -13,22 +13,24 @@ from burrowmq.storage.queue.disk import QueueDisk
 
 
 def redeclared(left: LeftToWrite, queues: Mapping[int, QueueDisk]) -> list[ControlCommand]:
-    """Give the deletions of queues that the same commit opens again.
+    """Give the deletions of queues that the same commit opens again afterwards.
 
     They go before the definitions: a power cut in between must not leave the old messages to the new queue. All
     other deletions go after them, so that a queue whose deletion was not committed still has its messages. That
     both are in one commit is seen to by whoever declares the queue again (`Engine.is_deleting`).
     """
-    opened = {command.names[:2] for command in left.control if isinstance(command, Open)}
-    deleted = [command for command in left.control if isinstance(command, Delete)]
-    if not opened or not deleted:
-        return []
-    return [
-        command
-        for command in deleted
-        if (queue := queues.get(command.queue_id)) is not None
-        and queue.names[:2] in opened  # whichever of its levels is opened first
-    ]
+    found: list[ControlCommand] = []
+    opened: set[tuple[str, str]] = (
+        set()
+    )  # behind the deletion, whichever of its levels is opened first
+    for command in reversed(left.control):
+        if isinstance(command, Open):
+            opened.add(command.names[:2])
+        elif isinstance(command, Delete):
+            queue = queues.get(command.queue_id)
+            if queue is not None and queue.names[:2] in opened:
+                found.append(command)
+    return found[::-1]
 
 
 def deleted_last(left: LeftToWrite) -> list[ControlCommand]:

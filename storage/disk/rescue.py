@@ -27,6 +27,7 @@ from burrowmq.storage.files.cache import as_storage_errors
 from burrowmq.storage.loop.staged_commit import Append, StagedCommit
 from burrowmq.storage.names import NAME_FILE
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, slots_of
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.shared.vhost_store import VhostStore, forget_handles
@@ -45,13 +46,8 @@ def steps_of(
     queue: QueueDisk, failed: set[str], runs: Iterable[Run], observer: StoreObserver
 ) -> list[Callable[[], None]]:
     """Give the steps that write elsewhere what `failed` files of a queue may have lost; `runs` are in memory."""
-    runs = list(runs)
-    in_memory = partial(messages_of, runs)
+    in_memory = partial(in_memory_of, list(runs))
     steps = [queue.make] if f"{queue.directory}/{NAME_FILE}" in failed else []
-    # Their entries may be gone from the page cache with the sync that failed, and are read there.
-    steps += [
-        partial(queue.repeat, failed, run.first_seq, run.messages, run.expiries) for run in runs
-    ]
     return [*steps, *queue.rescue_steps(failed, in_memory, observer)]
 
 
@@ -88,16 +84,19 @@ def paths_by_queue(queues: Mapping[int, QueueDisk], paths: Collection[str]) -> d
     return found
 
 
-def messages_of(runs: Iterable[Run], segment: Segment) -> dict[int, StoredMessage]:
-    """Give the messages in memory that lie in a segment, by place."""
+def in_memory_of(runs: Iterable[Run], segment: Segment) -> InMemory:
+    """Give the messages in memory that lie in a segment."""
     entry_count = segment.files.directory.entry_count
     base = segment.number * entry_count
-    return {
-        slot: message
-        for run in runs
-        for slot, message in enumerate(run.messages, run.first_seq - base)
-        if 0 <= slot < entry_count
-    }
+    found = InMemory({}, {})
+    for run in runs:
+        for at, message in enumerate(run.messages):
+            slot = run.first_seq - base + at
+            if 0 <= slot < entry_count:
+                found.messages[slot] = message
+                if run.expiries is not None:
+                    found.expiries[slot] = run.expiries[at]
+    return found
 
 
 NOTHING_OWED: Mapping[int, Sequence[Run]] = MappingProxyType({})

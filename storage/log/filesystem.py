@@ -187,8 +187,11 @@ class LogFileSystem:
     def rmtree(self, path: str) -> None:
         """Remove a directory with all that is in it."""
         if path in self._small:
+            has_left = self._small.is_refused(path)
             self._small.remove(path)
             self.groups.note(Kind.REMOVE_TREE, path)
+            if has_left:  # what it left when it could not move out is no queue's
+                self.base.rmtree(path)
             return
         self.base.rmtree(path)
         if path.startswith(self._root):

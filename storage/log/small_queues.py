@@ -113,6 +113,10 @@ class SmallQueues:
         """A directory could not move out."""
         self._refused[directory] = self.stored_in(directory)
 
+    def is_refused(self, directory: str) -> bool:
+        """Whether a directory could not move out: the disk may have some of it all the same."""
+        return directory in self._refused
+
     def _stored_now(self) -> int:
         return sum(self.stored_in(directory) for directory in self._contents)
 

@@ -9,10 +9,11 @@ what a younger sync in place made untrue (OWN_FORGET is durable before anybody i
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
+from burrowmq.storage.errors import error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.files import base_of, is_small
 from burrowmq.storage.log.groups import Groups
@@ -48,9 +49,8 @@ class Syncs:
         """Make files and directories durable."""
         groups = self._groups
         told, own = groups.own.take_refused([file for file in files if not is_small(file)])
-        for refused, _ in told:  # when the next generation was to begin
-            if not isinstance(refused, str) and groups.own.spoil(refused.path):
-                self._write_again(base_of(refused))
+        for file in [refused for refused, _ in told if not isinstance(refused, str)]:
+            told += self._write_again(file)  # refused when the next generation was to begin
         is_ending = self._is_ending and groups.own.has_all_behind(own)
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
@@ -107,17 +107,25 @@ class Syncs:
         for file in files:
             if file.path not in refused:
                 groups.forget(file.path)
-            elif groups.own.spoil(file.path):
-                self._write_again(base_of(file))
+            else:
+                failed += self._write_again(file)
         return failed
 
-    def _write_again(self, file: File) -> None:
-        """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here."""
-        with suppress(
-            OSError
-        ):  # then it is what the kernel kept; a start would still have it from the log
+    def _write_again(self, file: File) -> list[tuple[File | str, OSError]]:
+        """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here.
+
+        Where that fails, the log itself has failed: a start has all of it, and nobody may read the file before.
+        """
+        if not self._groups.own.spoil(file.path):
+            return []
+        try:
             for offset, data in self._groups.said_of({file.path}).get(file.path, []):
-                file.pwrite(data, offset)
+                base_of(file).pwrite(data, offset)
+        except OSError as error:
+            failure = OSError(errno.EIO, error_text(error, file.path))
+            failure.add_note("writing back")
+            return [(self._log_dir, failure)]
+        return []
 
     def _move_out_grown(self) -> None:
         """Let small queues that have grown move out; those that the disk refuses stay small."""

@@ -26,8 +26,7 @@ Source = Callable[[int], File]
 class KeptBodies:
     """The records of a segment's kept messages, in the order of their places.
 
-    `in_memory` are messages by place, taken instead of what the files say; with None what cannot be read is an error,
-    else it is lost.
+    `in_memory` are messages by place, taken instead of what the files say; what cannot be read is an error.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class KeptBodies:
         in_memory: Mapping[int, StoredMessage] | None,
         open_source: Callable[[], Source],
     ) -> None:
-        self._is_exact = in_memory is None
         self._open_source = open_source
         self._columns = columns
         self._kept = kept
@@ -90,7 +88,7 @@ class KeptBodies:
             file = None if packed is not None else source_of(slot)
             offset = self._columns.locations[slot]
             if size and (file is not source or offset != start + size or size + length > _PIECE):
-                yield _read(source, size, start, self._is_exact)
+                yield _read(source, size, start)
                 size = 0
             if packed is not None:
                 yield packed
@@ -99,13 +97,13 @@ class KeptBodies:
                 source, start = file, offset
             size += length
         if size:
-            yield _read(source, size, start, self._is_exact)
+            yield _read(source, size, start)
 
 
-def _read(file: File | None, size: int, offset: int, is_exact: bool) -> bytes:
+def _read(file: File | None, size: int, offset: int) -> bytes:
     """Read, twice if need be; what is not there is zeros, which no record is: the message is lost when it is asked for.
 
-    What cannot be read is so, too, unless `is_exact`. Raises ReadFailed.
+    Raises ReadFailed.
     """
     assert file is not None
     try:
@@ -115,9 +113,7 @@ def _read(file: File | None, size: int, offset: int, is_exact: bool) -> bytes:
     try:
         return file.pread(size, offset).ljust(size, b"\0")
     except OSError as error:
-        if is_exact:
-            raise ReadFailed(error_text(error, file.path)) from error
-        return bytes(size)
+        raise ReadFailed(error_text(error, file.path)) from error
 
 
 _TO_DISK = bytes.maketrans(bytes((KIND_JOURNAL,)), bytes((KIND_STORE,)))

@@ -13,7 +13,7 @@ or is given up after the new files are in place; places keep their numbers, hand
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +22,10 @@ from burrowmq.storage.errors import DirectoryFailed, ReadFailed, WriteFailed, er
 from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.queue.bodies import KeptBodies
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, slots_of
 from burrowmq.storage.queue.segment import IndexFiles, Segment
-from burrowmq.storage.types import StoredMessage, StoreObserver
+from burrowmq.storage.types import StoreObserver
 
 # Of the acks in a file that was written anew.
 FIRST_EPOCH = 1
@@ -47,15 +48,13 @@ class Prepared:
         return self.target.path(self.segment.number)
 
 
-def prepare(
-    segment: Segment, target: IndexFiles, in_memory: Mapping[int, StoredMessage] | None
-) -> Prepared:
+def prepare(segment: Segment, target: IndexFiles, in_memory: InMemory | None) -> Prepared:
     """Write a segment's live messages aside, not durably yet. Raises WriteFailed or ReadFailed.
 
-    `in_memory` are messages by place, taken instead of what the files say; with None the old files are good, and stay
-    when they cannot be read. Else what cannot be read is lost.
+    `in_memory` are messages taken instead of what the files say, entries included. The old files stay when they cannot
+    be read, and with None also when an entry is damaged; else its message is lost.
     """
-    columns = segment.columns()
+    columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
     live = segment.live_mask()
     kept = live & bits_of(columns.statuses)
     source = partial(segment.files.body_files, segment, columns.kinds)
@@ -63,7 +62,8 @@ def prepare(
         # The old files stay: whoever reads the damaged entry has its message set aside.
         raise ReadFailed(f"{segment.files.path(segment.number)}: damaged entries")
     seed = target.directory.seed
-    bodies = KeptBodies(segment.number, seed, columns, kept, in_memory, source)
+    messages = None if in_memory is None else in_memory.messages
+    bodies = KeptBodies(segment.number, seed, columns, kept, messages, source)
     try:
         files, end = target.write_anew(segment.number, segment.generation + 1, kept, bodies)
     except ReadFailed:

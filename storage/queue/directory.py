@@ -25,7 +25,7 @@ class QueueDirectory(NamedTuple):
     @property
     def reader(self) -> RecordReader:
         """How messages are read to be delivered."""
-        return RecordReader(self.seed, self.buffer_bytes, self.cache.is_checked, is_exact=True)
+        return RecordReader(self.seed, self.buffer_bytes, self.cache.is_checked)
 
     @property
     def buffer_bytes(self) -> int:

@@ -15,7 +15,6 @@ Invariant: an ack holds although an index cannot be read; only the reference to 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from operator import attrgetter
 
 from burrowmq.storage.errors import ReadFailed
@@ -26,7 +25,7 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_SHARED, new_entries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import slots_of
-from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemory, Segment, SegmentState
+from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment, SegmentState
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1.journal import JournalLimits
 from burrowmq.storage.record import ENTRY_PRESENT
@@ -310,27 +309,8 @@ class QueueDisk:
         for files in self._files:
             files.after_sync()
 
-    def repeat(
-        self,
-        failed: AbstractSet[str],
-        first_seq: int,
-        messages: Sequence[StoredMessage],
-        expiries: Sequence[int] | None,
-    ) -> None:
-        """Have the entries of messages in memory read in the index files whose sync failed. Raises WriteFailed."""
-        entry_count = self.index.entry_count
-        at = 0
-        while at < len(messages):
-            number, first = divmod(first_seq + at, entry_count)
-            end = min(len(messages), at + entry_count - first)
-            segment = self.index.segments.get(number)
-            if segment is not None and segment.files.path(number) in failed:
-                due = None if expiries is None else expiries[at:end]
-                segment.files.repeat(segment, first, new_entries(messages[at:end], due))
-            at = end
-
     def rescue_steps(
-        self, failed: set[str], in_memory: InMemory, observer: StoreObserver
+        self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver
     ) -> list[Callable[[], None]]:
         """Give the steps that write elsewhere what the failed sync of these files may have lost.
 

@@ -59,6 +59,35 @@ class NewEntries(NamedTuple):
         )
 
 
+class InMemory(NamedTuple):
+    """Messages of one index segment that are in memory, by place, and when those expire that do."""
+
+    messages: dict[int, StoredMessage]
+    expiries: dict[int, int]
+
+    def over(self, columns: EntryColumns) -> EntryColumns:
+        """Give a segment's entries with those of the messages in memory: a failed sync may have taken them.
+
+        Where their bodies lie does not count: these are in memory, too.
+        """
+        count = len(columns.statuses)
+        slots = [slot for slot in sorted(self.messages) if slot < count]
+        if not slots:
+            return columns
+        entries = new_entries(
+            [self.messages[slot] for slot in slots], [self.expiries.get(slot, 0) for slot in slots]
+        )
+        locations = array("Q", (max(handle, 0) for handle in entries.handles))
+        new = entries.columns(entries.kinds, locations, array("I", bytes(4 * len(slots))))
+        over = [list(column) for column in columns]
+        for column, values in zip(over, new, strict=True):
+            for slot, value in zip(slots, values, strict=True):
+                column[slot] = value
+        statuses, flags, kinds, *rest = over
+        arrays = (array(old.typecode, one) for old, one in zip(columns[3:], rest, strict=True))
+        return EntryColumns(bytes(statuses), bytes(flags), bytes(kinds), *arrays)
+
+
 def new_entries(messages: Sequence[StoredMessage], expiries: Sequence[int] | None) -> NewEntries:
     """Look at the messages of a run."""
     flags, payload_sizes, handles = record.message_columns(messages, 0, len(messages))

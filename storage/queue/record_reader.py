@@ -23,15 +23,11 @@ _READ_BUFFERS = 2
 
 
 class RecordReader(NamedTuple):
-    """How records are read: what their checksums start from, in what pieces, whether those are verified.
-
-    `is_exact`: what cannot be read must not be taken for damaged.
-    """
+    """How records are read: what their checksums start from, in what pieces, whether those are verified."""
 
     seed: int
     buffer_bytes: int = BUFFER_BYTES
     is_checked: bool = True
-    is_exact: bool = False
 
     def read(
         self,
@@ -43,7 +39,7 @@ class RecordReader(NamedTuple):
     ) -> list[tuple[bytes, bytes, int, int] | None]:
         """Read records with few large reads; None for each that is bad. Any thread.
 
-        Raises ReadFailed when they are to be read exactly.
+        Raises ReadFailed: what cannot be read is not taken for damaged.
         """
         found: list[tuple[bytes, bytes, int, int] | None] = []
         first, count = 0, len(offsets)
@@ -92,7 +88,7 @@ class RecordReader(NamedTuple):
             part[at] = entry
 
     def _bytes(self, file: File, size: int, offset: int) -> bytes:
-        """Read; a refused read is tried once more, then its records count as bad or it raises ReadFailed."""
+        """Read; a refused read is tried once more. Raises ReadFailed."""
         try:
             return file.pread(size, offset)
         except OSError:
@@ -100,6 +96,4 @@ class RecordReader(NamedTuple):
         try:
             return file.pread(size, offset)
         except OSError as error:
-            if self.is_exact:
-                raise ReadFailed(error_text(error, file.path)) from error
-            return b""
+            raise ReadFailed(error_text(error, file.path)) from error

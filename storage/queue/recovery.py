@@ -94,10 +94,15 @@ class QueueRecovery:
         Raises StoreRefused, OSError or ReadFailed.
         """
         filesystem = self.queue.place.cache.filesystem
+        has_names = False  # durably
         for finding in self._walk.findings():
             if isinstance(finding, Unreadable):
                 raise finding.error
             if isinstance(finding, Unused):
+                if not has_names and self.queue.durable:
+                    # What counts instead may have its name from a process that was killed before it synced it.
+                    filesystem.fsync_dir(self.queue.directory)
+                has_names = True
                 filesystem.unlink(finding.path)
             elif finding.refused is not None:
                 raise finding.refused

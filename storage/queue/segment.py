@@ -11,21 +11,21 @@ written before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.directory import QueueDirectory
-from burrowmq.storage.queue.entries import KIND_SHARED, NewEntries
+from burrowmq.storage.queue.entries import KIND_SHARED, InMemory, NewEntries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import Places
 from burrowmq.storage.record import EntryColumns
-from burrowmq.storage.types import StoredMessage, StoreObserver
+from burrowmq.storage.types import StoreObserver
 
-# Gives the messages in memory that lie in a segment, by place.
-InMemory = Callable[["Segment"], Mapping[int, StoredMessage]]
+# Gives the messages in memory that lie in a segment.
+InMemoryOf = Callable[["Segment"], InMemory]
 
 
 class FileCut(NamedTuple):
@@ -324,11 +324,8 @@ class IndexFiles(Protocol):
     def let_go(self, number: int, generation: int, end: int, by: IndexFiles) -> None:
         """A segment of this generation, with bodies up to `end`, was written anew into the files `by`."""
 
-    def repeat(self, segment: Segment, first: int, entries: NewEntries) -> None:
-        """A failed sync may have taken the entries of these messages from the file: let them be read there again."""
-
     def rescue_steps(
-        self, failed: set[str], in_memory: InMemory, observer: StoreObserver
+        self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver
     ) -> list[Callable[[], None]]:
         """Give the steps that write elsewhere what the failed sync of these files may have lost.
 

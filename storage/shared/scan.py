@@ -109,6 +109,9 @@ def _keep_owners(
     files: list[SegmentFile] = []
     scanned: set[int] = set()
     quarantined = 0
+    if terms.is_durable and len({id(file) for file in owner.values()}) < len(ranked):
+        # What counts instead may have its name from a process that was killed before it synced it.
+        filesystem.fsync_dir(terms.directory)
     for _, _, file, bad in ranked:
         for table in file.tables:
             if owner[table.segment_no] is not file:

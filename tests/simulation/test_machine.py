@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tests.simulation.machine.__main__ import simulate
+from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, table
 from tests.simulation.machine.plans import failed, packed, unpacked
 from tests.simulation.machine.run import Plan, Run, minimized, plan_of, run, run_seed
 from tests.support.speeds import IS_INTERPRETED
@@ -61,6 +63,20 @@ def test_a_seed_gives_the_same_run_again() -> None:
         assert first.go() == second.go()
         assert first.machine.threads.now_s == second.machine.threads.now_s
         assert first.machine.disk.counters == second.machine.disk.counters
+
+
+def test_what_befell_the_runs_is_told_by_step() -> None:
+    met = Met({("publish", "sync EIO"): 2, ("start", POWER_CUT): 1, ("publish", "read EIO"): 3})
+    assert table(met).splitlines() == [
+        "| step | read EIO | sync EIO | power cut | sum |",
+        "| --- | --- | --- | --- | --- |",
+        "| publish | 3 | 2 |  | 5 |",
+        "| start |  |  | 1 | 1 |",
+        "| sum | 3 | 2 | 1 | 6 |",
+    ]
+    plan = replace(plan_of(5), has_faults=True, steps=(("fault", 1), ("publish", 2), ("idle", 3)))
+    result = run(plan)
+    assert sum(result.met.values()) > result.met["end", POWER_CUT] + result.met["end", KILLED]
 
 
 def test_a_plan_is_kept_whole() -> None:

@@ -4,7 +4,7 @@
   that was removed may be there again, with some of its files.
 - A power cut tears writes at 512 or at 4,096 octets; a failed sync may bring back what a page had before.
 - One of the last writes may have gone lost on its way, or to another place (`misplace`): damage, which is told.
-- `on_call` is run before every call: there the machine lets another thread go on.
+- `on_call` is run before every call: there the machine lets another thread go on. `on_failure` is told of each that fails.
 
 State owned: what was removed and may come back, the last writes. Tested in tests/unit/support/test_machine_disk.py.
 """
@@ -90,6 +90,7 @@ class MachineDisk(SimFileSystem):
     def __init__(self, *, strict: bool = True) -> None:
         super().__init__(strict=strict)
         self.on_call: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[str, int], None] = lambda operation, number: None
         self.is_off = False
         self.last_writes: deque[tuple[str, _Inode, int, bytes, bytes]] = deque(maxlen=LAST_WRITES)
 
@@ -99,7 +100,10 @@ class MachineDisk(SimFileSystem):
         self.on_call()
         if self.is_off:
             raise PowerCut("off")
-        return super()._begin(operation, path)
+        failed = super()._begin(operation, path)
+        if failed is not None:
+            self.on_failure(operation, failed[0].errno or 0)
+        return failed
 
     def open(self, path: str) -> SimFile:
         """Open an existing file."""

@@ -31,7 +31,7 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, NewEntries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import bits_of, selectors_of
-from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemory, Segment
+from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
 from burrowmq.storage.queue.v1.blocks import BLOCK_SIZE, SegmentColumns
@@ -368,16 +368,13 @@ class IndexFilesV1:
         if by is not self:
             self.directory.cache.unlink(self.path(number))
 
-    def repeat(self, segment: Segment, first: int, entries: NewEntries) -> None:
-        """Nothing: what was written since the last sync is in memory, too."""
-
     def rescue_steps(
-        self, failed: set[str], in_memory: InMemory, observer: StoreObserver
+        self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver
     ) -> list[Callable[[], None]]:
         """Give the one step: all segments anew whose file or journal may not be what was written."""
         return [partial(self._rescue, failed, in_memory, observer)]
 
-    def _rescue(self, failed: set[str], in_memory: InMemory, observer: StoreObserver) -> None:
+    def _rescue(self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver) -> None:
         directory, journal = self.directory, self._journal
         journal.take_back()
         self._files.trim()

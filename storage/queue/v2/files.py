@@ -14,7 +14,7 @@ be removed stays in use, empty.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, compress
 from typing import ClassVar
@@ -29,7 +29,7 @@ from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, NewEntries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import bits_of, selectors_of
-from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemory, Segment
+from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment
 from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v2 import index as queue_index
 from burrowmq.storage.queue.v2 import store as queue_store
@@ -145,13 +145,6 @@ class IndexFilesV2:
     def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
         """Write the entry of a live shared message again, at its place."""
         self._index.relocate(segment, slot, columns)
-
-    def repeat(self, segment: Segment, first: int, entries: NewEntries) -> None:
-        """Write the entries of messages in memory again; where their bodies lie does not count any more."""
-        count = len(entries.flags)
-        nowhere = array("Q", (max(handle, 0) for handle in entries.handles))
-        columns = entries.columns(entries.kinds, nowhere, array("I", bytes(4 * count)))
-        self._index.repeat(segment, first, columns)
 
     def mark_synced(self, segment: Segment) -> None:
         """Note in a full segment's index how much of its store is durable: the next start need not look at it."""
@@ -305,7 +298,7 @@ class IndexFilesV2:
             self._store.delete(number, generation)
 
     def rescue_steps(
-        self, failed: set[str], in_memory: InMemory, observer: StoreObserver
+        self, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver
     ) -> list[Callable[[], None]]:
         """Give a step for each segment: its pair is written anew if a file of it failed; see `IndexFiles`."""
         return [
@@ -314,14 +307,13 @@ class IndexFilesV2:
         ]
 
     def _rescue(
-        self, number: int, failed: set[str], in_memory: InMemory, observer: StoreObserver
+        self, number: int, failed: set[str], in_memory: InMemoryOf, observer: StoreObserver
     ) -> None:
         segment = self._table.segments.get(number)
         if segment is None or segment.files is not self:
             return  # gone, or written anew, while there was no room for this
         if failed & {self.path(number), self._store.path(number, segment.generation)}:
-            messages: Mapping[int, StoredMessage] = in_memory(segment)
-            rewrite(self._pair, segment, messages, observer)
+            rewrite(self._pair, segment, in_memory(segment), observer)
 
     def cut(self, segment: Segment) -> Iterator[FileCut]:
         """Give a segment's files as they are now: an index file gets acks that say what was live."""

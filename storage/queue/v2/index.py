@@ -81,17 +81,13 @@ class QueueIndex:
     def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
         """Write the entry of a live place again. Raises WriteFailed."""
         path = self.path(segment.number)
-        self.repeat(segment, slot, columns)
-        self._cache.index_written(path, self._cache.get(path))
-
-    def repeat(self, segment: Segment, first: int, columns: EntryColumns) -> None:
-        """Write entries again that are counted, for whoever reads them: not to be synced. Raises WriteFailed."""
-        path = self.path(segment.number)
+        file = self._cache.get(path)
         data = record.pack_index_entries(columns, self._seed)
         try:
-            self._cache.get(path).pwrite(data, entries_at(self._entry_count) + first * ENTRY_SIZE)
+            file.pwrite(data, entries_at(self._entry_count) + slot * ENTRY_SIZE)
         except OSError as error:
             raise write_error(path, error) from error
+        self._cache.index_written(path, file)
 
     def load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read the entries at first..last. Raises OSError."""

@@ -5,8 +5,8 @@ durable, the rename of the index lets the pair count, and only then the old stor
 keeps the old file open. State: none. Called by `storage.queue.v2.files` on the disk thread, under the lock of
 `storage.disk.jobs`.
 
-Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a body that cannot be read
-and is not in memory costs that message only.
+Invariants: places keep their numbers; nothing changes in memory until the rename is durable; a damaged body that is not
+in memory costs that message only; one that cannot be read costs none: all of it is tried again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from burrowmq.storage.errors import (
 )
 from burrowmq.storage.files.cache import NO_ROOM, new_file_error, write_error
 from burrowmq.storage.queue.directory import QueueDirectory
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.places import bits_of, selectors_of, slots_of
 from burrowmq.storage.queue.record_reader import RecordReader
 from burrowmq.storage.queue.segment import Segment
@@ -47,29 +48,33 @@ class Pair:
 def rewrite(
     pair: Pair,
     segment: Segment,
-    in_memory: Mapping[int, StoredMessage] | None,
+    in_memory: InMemory | None,
     observer: StoreObserver,
 ) -> int:
     """Write a segment's pair anew; gives how many messages were lost. Raises WriteFailed, ReadFailed or SyncFailed.
 
-    `in_memory` are messages by place, taken instead of what the file says; with None the old pair is good, and stays
-    when it cannot be read. Else what cannot be read is lost.
+    `in_memory` are messages taken instead of what the files say, entries included. The old pair stays when it cannot be
+    read, and with None also when it is damaged; else a damaged message is lost.
     """
     directory, index, store = pair.directory, pair.index, pair.store
-    columns = segment.columns()
+    columns = segment.columns() if in_memory is None else in_memory.over(segment.columns())
+    messages = in_memory.messages if in_memory is not None else {}
     live = segment.live_mask()
     present = bits_of(columns.statuses)
+    bad = slots_of(live & ~present)
+    path = index.path(segment.number)
+    if bad and in_memory is None:
+        # The old pair stays: whoever reads the damaged entry has its message set aside.
+        raise ReadFailed(f"{path}: damaged entries")
     stored = live & present & ~bits_of(columns.kinds)
     generation = segment.generation + 1
-    copy = _Copy(pair, segment, columns, is_exact=in_memory is None)
-    path = index.path(segment.number)
+    copy = _Copy(pair, segment, columns)
     aside = f"{path}.tmp"
     filesystem = directory.cache.filesystem
     try:
-        end = copy.write_store(generation, slots_of(stored), in_memory or {}) if stored else 0
+        end = copy.write_store(generation, slots_of(stored), messages) if stored else 0
         kept = live & present
         if copy.lost and in_memory is None:
-            # The old pair stays: whoever reads the damaged message has it set aside.
             raise ReadFailed(f"{path}: damaged messages")
         for slot in copy.lost:
             kept &= ~(1 << slot)
@@ -86,10 +91,11 @@ def rewrite(
             raise
         raise write_error(path, error) from error
     _switch(pair, segment, kept, end)
-    for slot in copy.lost:
+    lost = sorted({*bad, *copy.lost})
+    for slot in lost:
         seq = segment.number * directory.entry_count + slot
-        observer.record_lost(directory.path, seq, "unreadable while it was written anew")
-    return len(copy.lost)
+        observer.record_lost(directory.path, seq, "damaged when it was written anew")
+    return len(lost)
 
 
 def _sync_names(directory: QueueDirectory) -> None:
@@ -147,10 +153,8 @@ def _switch(pair: Pair, segment: Segment, kept: int, end: int) -> None:
 class _Copy:
     """Bodies on their way into the new store."""
 
-    def __init__(
-        self, pair: Pair, segment: Segment, columns: EntryColumns, *, is_exact: bool
-    ) -> None:
-        self._reader = RecordReader(pair.directory.seed, is_exact=is_exact)
+    def __init__(self, pair: Pair, segment: Segment, columns: EntryColumns) -> None:
+        self._reader = RecordReader(pair.directory.seed)
         self._is_durable = pair.directory.is_durable
         self._store = pair.store
         self._segment = segment

@@ -108,7 +108,7 @@ def _torn_bodies(store: _Store, columns: EntryColumns, wanted: int) -> int:
         if columns.locations[slot] >= synced_end or size < synced_end
     ]
     file = store.directory.cache.get(store.path)
-    reader = RecordReader(store.directory.seed, is_exact=True)
+    reader = RecordReader(store.directory.seed)
     for at in range(0, len(slots), _CHECK_STEP):
         step = slots[at : at + _CHECK_STEP]
         offsets = [columns.locations[slot] for slot in step]

@@ -1,6 +1,6 @@
 """`python -m tests.simulation.machine`: run seeds of the simulated machine, on as many processes as are asked for.
 
-Prints how many a second, what they did, and of each that fails its seed, its history and the shortest plan that fails
+Prints how many a second, what they did, what befell them in which step, and of each that fails its seed, its history and the shortest plan that fails
 alike, as a line for tests/simulation/failing_plans.jsonl. Exits with 1 if one failed.
 """
 
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
+from tests.simulation.machine.coverage import Met, table
 from tests.simulation.machine.plans import failed, packed
 from tests.simulation.machine.run import Plan, minimized, plan_of, run
 
@@ -22,9 +23,10 @@ _CHUNK = 20
 _FIGURES = ("publications", "confirmed", "switches")
 
 
-def work(seeds: list[int], *, may_fail: bool = False) -> tuple[int, Counter[str], list[str]]:
-    """Run some seeds: how many, what they did, and the reports of those that failed."""
+def work(seeds: list[int], *, may_fail: bool = False) -> tuple[int, Counter[str], Met, list[str]]:
+    """Run some seeds: how many, what they did, what befell them, and the reports of those that failed."""
     total: Counter[str] = Counter()
+    met = Met()
     reports: list[str] = []
     for seed in seeds:
         plan = plan_of(seed, may_fail=may_fail)
@@ -34,10 +36,11 @@ def work(seeds: list[int], *, may_fail: bool = False) -> tuple[int, Counter[str]
             reports.append(report(plan, error))
             continue
         total += result.operations
+        met += result.met
         total["runs with a pair"] += bool(result.operations["pair"])
         for name in _FIGURES:
             total[name] += getattr(result, name)
-    return len(seeds), total, reports
+    return len(seeds), total, met, reports
 
 
 def report(plan: Plan, error: Exception) -> str:
@@ -78,12 +81,14 @@ def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> in
     began = time.monotonic()
     done = failed = 0
     total: Counter[str] = Counter()
+    met = Met()
     with multiprocessing.Pool(jobs) as pool:
-        for number, counts, reports in pool.imap_unordered(
+        for number, counts, its, reports in pool.imap_unordered(
             partial(work, may_fail=may_fail), chunks(first, count)
         ):
             done += number
             total += counts
+            met += its
             failed += len(reports)
             for text in reports:
                 print(text, flush=True)
@@ -99,6 +104,7 @@ def simulate(first: int, count: int, jobs: int, *, may_fail: bool = False) -> in
     )
     print(f"deleted and declared again in one commit: in {share:.1%} of the runs")
     print(", ".join(f"{name} {value}" for name, value in sorted(total.items())))
+    print(table(met))
     print(f"{failed} failed")
     return failed
 

@@ -90,7 +90,11 @@ class SimClient:
             self.in_transaction.append((publication, name))
         else:
             is_certain = not self.is_paused and not self.is_busy(channel)
-            self.model.route(publication, name, is_certain=is_certain and not self._is_alarmed())
+            is_certain = is_certain and not self._is_alarmed()
+            refusing = (
+                self.machine.refusing()
+            )  # nacked, and who loses its connection never hears it
+            self.model.route(publication, name, is_certain=is_certain, refusing=refusing)
             self.unconfirmed[self._next_publish] = publication
             self._next_publish += 1
             self._cover(publication)

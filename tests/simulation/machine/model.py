@@ -124,12 +124,20 @@ class Model:
         ]
         return [home for home in homes if not home.is_deleted and (name != "fan" or home.is_bound)]
 
-    def route(self, publication: Publication, name: str, *, is_certain: bool) -> None:
-        """A publication is on its way to its queues."""
+    def route(
+        self,
+        publication: Publication,
+        name: str,
+        *,
+        is_certain: bool,
+        refusing: Collection[str] = (),
+    ) -> None:
+        """A publication is on its way to its queues, some of which refuse publishes just now."""
         if not is_certain:
             self.held[publication.number] = publication, name
         for home in self.targets(name):
-            self._send(publication, home, is_certain=is_certain and home.is_stable)
+            is_taken = is_certain and home.is_stable and home.name not in refusing
+            self._send(publication, home, is_certain=is_taken)
 
     def route_held(self, home: Home) -> None:
         """A queue is being declared: what the broker has not read yet may go there too."""

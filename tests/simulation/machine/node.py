@@ -30,6 +30,7 @@ from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.store import StoreConfig
 from burrowmq.storage.directory import context, terms
 from burrowmq.storage.types import StoreOptions
+from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
 from tests.simulation.machine.definitions import LoggedDefinitions
 from tests.support.bench.node import Figures
 from tests.support.bench.observer import RecordingObserver
@@ -172,7 +173,10 @@ class Machine:
         self.starts = 0
         self.calls = 0  # to the disk, in all
         self.broken: list[str] = []
+        self.doing = "start"  # what is under way, and what befell it
+        self.met: Met = Met()
         self.has_failed = False  # the disk, some call, ever
+        self._failed_before = 0  # calls, when this process started
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -206,6 +210,19 @@ class Machine:
         assert node is not None
         return {name for name in node.vhosts["/"].queues if node.queue_faults.of("/", name)}
 
+    @property
+    def has_lost_pages(self) -> bool:
+        """Whether a failed sync of this process took along what can be read of its file and nobody synced before."""
+        failed = self.disk.failed[self._failed_before :]
+        return self.disk.reverts and any(operation == "fdatasync" for operation, _ in failed)
+
+    def refusing(self) -> set[str]:
+        """The queues that refuse publishes because the disk refuses what they have (ADR 25)."""
+        node = self.node
+        assert node is not None
+        faults = {name: node.queue_faults.of("/", name) for name in self.faulty()}
+        return {name for name, its in faults.items() if any(one.kind == "writing" for one in its)}
+
     def inaccessible(self) -> set[str]:
         """Queues that serve nobody until the next start (ADR 25): names in their directories may not be durable.
 
@@ -227,8 +244,10 @@ class Machine:
     def start(self) -> None:
         """Start a process on the disk. Raises what the node's start raises, and PowerCut."""
         self.starts += 1
+        self._failed_before = len(self.disk.failed)
         self.loop = SimLoop(self.threads)
         self.disk.on_call = self._called
+        self.disk.on_failure = self._failed
         process = ServerProcess(
             config=self._config(),
             observer=cast("Any", self.observer),
@@ -248,6 +267,9 @@ class Machine:
         node = RunningNode(process, cast("asyncio.AbstractEventLoop", self.loop))
         self._drive(node.start())
         self.node = node
+
+    def _failed(self, operation: str, number: int) -> None:
+        self.met[self.doing, fault_of(operation, number)] += 1
 
     def _called(self) -> None:
         """Somebody calls the disk: others may go on first."""
@@ -306,6 +328,7 @@ class Machine:
 
     def die(self, *, is_power: bool) -> None:
         """The process is killed, or the power goes: what is left of the disk is what the next start finds."""
+        self.met[self.doing, POWER_CUT if is_power else KILLED] += 1
         self.node = None
         old = self.disk
         old.cut_before = None

@@ -21,6 +21,7 @@ from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.audit import Auditor
 from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refused, SimClient
+from tests.simulation.machine.coverage import Met
 from tests.simulation.machine.model import DEAD, Home, Model, Publication
 from tests.simulation.machine.node import Limits, Machine, Violation
 from tests.support.bench.client import Client
@@ -79,7 +80,7 @@ class Plan:
 def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     """Draw a seed's limits and operations. Each run is good at something else: weights are swarm-varied.
 
-    `may_fail`: in a third of the runs calls to the disk fail, too.
+    `may_fail`: calls to the disk fail, too.
     """
     rng = random.Random(seed)
     log = random.Random(f"log {seed}")  # of its own: what the others draw does not depend on it
@@ -111,8 +112,10 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     )
     weights = {name: weight * rng.choice((0, 1, 1, 1, 3)) for name, weight in WEIGHTS.items()}
     weights["publish"] = weights["publish"] or 30
-    has_faults = rng.random() < 0.35 and may_fail
-    if not has_faults:
+    rng.random()  # so that the others are drawn as when a third of the runs had faults
+    if may_fail:
+        weights["fault"] = weights["fault"] or WEIGHTS["fault"]
+    else:
         weights["fault"] = weights["heal"] = 0
     names = list(weights)
     count = rng.choice((25, 40, 60))
@@ -124,7 +127,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         sector=rng.choice((512, 4096)),
         reverts=rng.random() < 0.3,
         switch_share=rng.choice((0.0, 0.1, 0.5)),
-        has_faults=has_faults,
+        has_faults=may_fail,
         # The self-check counts a persistent message that was damaged until the next start.
         has_damage=rng.random() < 0.1 and not limits.is_checked_each_turn,
         steps=tuple((name, rng.randrange(1 << 30)) for name in chosen),
@@ -136,6 +139,7 @@ class Result:
     """What a run came to."""
 
     operations: Counter[str] = field(default_factory=Counter)
+    met: Met = field(default_factory=Counter)  # what befell it, by step
     publications: int = 0
     confirmed: int = 0
     file_calls: int = 0
@@ -176,12 +180,14 @@ class Run:
             self._heal()
             self._end_well()
         self.result.switches = self.machine.threads.switches
+        self.result.met = self.machine.met
         self.result.publications = len(self.model.publications)
         self.result.confirmed = sum(each.is_confirmed for each in self.model.publications.values())
         return self.result
 
     def _take(self, name: str) -> None:
         self.result.operations[name] += 1
+        self.machine.doing = name
         self.note(name)
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
         try:
@@ -230,6 +236,7 @@ class Run:
 
     def _start(self) -> None:
         """Start; a start that the disk fails is tried again on a disk that does not."""
+        self.machine.doing = "start"
         for _ in range(4):
             try:
                 self.machine.start()
@@ -356,6 +363,7 @@ class Run:
 
     def _end_well(self) -> None:
         """Everything is answered; a clean stop loses nothing, and neither does a power cut after it."""
+        self.machine.doing = "end"
         try:
             self.machine.disk.cut_before = None
             self._quiet(20.0)

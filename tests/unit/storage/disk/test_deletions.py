@@ -26,6 +26,21 @@ def test_a_queue_that_the_same_commit_opens_again_is_deleted_before_its_new_defi
     assert not side.paths(".qi"), "else a power cut would leave the old messages to the new queue"
 
 
+def test_a_queue_of_which_the_commit_opened_a_level_before_is_not_declared_again() -> None:
+    side = DiskSide()
+    side.open()
+    side.append(0, 3)
+    side.filesystem.fail("commit", errno.EIO, times=2)
+    with pytest.raises(Exception, match="EIO"):
+        side.commit(
+            Open(2, QueueNames("/", "q", 1), True),
+            Delete(1),
+            Delete(2),
+            definitions=[("queue", "q", None)],
+        )
+    assert side.paths(".qi")
+
+
 def test_a_queue_whose_deletion_was_not_committed_keeps_its_messages() -> None:
     side = DiskSide()
     side.open()

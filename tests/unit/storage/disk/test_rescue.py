@@ -102,11 +102,11 @@ def test_a_name_file_that_was_lost_is_written_again() -> None:
     assert b'QUEUE: "q"' in side.filesystem.content(path)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(("version", "run_bytes"), [(1, 500), (1, 50), (2, 500)])
 def test_entries_that_the_failed_sync_took_from_the_page_cache_come_from_memory(
-    version: int,
+    version: int, run_bytes: int
 ) -> None:
-    side = DiskSide(journal_run_bytes=500)
+    side = DiskSide(journal_run_bytes=run_bytes)
     side.open(version=version)
     side.append(0, 4)
     side.filesystem.reverts = True
@@ -115,5 +115,37 @@ def test_entries_that_the_failed_sync_took_from_the_page_cache_come_from_memory(
     side.commit(command)
     assert side.read() == list(range(8))
     assert side.writer.counters.rescues
-    again = DiskSide(side.filesystem.cut(random.Random(1)), journal_run_bytes=500)
+    again = DiskSide(side.filesystem.cut(random.Random(1)), journal_run_bytes=run_bytes)
     assert again.report.messages == 8
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_rescue_that_fails_leaves_what_can_be_read_to_the_next_start(version: int) -> None:
+    side = DiskSide(journal_run_bytes=50)
+    side.open(version=version)
+    side.append(0, 4)
+    side.filesystem.fail("fdatasync", path_part="/queues/", times=100)
+    commit = side.commit(Append(1, 4, messages(4, 4), None))
+    assert commit.refused == {1}
+    again = DiskSide(side.filesystem.process_killed(), journal_run_bytes=50)
+    again.take_up(version=version)
+    assert again.report.messages == 8
+    assert again.read() == list(range(8))
+    assert not again.context.observer.events["record_lost"]
+
+
+@pytest.mark.parametrize(("version", "bodies", "nth"), [(1, ".idx", 2), (2, ".qs", 1)])
+def test_bodies_that_a_rescue_cannot_read_are_waited_for(
+    version: int, bodies: str, nth: int
+) -> None:
+    side = DiskSide(journal_run_bytes=50)
+    side.open(version=version)
+    side.append(0, 4)
+    side.filesystem.fail("fdatasync", path_part="/queues/")
+    side.filesystem.fail("pread", path_part=bodies, nth=nth, times=2)
+    commit = side.commit(Append(1, 4, messages(4, 4), None))
+    assert commit.refused == {1}
+    side.filesystem.heal()
+    side.jobs.reopen(is_last=True)
+    assert side.read() == list(range(8))
+    assert not side.observer.events["record_lost"]

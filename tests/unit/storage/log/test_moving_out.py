@@ -55,6 +55,24 @@ def test_a_queue_that_the_disk_refuses_stays_small_until_it_has_twice_as_much(
     assert mounted(base.cut(random.Random(3)))[0].file_size(f"{QUEUE}/0.qi") == 1001
 
 
+@pytest.mark.parametrize("is_removal_refused", [False, True])
+def test_a_queue_that_could_not_move_out_leaves_nothing_to_one_that_is_declared_again(
+    is_removal_refused: bool,
+) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(total_limit=1 << 20))
+    base.fail("fdatasync", times=2, path_part=QUEUE)
+    synced(filesystem, made(filesystem, f"{QUEUE}/0.qi", b"x" * 500))
+    assert filesystem.groups.small.names() == [QUEUE]
+    if is_removal_refused:
+        base.fail("rmtree")
+        with pytest.raises(OSError, match=QUEUE):
+            filesystem.rmtree(QUEUE)
+    filesystem.rmtree(QUEUE)
+    synced(filesystem, made(filesystem, f"{QUEUE}/0.qi", b"new"))
+    assert filesystem.groups.small.names() == [QUEUE]
+    assert mounted(base.process_killed())[0].read_file(f"{QUEUE}/0.qi") == b"new"
+
+
 def test_all_small_queues_together_have_a_bound() -> None:
     filesystem, base = mounted()
     for number in range(40):

@@ -6,6 +6,8 @@ import errno
 import random
 from typing import cast
 
+import pytest
+
 from burrowmq.storage.files.filesystem import File
 from tests.support.mounted_log import (
     OPTIONS,
@@ -114,3 +116,21 @@ def test_a_full_disk_costs_a_wait() -> None:
     base.free_bytes = None
     assert filesystem.sync_all([], ["/data/commit_log"]) == []
     assert len(mounted(base.cut(random.Random(3)))[0].listdir(QUEUES)) == 21
+
+
+@pytest.mark.parametrize(("operation", "path"), [("pread", "0.log"), ("pwrite", "0.qi")])
+def test_a_file_that_cannot_be_written_back_ends_the_store_before_anybody_reads_it(
+    operation: str, path: str
+) -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20, queue_limit=100))
+    base.reverts = True
+    file = moved_out(filesystem)
+    file.pwrite(b"acked" * 10, 500)
+    synced(filesystem, file)
+    file.pwrite(b"much" * 10_000, 550)
+    base.fail("fdatasync", path_part="0.qi")
+    base.fail(operation, errno.EMFILE, path_part=path)
+    failed = dict(filesystem.sync_all([file], []))
+    assert failed["/data/commit_log"].errno == errno.EIO, "no want of room: that is waited for"
+    found, _ = mounted(base.process_killed())
+    assert found.read_file(f"{QUEUE}/0.qi")[500:550] == b"acked" * 10

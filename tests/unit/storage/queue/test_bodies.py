@@ -70,7 +70,7 @@ def test_what_is_in_memory_is_not_read() -> None:
     assert found == [copying.messages[slot].record for slot in (0, 1, 2, 4, 5)]
 
 
-def test_what_cannot_be_read_is_an_error_or_lost() -> None:
+def test_what_cannot_be_read_is_an_error() -> None:
     copying = Copying()
     exact = copying.bodies(0b11)
     copying.filesystem.fail("pread", errno.EIO, times=2, path_part="0.qs")
@@ -79,5 +79,5 @@ def test_what_cannot_be_read_is_an_error_or_lost() -> None:
     copying = Copying()
     rescued = copying.bodies(0b11, {1: copying.messages[1]})
     copying.filesystem.fail("pread", errno.EIO, times=2, path_part="0.qs")
-    file, _ = copying.copied(rescued, 0)
-    assert copying.read(file, rescued, 0, [0, 1]) == [None, copying.messages[1].record]
+    with pytest.raises(ReadFailed):
+        copying.copied(rescued, 0)

@@ -34,4 +34,4 @@ def test_messages_are_read_as_the_cache_says() -> None:
         cache = FileCache(SimFileSystem(), 4, buffer_bytes, is_checked)
         place = directory_at("/q", IDENTITY, 64, cache, is_durable=True)
         assert place.buffer_bytes == max(buffer_bytes, 1)
-        assert place.reader == (place.seed, max(buffer_bytes, 1), is_checked, True)
+        assert place.reader == (place.seed, max(buffer_bytes, 1), is_checked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, new_entries
+from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, InMemory, new_entries
 from tests.support.queue_on_disk import messages
 
 
@@ -36,3 +36,18 @@ def test_messages_of_every_kind() -> None:
 def test_a_run_without_persistent_messages_need_not_be_durable() -> None:
     assert not new_entries(messages(0, 3, persistent=False), None).is_persistent
     assert new_entries(messages(0, 3, handle=5), None).kinds == bytes((KIND_SHARED,)) * 3
+
+
+def test_entries_of_messages_in_memory_count_instead_of_those_that_were_read() -> None:
+    read = new_entries(messages(0, 4), range(4))
+    columns = read.columns(read.kinds, array("Q", range(4)), array("I", [9] * 4))
+    lost = columns._replace(statuses=b"\1\0\1\0")
+    made = [*messages(1, 1, 40), *messages(3, 1, handle=7), *messages(9, 1)]
+    over = InMemory(dict(zip((1, 3, 9), made, strict=True)), {3: 50}).over(lost)
+    assert over.statuses == columns.statuses
+    assert over.kinds == bytes((KIND_STORE, KIND_STORE, KIND_STORE, KIND_SHARED))
+    assert over.locations[3] == 7
+    assert list(over.expiries) == [0, 0, 2, 50]
+    assert over.payload_sizes[1] == 40
+    assert (over.locations[2], over.sizes[2]) == (2, 9)
+    assert InMemory({9: made[2]}, {}).over(lost) is lost

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import random
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,10 @@ from burrowmq.storage.queue.recovery import LiveCount, QueueRecovery, count_pers
 from burrowmq.storage.queue.v1.journal import JournalLimits
 from burrowmq.storage.shared.references import ReferenceTally
 from tests.simulation.store_world import SilentObserver
+from tests.support.disk_side import DiskSide
 from tests.support.golden_queues import GoldenQueue, golden_queues, live_seqs, open_engine
 from tests.support.queue_on_disk import COUNT, files_in, messages, queue_on, seqs_of
-from tests.support.sim_filesystem import SimFileSystem
+from tests.support.sim_filesystem import PowerCut, SimFileSystem
 
 
 @pytest.mark.parametrize("golden", golden_queues(), ids=lambda queue: queue.name)
@@ -130,3 +133,37 @@ def test_a_stop_counts_persistent_messages_and_drops_the_others(restart: Restart
 def test_an_empty_queue_begins_where_it_goes_on() -> None:
     found = LiveCount(COUNT).as_recovered(Restart().queue.names, 128, 128)
     assert (found.first_seq, found.next_seq, found.count) == (128, 128, 0)
+
+
+def rewritten_not_durably() -> SimFileSystem:
+    """A queue whose segment was written anew; the process was killed before the new name was durable."""
+    side = DiskSide(rewrite_above=0)
+    side.open()
+    side.append(0, 20)
+    side.filesystem.fail("fsync_dir", errno.ENOSPC, path_part="/queues/", nth=2, times=9)
+    side.ack(0, 15)
+    side.jobs.idle()
+    assert side.paths("/0.qs")
+    assert side.paths("/0.g1.qs")
+    found = side.filesystem.process_killed()
+    found.heal()
+    return found
+
+
+@pytest.mark.slow
+def test_an_older_store_stays_until_the_name_of_the_newer_index_is_durable() -> None:
+    is_whole = False
+    at = 0
+    while not is_whole:
+        filesystem = rewritten_not_durably()
+        filesystem.cut_before = at
+        try:
+            DiskSide(filesystem)
+            is_whole = True
+        except PowerCut:
+            at += 1
+        for seed in range(12):
+            found = DiskSide(filesystem.cut(random.Random(seed)))
+            found.take_up()
+            assert found.read()[-4:] == [16, 17, 18, 19]
+    assert at > 5

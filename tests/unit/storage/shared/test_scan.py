@@ -191,6 +191,16 @@ def test_the_highest_generation_counts() -> None:
     assert filesystem.listdir("/v/store") == ["0.g3.seg"]
 
 
+def test_the_file_that_counts_is_durably_there_before_another_goes() -> None:
+    """Its name may not be: the process that gave it was killed before it synced the directory."""
+    for seed in range(20):
+        filesystem = disk({"0.g0.seg": sealed(0, 0, [b"a"] * 9), "0.tmp": sealed(0, 1, [b"a"])})
+        filesystem.rename("/v/store/0.tmp", "/v/store/0.g1.seg")
+        open_directory(filesystem, TERMS)
+        found = filesystem.cut(random.Random(seed))
+        assert names(open_directory(found, TERMS)) == ["0.g1.seg"]
+
+
 def test_a_compacted_file_with_a_bad_seal_yields() -> None:
     bad = sealed(0, 1, [b"a"])[:-1]
     filesystem = disk({"0.g0.seg": sealed(0, 0, [b"a"] * 9), "0.g1.seg": bad})

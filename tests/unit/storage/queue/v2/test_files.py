@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.v2.index import entries_at, read_acks
 from tests.simulation.store_world import SilentObserver
 from tests.support.queue_on_disk import COUNT, bodies_of, files_in, messages, queue_on, seqs_of
@@ -70,7 +71,7 @@ def test_a_rescue_writes_only_what_failed_anew() -> None:
     filesystem = SimFileSystem()
     queue = filled(filesystem)
     queue.put(COUNT, messages(COUNT, 3), None)
-    sent = dict(enumerate(messages(COUNT, 3)))
+    sent = InMemory(dict(enumerate(messages(COUNT, 3))), {})
     filesystem.damage("/q/1.qs", 70, b"\xff")
     for step in queue.rescue_steps({"/q/1.qs"}, lambda _: sent, SilentObserver()):
         step()

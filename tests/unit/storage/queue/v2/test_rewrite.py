@@ -8,12 +8,14 @@ import pytest
 
 from burrowmq.storage.errors import DirectoryFailed, DiskFull, ReadFailed
 from burrowmq.storage.queue.disk import QueueDisk
+from burrowmq.storage.queue.entries import InMemory
 from burrowmq.storage.queue.segment import Segment
-from burrowmq.storage.queue.v2.index import QueueIndex
+from burrowmq.storage.queue.v2.index import QueueIndex, entries_at
 from burrowmq.storage.queue.v2.rewrite import Pair, rewrite
 from burrowmq.storage.queue.v2.store import QueueStore
+from burrowmq.storage.record import ENTRY_SIZE
 from tests.simulation.store_world import SilentObserver
-from tests.support.queue_on_disk import bodies_of, files_in, messages, queue_on, seqs_of
+from tests.support.queue_on_disk import COUNT, bodies_of, files_in, messages, queue_on, seqs_of
 from tests.support.sim_filesystem import SimFileSystem
 from tests.support.stored_message import FakeMessage
 
@@ -33,7 +35,8 @@ class Rewriting:
         """Write it anew."""
         place = self.queue.place
         pair = Pair(place, QueueIndex(place), QueueStore(place))
-        return rewrite(pair, self.segment, in_memory, self.observer)
+        kept = None if in_memory is None else InMemory({**in_memory}, {})
+        return rewrite(pair, self.segment, kept, self.observer)
 
 
 def test_dead_bodies_are_left_out_and_places_stay() -> None:
@@ -44,6 +47,17 @@ def test_dead_bodies_are_left_out_and_places_stay() -> None:
     assert seqs_of(one.queue) == [4, 5, 6, 7, 8, 9]
     assert bodies_of(one.queue) == [message.raw for message in messages(4, 6)]
     assert files_in(one.filesystem) == {"0.qi", "0.g1.qs"}
+
+
+def test_a_bad_entry_is_left_where_it_is_unless_a_rescue_has_to_go_on() -> None:
+    one = Rewriting()
+    one.filesystem.damage("/q/0.qi", entries_at(COUNT) + 6 * ENTRY_SIZE, b"?")
+    with pytest.raises(ReadFailed, match="damaged"):
+        one.rewrite()
+    assert one.segment.live == 6, "whoever reads it has it set aside"
+    assert one.rewrite({}) == 1
+    assert seqs_of(one.queue) == [4, 5, 7, 8, 9]
+    assert one.observer.events["record_lost"] == 1
 
 
 def test_a_bad_body_is_lost_unless_it_is_in_memory() -> None:
