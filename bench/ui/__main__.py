@@ -78,7 +78,7 @@ def _of_peer(browser, peer, found, kinds, done):
         yield f"heaviest page ({page}), files", title, files / 1000, figures.WEIGHT_KB, "kB"
     if "tasks" in kinds:
         found.world.flood()
-        found.world.await_figures("overview", "message_stats")
+        found.world.await_figures()
         done[peer] = {}
         for task, hands in figures.tasks(browser, peer, found.world):
             done[peer][task] = hands

@@ -221,6 +221,7 @@ STATES = {
             "connections": "alarm",
             "connection": "The node is low on memory: publishers wait",
         },
+        everywhere="memory alarm",
     ),
     "refused queue": State(
         refused,
@@ -229,6 +230,7 @@ STATES = {
             "queue": "The disk refuses",
             "queues": "blocked",
         },
+        everywhere="queues blocked",
     ),
 }
 IN_EVERY_RUN = {"empty", "one", "no rights"}

@@ -2,7 +2,7 @@
 import {render} from "./vendor/preact.js";
 import {useCallback, useEffect, useLayoutEffect, useRef, useState} from "./vendor/hooks.js";
 import {reported} from "./act.js";
-import {onLoggedOut, request, usePolled} from "./api.js";
+import {onAlarms, onLoggedOut, request, usePolled} from "./api.js";
 import {html} from "./html.js";
 import {goBy} from "./keys.js";
 import {link, parse} from "./route.js";
@@ -11,6 +11,7 @@ import {PAGES, fetchView, fetched, viewOf} from "./views.js";
 
 const THEMES = ["system", "light", "dark"];
 const ZONES = ["local", "UTC"];
+const ALARMS = {memory: "memory alarm", disk: "disk alarm", store: "the store cannot write", queue: "queues blocked"};
 
 // The user whom the node named last in this browser, so that a page need not wait until it is named again. It is no
 // login: that is a cookie, which no script sees.
@@ -113,6 +114,8 @@ function Frame({user, isOut, onLogout}) {
   const [isPaused, setPaused] = useState(false);
   const [isSearching, setSearching] = useState(false);
   const [seen, setSeen] = useState({});
+  const [alarms, setAlarms] = useState("");
+  useEffect(() => onAlarms(setAlarms), []);
   const view = viewOf(route.parts);
   const vhost = route.query.vhost ?? "";
   const [said, setSaid] = useState(null);
@@ -163,6 +166,7 @@ function Frame({user, isOut, onLogout}) {
     </nav>
     <header class="top">
       <${Crumbs} route=${route} view=${view} />
+      ${alarms ? html`<a class="alarm" role="status" href=${link(["overview"])}>${alarms.split(", ").map((name) => ALARMS[name] ?? name).join(", ")}</a>` : null}
       <button type="button" onClick=${() => setSearching(true)}>Search <kbd>Ctrl K</kbd></button>
       <button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Go on" : "Pause"}</button>
       <button type="button" onClick=${nextTheme} title="Colours: as the system, light, dark">Theme: ${theme}</button>

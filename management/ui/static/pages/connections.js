@@ -28,7 +28,7 @@ export function State({row}) {
   if (!row.hindrances.length) return html`<span class=${row.state === "running" ? "state good" : "state"}>${visible(row.state)}</span>`;
   const words = row.hindrances.map((each) => each.text).join(" ");
   const since = Math.min(...row.hindrances.map((each) => each.since_ms ?? Infinity));
-  return html`<span class="state busy">${visible(row.state)}</span> <span class="marks">${row.hindrances.map((each) => html`<${Mark} key=${each.reason} text=${each.reason} title=${words} />`)}</span>
+  return html`<span class="state busy">${visible(row.state)}</span> <span class="marks">${row.hindrances.map((each) => html`<${Mark} key=${each.reason} text=${each.reason} title=${words} />`)}</span>${" "}
     ${since < Infinity ? html`<${Since} ms=${since} />` : null}`;
 }
 
