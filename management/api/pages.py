@@ -53,7 +53,7 @@ Ranked = tuple[float, str, str]
 
 
 async def overview_page(call: Call) -> web.Response:
-    """The node, its alarms, and the queues that stand out; messages and objects of one virtual host where it is named."""
+    """The node, its alarms, the queues that stand out; messages and objects of one virtual host where it is named."""
     tops = await _tops(call)
     return reply(
         {

@@ -27,9 +27,7 @@ ANYTHING = "main :is(table, .figures, .log, .pinned, input[type=file], .empty, [
 MANY = 1_000
 CLIENTS = 120
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
-GIVES_WAY = (
-    "document.documentElement.scrollWidth <= document.documentElement.clientWidth"  # no scrolling sideways
-)
+GIVES_WAY = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"  # no scrolling sideways
 # What a page says of something that it forgot to ask whether it is there.
 FORGOTTEN = r"""() => (document.body.innerText.match(/\b(undefined|NaN|null|Infinity|Invalid Date)\b|\[object/g) ?? [])"""
 
@@ -282,9 +280,7 @@ def test_each_page_in_this_state(
     scene = Scene(node, process, state.name, state.user)
     state.arrange(scene)
     addresses = scene.addresses()
-    looker = look(
-        color_scheme=state.theme, viewport=dict(state.viewport), reduced_motion="reduce"
-    )
+    looker = look(color_scheme=state.theme, viewport=dict(state.viewport), reduced_motion="reduce")
     if state.meanwhile is offline:
         looker.page.clock.install()
     looker.log_in(state.user, state.user)
