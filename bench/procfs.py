@@ -47,6 +47,12 @@ def busiest_thread_s(before: CpuUse, after: CpuUse) -> float:
     return max(spent, default=0.0)
 
 
+def queued_s(pid: int) -> float:
+    """Seconds that a process' first thread, which has its event loop, could have run and had no processor."""
+    text = (Path("/proc") / str(pid) / "task" / str(pid) / "schedstat").read_text()
+    return int(text.split()[1]) / 1e9
+
+
 def _status_bytes(pid: int, field: str) -> int:
     for line in (Path("/proc") / str(pid) / "status").read_text().splitlines():
         name, _, value = line.partition(":")

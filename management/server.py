@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from burrowmq.broker import inspect
 from burrowmq.broker.node.node import Node
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.sockets.listener import address_of
@@ -65,6 +66,7 @@ QUESTIONS = frozenset(
         *(route.path for route in definitions_diff.ROUTES),
     }
 )
+ALARMS = "X-Alarms"
 # What RabbitMQ's log calls them.
 MANAGEMENT, METRICS = "Management plugin", "Prometheus metrics"
 
@@ -127,9 +129,22 @@ def _endpoint(route: Route) -> Handler:
                 await commands.commit.durable(call.node)
             if _is_logged(route):
                 host.process.observer.change_made(caller.name, route.method, request.raw_path)
-        return await encoded(request, response)
+        response = await encoded(request, response)
+        if ASKED_BY_SCRIPT in request.headers and not route.is_about_process:
+            _name_alarms(call, response)
+        return response
 
     return endpoint
+
+
+def _name_alarms(call: Call, response: web.StreamResponse) -> None:
+    """Every page of the UI says that something is wrong, whatever it is about. What is sent already says no more.
+
+    Without an alarm it is empty: a browser that gets a 304 keeps what it is not told anew.
+    """
+    if not response.prepared:
+        alarms = inspect.alarm_causes(call.node)
+        response.headers[ALARMS] = ", ".join(row["resource"] for row in alarms)
 
 
 async def _name_origin(request: web.Request, response: web.StreamResponse) -> None:

@@ -1,4 +1,4 @@
-"""Command line: `python -m bench.ui [pictures] [--peers burrowmq,rabbitmq] [--only tasks,views,open]`.
+"""Command line: `python -m bench.ui [pictures] [--peers burrowmq,rabbitmq] [--only tasks,views,open,lists]`.
 
 Without a word: the figures, as tables; exit status 1 when a limit is missed. `pictures` makes docs/ui/*.png anew.
 """
@@ -16,7 +16,7 @@ from bench.ui import figures, pictures
 from bench.ui.browser import chromium
 from bench.ui.hands import Hands
 
-KINDS = ("tasks", "views", "open")
+KINDS = ("tasks", "views", "open", "lists")
 TITLES = {"burrowmq": "BurrowMQ", "rabbitmq": "RabbitMQ"}
 
 
@@ -78,13 +78,17 @@ def _of_peer(browser, peer, found, kinds, done):
         yield f"heaviest page ({page}), files", title, files / 1000, figures.WEIGHT_KB, "kB"
     if "tasks" in kinds:
         found.world.flood()
-        found.world.await_figures("overview", "message_stats")
+        found.world.await_figures()
         done[peer] = {}
         for task, hands in figures.tasks(browser, peer, found.world):
             done[peer][task] = hands
             _say(
                 f"  {task}: {hands if isinstance(hands, str) else f'{hands.keys} keys, {hands.clicks} clicks'}"
             )
+    if "lists" in kinds and is_ours:
+        for address, shown_ms in figures.list_pages(browser, found):
+            what = f"`{address}`, {figures.MANY_QUEUES:,} queues, painted"
+            yield what, title, shown_ms, figures.LIST_MS, "ms"
 
 
 def main() -> int:
@@ -94,7 +98,7 @@ def main() -> int:
         "--peers", default="burrowmq,rabbitmq", help="default: both, where RabbitMQ is installed"
     )
     parser.add_argument(
-        "--only", default=",".join(KINDS), help="tasks, views, open; or names of pictures"
+        "--only", default=",".join(KINDS), help="tasks, views, open, lists; or names of pictures"
     )
     options = parser.parse_args()
     if options.what == "pictures":

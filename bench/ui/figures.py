@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from bench.amqp_line import Line
 from bench.many_queues import _cpu_ns
 from bench.peers import PEERS, Node, NodeFailed, Setting
 from bench.peers.base import free_ports
@@ -23,7 +24,8 @@ from bench.ui.hands import Hands
 from bench.ui.tasks import TASKS, Task
 from bench.ui.world import EXCHANGE, FLOODED, HELD, QUEUES, World
 
-WEIGHT_KB, FIRST_VIEW_MS, OPEN_PERCENT = 80.0, 300.0, 2.0
+WEIGHT_KB, FIRST_VIEW_MS, OPEN_PERCENT, LIST_MS = 80.0, 300.0, 2.0, 200.0
+MANY_QUEUES, GOES = 100_000, 7
 VIEWS = 11
 WARM_VIEWS = 3
 WATCH_S = 30.0
@@ -33,6 +35,17 @@ OPEN = (
     "overview", "overview?range=3600", "queues", "queues?name=orders", f"queues/%2F/{HELD}", f"exchanges/%2F/{EXCHANGE}",
     "connections", "channels", "policies", "node",
 )  # fmt: skip
+# With very many queues: the address, and what stands there.
+LISTS = {
+    "queues": "main tbody tr:nth-child(100)",
+    "queues?sort=messages_ready&desc=1": "main tbody tr:nth-child(100)",
+    "queues?name=777": "main tbody tr:nth-child(50)",
+    "queues?name=7.*9%24&regex=1": "main tbody tr:nth-child(100)",
+    "queues?page=500": "main tbody tr:nth-child(100)",
+    f"queues/%2F/{HELD}": "main .large b",
+    "exchanges": "main tbody tr", "connections": "main tbody tr", "channels": "main tbody tr", "consumers": "main tbody tr",
+    "policies": "main tbody tr",
+}  # fmt: skip
 # Set before the page runs: when what somebody came for was there, counted from the start of the navigation.
 WATCH_FOR_FIRST = """wanted => {
   const look = () => {
@@ -42,6 +55,18 @@ WATCH_FOR_FIRST = """wanted => {
   };
   new MutationObserver(look).observe(document, {childList: true, subtree: true});
 }"""
+# Goes to an address and says how long it took until what somebody came for was painted.
+GO_TO = """([hash, wanted]) => new Promise((shown, failed) => {
+  const began = performance.now();
+  setTimeout(() => failed(new Error(`${hash}: no ${wanted}`)), 20000);
+  const observer = new MutationObserver(() => {
+    if (!document.querySelector(wanted)) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => shown(performance.now() - began)));
+  });
+  observer.observe(document.getElementById("app"), {childList: true, subtree: true});
+  location.hash = hash;
+})"""
 WEIGHT = """() => {
   const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
   const sum = (of) => all.filter(of).reduce((total, entry) => total + entry.encodedBodySize, 0);
@@ -188,6 +213,22 @@ def open_pages(browser: Any, started: Started) -> tuple[float, float, float]:
     return alone, watched, len(asked) * 60 / WATCH_S
 
 
+def list_pages(browser: Any, started: Started) -> Iterator[tuple[str, float]]:
+    """Each list page with very many queues behind it, gone to from the page of the node: milliseconds until it is painted."""
+    line = Line(started.node.port)
+    line.declare((f"q-{number:06}" for number in range(MANY_QUEUES)), durable=True)
+    line.close()
+    page = browser.new_context(viewport=WIDE).new_page()
+    log_in(page, started.world.api)
+    for address, wanted in {"overview": "main .standing", **LISTS}.items():
+        times = []
+        for _ in range(GOES):
+            page.evaluate(GO_TO, ["#/node", "main meter"])
+            times.append(page.evaluate(GO_TO, [f"#/{address}", wanted]))
+        yield address, middle(times)
+    page.context.close()
+
+
 def _percent(pid: int, wait: Any = lambda: time.sleep(WATCH_S)) -> float:
     before, began = _cpu_ns(pid), time.monotonic()
     wait()
@@ -231,4 +272,4 @@ def middle(times: list[float]) -> float:
     return statistics.median(times)
 
 
-__all__ = ["QUEUES", "first_view", "open_pages", "started", "tasks", "weights"]
+__all__ = ["QUEUES", "first_view", "list_pages", "open_pages", "started", "tasks", "weights"]

@@ -36,9 +36,17 @@ def dropping(hands: Hands) -> None:
     hands.sees('tr:has-text("Max length"):has-text("5,000"):has-text("9,000")')
 
 
+def _first_row(hands: Hands, wanted: str) -> None:
+    """From the filter to the first row, which is the one."""
+    hands.sees(f"tbody tr:first-child {wanted}")
+    hands.press("/", "ArrowDown")
+    hands.sees(f"tbody tr:first-child {wanted}:focus")
+    hands.press("Enter")
+
+
 def lowering(hands: Hands) -> None:
-    _go(hands, "pol", "Policies")
-    hands.choose('tr:has-text("limits") button:text("Edit")')
+    _go(hands, "lim", "limits")
+    _first_row(hands, 'button:text("Edit")')
     hands.sees("details[open] input[name=x-max-length]")
     hands.tab_to("details[open] input[name=x-max-length]")
     hands.type("1000")
@@ -53,10 +61,8 @@ def holding(hands: Hands) -> None:
 
 
 def closing(hands: Hands) -> None:
-    _go(hands, "conn", "Connections")
-    hands.choose('button.sort:has-text("From it")')
-    hands.sees(f'tbody tr:first-child:has-text("{FLOODER}")')
-    hands.choose(f'a:has-text("{FLOODER}")')
+    _go(hands, "send", "Connections: who sends most")
+    _first_row(hands, f'a:has-text("{FLOODER}")')
     hands.choose('button.danger:text("Close…")')
     hands.sees("dialog input:focus")
     hands.press("Enter")

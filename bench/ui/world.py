@@ -99,13 +99,18 @@ class World:
         self._flood = threading.Thread(target=run)
         self._flood.start()
 
-    def await_figures(self, path: str, key: str, limit_s: float = 60.0) -> None:
-        """Wait until the node's statistics know of something: RabbitMQ's are a few seconds late."""
+    def await_figures(self, limit_s: float = 60.0) -> None:
+        """Wait until the node's statistics know of the flood: they are some seconds late, RabbitMQ's and ours."""
         deadline = time.monotonic() + limit_s
-        while not self.request("GET", path).get(key):
+        while not self._is_flood_known():
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{path} says nothing of {key} after {limit_s:.0f} s")
+                raise RuntimeError(f"nothing is said of the flood after {limit_s:.0f} s")
             time.sleep(0.5)
+
+    def _is_flood_known(self) -> bool:
+        rows = self.request("GET", "connections")
+        mine = (row for row in rows if row.get("user_provided_name") == FLOODER)
+        return any(row.get("recv_oct_details", {}).get("rate", 0) > 0 for row in mine)
 
     def close(self) -> None:
         """End the clients."""

@@ -267,8 +267,8 @@ def consumer_row(
     }
 
 
-def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
-    """Every consumer, by queue; O(consumers)."""
+def each_consumed(node: RunningNode, vhost: str | None = None) -> list[tuple[Vhost, Queue]]:
+    """Each queue that has consumers, by name; O(consumers), however many queues there are."""
     consumed = {
         subscription.queue: session.entered.vhost
         for session in node.sessions
@@ -276,8 +276,14 @@ def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain)
         for channel in session.channels.values()
         for subscription in channel.consumers.values()
     }
+    found = ((owner, queue) for queue, owner in consumed.items())
+    return sorted(found, key=lambda each: (each[0].name, each[1].name))
+
+
+def consumers(node: RunningNode, vhost: str | None = None, table: Table = plain) -> list[Row]:
+    """Every consumer, by queue."""
     return [
         consumer_row(node, owner, queue, consumer, table)
-        for queue, owner in sorted(consumed.items(), key=lambda each: (each[1].name, each[0].name))
+        for owner, queue in each_consumed(node, vhost)
         for consumer in queue.consumers
     ]

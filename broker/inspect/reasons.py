@@ -97,6 +97,8 @@ def _above_the_operators(vhost: Vhost, queue: Queue) -> Iterator[str]:
         if row["source"] != "operator policy" or row["key"] not in LIMITS:
             continue
         for other in row["overruled"]:
+            if other["value"] == row["value"]:
+                continue  # they agree
             who = (
                 "The declaration" if other["source"] == "argument" else f"Policy '{other['name']}'"
             )

@@ -168,7 +168,7 @@ async def consumers(call: Call) -> web.Response:
 
 
 def _each_consumer(call: Call) -> Iterator[Row]:
-    for vhost, queue in inspect.each_queue(call.node, call.vhost_or_all()):
+    for vhost, queue in inspect.each_consumed(call.node, call.vhost_or_all()):
         if not call.caller.may_see(call.node, vhost.name):
             continue
         for consumer in list(queue.consumers):

@@ -83,22 +83,22 @@ async def overview(call: Call) -> web.Response:
     return reply(_projected(call, await document(call, ranges_of(call))))
 
 
-async def document(call: Call, ranges: Ranges = NO_RANGES) -> dict[str, Any]:
-    """The same, for who shows more beside it."""
+async def document(call: Call, ranges: Ranges = NO_RANGES, vhost: str = "") -> dict[str, Any]:
+    """The same, for who shows more beside it; of one virtual host where it is named, but for churn."""
     node, history = call.node, call.rates.history
     whole, counters = Past(call, kinds.NODE, [NODE_KEY], ranges), inspect.counters(node)
-    if call.caller.may("monitoring"):
+    may_monitor = call.caller.may("monitoring")
+    place = _where(call) if may_monitor else {}
+    if may_monitor and not vhost:
         past, stats = whole, _message_stats(call, whole, counters)
         objects = inspect.object_totals(node)
         depths = await sums.depths(inspect.each_vhost(node, None))
-        place = _where(call)
     else:
-        seen = access.open_vhosts(call.caller, node)
+        seen = shown_vhosts(call, vhost)
         past = Past(call, kinds.VHOST, [vhost_key(owner.name) for owner in seen], ranges)
         stats = past.beside(_stats_of(call, seen), "msg_rates")
-        objects = _objects_of(call, seen)
+        objects = _objects_of(call, seen, is_one=bool(vhost))
         depths = await sums.depths(seen)
-        place = {}
     return {
         "management_version": status.RABBITMQ_VERSION,
         "rates_mode": "basic",
@@ -142,9 +142,24 @@ def _stats_of(call: Call, seen: Sequence[Vhost]) -> dict[str, Any]:
     return dict(found)
 
 
-def _objects_of(call: Call, seen: Sequence[Vhost]) -> dict[str, int]:
-    """What there is in some virtual hosts; of connections and channels the caller's own."""
-    own = [each for each in call.node.sessions if inspect.user_name(each) == call.caller.name]
+def shown_vhosts(call: Call, vhost: str) -> list[Vhost]:
+    """Those that are open to the caller, or the one of them that is named."""
+    seen = access.open_vhosts(call.caller, call.node)
+    return [owner for owner in seen if vhost in ("", owner.name)]
+
+
+def _objects_of(call: Call, seen: Sequence[Vhost], *, is_one: bool) -> dict[str, int]:
+    """What there is in some virtual hosts; who may not monitor is told of his own connections and channels alone."""
+    if is_one:
+        entered = inspect.sessions_by_vhost(call.node)
+        sessions = [session for owner in seen for session in entered.get(owner, ())]
+    else:
+        sessions = list(call.node.sessions)
+    own = [
+        each
+        for each in sessions
+        if call.caller.may("monitoring") or inspect.user_name(each) == call.caller.name
+    ]
     return {
         "channels": sum(len(session.channels) for session in own),
         "connections": len(own),

@@ -21,7 +21,6 @@ from burrowmq.broker.rules.policy import ApplyTo, Policy, merge
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management import commands, process
 from burrowmq.management.aio import web
-from burrowmq.management.answers.access import open_vhosts
 from burrowmq.management.answers.ranges import history_of
 from burrowmq.management.answers.rates import NODE_KEY, queue_key, vhost_key
 from burrowmq.management.answers.reply import (
@@ -54,11 +53,11 @@ Ranked = tuple[float, str, str]
 
 
 async def overview_page(call: Call) -> web.Response:
-    """The node, its alarms, and the queues that stand out."""
+    """The node, its alarms, the queues that stand out; messages and objects of one virtual host where it is named."""
     tops = await _tops(call)
     return reply(
         {
-            "overview": await overview.document(call),
+            "overview": await overview.document(call, vhost=call.query("vhost")),
             "alarms": list(_alarms(call)),
             "resources": _resources(call),
             "history": _history(call),
@@ -68,10 +67,10 @@ async def overview_page(call: Call) -> web.Response:
 
 
 def _history(call: Call) -> Row | None:
-    """Messages of what the caller may see, and the node's memory and disk."""
-    found = history_of(call, kinds.NODE, [NODE_KEY], OVERVIEW_COLUMNS)
-    if found is not None and not call.caller.may("monitoring"):
-        keys = [vhost_key(owner.name) for owner in open_vhosts(call.caller, call.node)]
+    """Messages of what the caller may see or asks for, and the node's memory and disk."""
+    found, vhost = history_of(call, kinds.NODE, [NODE_KEY], OVERVIEW_COLUMNS), call.query("vhost")
+    if found is not None and (vhost or not call.caller.may("monitoring")):
+        keys = [vhost_key(owner.name) for owner in overview.shown_vhosts(call, vhost)]
         seen = history_of(call, kinds.VHOST, keys, QUEUE_COLUMNS)
         found["columns"] |= seen["columns"] if seen is not None else {}
     return found

@@ -69,6 +69,68 @@ def test_a_keyboard_is_enough(look: Callable[..., Looker], node: NodeClient) -> 
     looker.sees("No queue has such a name.")
 
 
+def test_arrows_go_from_the_filter_to_the_rows(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    for name in ("orders", "returns", "shop"):
+        node.channel().queue_declare(name)
+    looker = look().enter()
+    looker.go("queues")
+    looker.page.get_by_role("link", name="shop").wait_for()
+    keyboard, focus = looker.page.keyboard, "document.activeElement.textContent"
+    keyboard.press("ArrowDown")
+    assert looker.page.evaluate("document.activeElement.tagName") in ("BODY", "MAIN"), "scrolls"
+    keyboard.press("/")
+    keyboard.press("ArrowDown")
+    assert looker.page.evaluate(focus) == "orders"
+    keyboard.press("ArrowDown")
+    keyboard.press("ArrowDown")
+    keyboard.press("ArrowDown")
+    assert looker.page.evaluate(focus) == "shop", "the last one stays"
+    keyboard.press("ArrowUp")
+    assert looker.page.evaluate(focus) == "returns"
+    looker.page.get_by_label("Select / orders").focus()
+    keyboard.press("ArrowDown")
+    keyboard.press("Space")
+    assert looker.page.get_by_label("Select / returns").is_checked()
+    looker.page.get_by_role("link", name="returns").focus()
+    keyboard.press("Enter")
+    looker.arrives("queues/%2F/returns")
+
+
+def test_search_answers_questions_in_the_virtual_host_that_is_chosen(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    node.vhost("shop")
+    node.user("buyer", "shop")
+    node.api("PUT", "/api/permissions/shop/guest", {"configure": "", "write": "", "read": ".*"})
+    for user, name in (("buyer", "first"), ("buyer", "second")):
+        connection = node.connect(user, "shop", client_properties={"connection_name": name})
+        connection.channel().queue_declare(f"queue of {name}")
+    node.channel().queue_declare("elsewhere")
+    looker = look().enter()
+    page = looker.page
+    page.locator(".vhosts select").select_option("shop")
+    page.get_by_text("2 queues").wait_for()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search").wait_for()
+    page.keyboard.type("who sends")
+    page.get_by_role("option").filter(has_text="who sends most").wait_for()
+    page.keyboard.press("Enter")
+    looker.arrives("connections")
+    head = page.get_by_role("columnheader", name="From it")
+    head.and_(page.locator("[aria-sort=descending]")).wait_for()
+    page.get_by_text("2 connections").wait_for()
+    page.get_by_role("navigation", name="Pages").first.get_by_role("link", name="Queues").click()
+    page.get_by_role("link", name="queue of first").click()
+    page.get_by_text("Why it is so").wait_for()
+    page.locator("h1").get_by_role("link", name="Queues").click()
+    page.get_by_text("2 queues").wait_for()
+    page.locator(".vhosts select").select_option("")
+    page.get_by_text("3 queues").wait_for()
+    assert looker.complaints == []
+
+
 def test_theme_pause_and_zone_are_kept(look: Callable[..., Looker], node: NodeClient) -> None:
     looker = look(color_scheme="light", timezone_id="Asia/Tokyo")
     page = looker.page

@@ -4,6 +4,7 @@ import {useCallback, useEffect, useLayoutEffect, useRef, useState} from "./vendo
 const BASE = new URL(".", location.origin + location.pathname).href;
 const SELDOM_MS = 60000;
 const listeners = new Set();
+const watchers = new Set();
 
 export class Refused extends Error {
   constructor(status, path, body) {
@@ -19,6 +20,8 @@ export async function request(method, path, body, signal, more) {
   const answer = await (early(method, path) ?? fetch(BASE + "api/" + path, {
     method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
   }));
+  const alarms = answer.headers.get("x-alarms");
+  if (alarms !== null) for (const watcher of watchers) watcher(alarms);
   const text = await answer.text();
   const isJson = (answer.headers.get("content-type") ?? "").startsWith("application/json");
   const found = isJson && text ? JSON.parse(text) : {};
@@ -40,6 +43,12 @@ function early(method, path) {
 export function onLoggedOut(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+// `watcher` is told with each answer which alarms are on: their names, or an empty text.
+export function onAlarms(watcher) {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
 }
 
 // What a path answers, again every few seconds while somebody looks: not in hidden tabs, not while paused, later and

@@ -2,14 +2,16 @@
 import {render} from "./vendor/preact.js";
 import {useCallback, useEffect, useLayoutEffect, useRef, useState} from "./vendor/hooks.js";
 import {reported} from "./act.js";
-import {onLoggedOut, request, usePolled} from "./api.js";
+import {onAlarms, onLoggedOut, request, usePolled} from "./api.js";
 import {html} from "./html.js";
+import {goBy} from "./keys.js";
 import {link, parse} from "./route.js";
 import {clock, inUtc, visible} from "./format.js";
 import {PAGES, fetchView, fetched, viewOf} from "./views.js";
 
 const THEMES = ["system", "light", "dark"];
 const ZONES = ["local", "UTC"];
+const ALARMS = {memory: "memory alarm", disk: "disk alarm", store: "the store cannot write", queue: "queues blocked"};
 
 // The user whom the node named last in this browser, so that a page need not wait until it is named again. It is no
 // login: that is a cookie, which no script sees.
@@ -112,20 +114,19 @@ function Frame({user, isOut, onLogout}) {
   const [isPaused, setPaused] = useState(false);
   const [isSearching, setSearching] = useState(false);
   const [seen, setSeen] = useState({});
+  const [alarms, setAlarms] = useState("");
+  useEffect(() => onAlarms(setAlarms), []);
   const view = viewOf(route.parts);
   const vhost = route.query.vhost ?? "";
   const [said, setSaid] = useState(null);
   useEffect(() => setSaid(reported()), [route]);
   useEffect(() => {
     const pressed = (event) => {
-      const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         setSearching(true);
-      } else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.altKey) {
-        const filter = document.querySelector("main input[type=search]");
-        if (filter) event.preventDefault();
-        filter?.focus();
+      } else if (goBy(event)) {
+        event.preventDefault();
       }
     };
     addEventListener("keydown", pressed);
@@ -157,7 +158,7 @@ function Frame({user, isOut, onLogout}) {
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the page</a>
     <nav class="rail" aria-label="Pages">
       <div class="brand">BurrowMQ</div>
-      ${PAGES.map(([name, title, sign]) => html`<a key=${name} href=${link([name], {vhost})}
+      ${PAGES.map(([name, title, sign]) => html`<a key=${name} href=${link([name])}
         aria-current=${view.within === name ? "page" : undefined}><span class="sign" aria-hidden="true">${sign}</span>${title}</a>`)}
       <${Vhosts} chosen=${vhost} isPaused=${isPaused || isOut} setVhost=${(name) => setQuery({...route.query, vhost: name, page: ""})} />
       <div class="user"><span class="name" title=${(user.tags ?? []).join(", ")}>${visible(user.name)}</span>
@@ -165,14 +166,15 @@ function Frame({user, isOut, onLogout}) {
     </nav>
     <header class="top">
       <${Crumbs} route=${route} view=${view} />
+      ${alarms ? html`<a class="alarm" role="status" href=${link(["overview"])}>${alarms.split(", ").map((name) => ALARMS[name] ?? name).join(", ")}</a>` : null}
       <button type="button" onClick=${() => setSearching(true)}>Search <kbd>Ctrl K</kbd></button>
       <button type="button" aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Go on" : "Pause"}</button>
       <button type="button" onClick=${nextTheme} title="Colours: as the system, light, dark">Theme: ${theme}</button>
       <span class="seen"><button type="button" class="sort" onClick=${nextZone} title=${`Times are ${zone}; change`}>${seen.at ? clock(seen.at) : ""}${zone === "UTC" ? " UTC" : ""}</button>
         ${seen.isAway || isPaused ? html`<span class="badge" role="status">${seen.isAway ? "stale" : "paused"}</span>` : null}</span>
     </header>
-    ${seen.isAway ? html`<div class="away" role="alert">The node gives no answer. The figures are those of
-      ${seen.at ? clock(seen.at) : "never"}; it is asked again by itself.</div>` : null}
+    ${seen.isAway ? html`<div class="away" role="alert">The node gives no answer. The figures
+      are those of ${seen.at ? clock(seen.at) : "never"}; it is asked again by itself.</div>` : null}
     <main id="main" tabindex="-1" class=${seen.isAway ? "stale" : ""}>
       ${said ? html`<p class="notice good" role="status">${said}</p>` : null}
       <${Fetched} key=${route.parts.join("/")} view=${view.key} ...${{route, user, vhost, setQuery, setSeen, zone}} isPaused=${isPaused || isOut} />

@@ -13,6 +13,11 @@ const SETTINGS = [
 ];
 const TIMES = new Set(["message-ttl", "expires"]);
 
+// What a queue's state looks like; the word says it too.
+export function stateClass(state) {
+  return `state ${{running: "good", idle: ""}[state] ?? "bad"}`;
+}
+
 // A policy's keys, each with its value; a key without words of its own is its own word.
 export function DefinitionMarks({definition}) {
   return html`<span class="marks">${Object.entries(definition).map(([key, value]) => {

@@ -8,8 +8,13 @@ export function number(value) {
 }
 
 // So many of them, in words: a noun that is given in the plural loses it where there is one.
-export function many(count, noun) {
-  return `${number(count)} ${count === 1 ? noun.replace(/ies$/, "y").replace(/s$/, "") : noun}`;
+export function many(count, word) {
+  return `${number(count)} ${noun(count, word)}`;
+}
+
+// The same without the figure.
+export function noun(count, word) {
+  return count === 1 ? word.replace(/ies$/, "y").replace(/s$/, "") : word;
 }
 
 export function rate(value) {

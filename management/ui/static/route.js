@@ -16,10 +16,18 @@ function decode(part) {
   }
 }
 
-export function link(parts, query = {}) {
-  const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+// The virtual host that is chosen stays chosen, unless the query says otherwise.
+export function link(parts, query) {
+  const kept = Object.entries({vhost: chosen(), ...query}).filter(([, value]) => value !== "" && value !== undefined && value !== null);
   const text = new URLSearchParams(kept).toString();
   return "#/" + parts.map(encodeURIComponent).join("/") + (text ? `?${text}` : "");
+}
+
+const last = {};
+
+function chosen() {
+  if (last.hash !== location.hash) Object.assign(last, {hash: location.hash, vhost: parse(location.hash).query.vhost});
+  return last.vhost;
 }
 
 export function path(...parts) {

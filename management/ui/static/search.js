@@ -72,7 +72,7 @@ export function Search({vhost, onClose}) {
 
 function places(text) {
   const wanted = text.trim().toLowerCase();
-  return PLACES.filter(([title]) => fits(wanted, title.toLowerCase())).map(([title, parts]) => ({kind: "page", name: title, to: link(parts)}))
+  return PLACES.filter(([title]) => fits(wanted, title.toLowerCase())).map(([title, parts, query]) => ({kind: "page", name: title, to: link(parts, query)}))
     .slice(0, wanted ? 3 : PLACES.length);
 }
 

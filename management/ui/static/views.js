@@ -33,12 +33,15 @@ const PARTS = {
 };
 // Where a page without a place of its own belongs.
 const WITHIN = {consumers: "channels"};
-// What search finds beside the names of things: title, address.
+// What search finds beside the names of things: title, parts of the address, and its query. Some are questions.
 export const PLACES = [
   ...PAGES.map(([name, title]) => [title, [name]]),
   ["Consumers", ["consumers"]], ["Users", ["admin", "users"]], ["Virtual hosts", ["admin", "vhosts"]], ["Permissions", ["admin", "permissions"]],
   ["Parameters", ["admin", "parameters"]], ["Feature flags", ["admin", "flags"]], ["Configuration", ["admin", "configuration"]],
   ["Log", ["node", "log"]], ["Definitions: export and import", ["overview", "definitions"]],
+  ["Queues: which are deepest", ["queues"], {sort: "messages_ready", desc: 1}], ["Queues: which grow", ["queues"], {sort: "messages_details.rate", desc: 1}],
+  ["Connections: who sends most", ["connections"], {sort: "recv_oct_details.rate", desc: 1}],
+  ["Channels: who holds unacked messages", ["channels"], {sort: "messages_unacknowledged", desc: 1}],
 ];
 
 // What shows an address: the page in the rail that it belongs to, its title, and how to get it.

@@ -47,6 +47,19 @@ def test_the_log_has_failed_logins_and_changes(served: Served) -> None:
     ]
 
 
+def test_a_page_of_the_ui_is_told_of_alarms_with_every_answer(served: Served) -> None:
+    asked = {"X-Requested-With": "BurrowMQ"}
+    quiet = served.api("GET", "/api/whoami", **asked)
+    assert quiet.headers["x-alarms"] == "", "else a browser would keep the last one with a 304"
+    assert "x-alarms" not in served.api("GET", "/api/whoami").headers, "tools do not ask"
+    assert "x-alarms" not in served.api("GET", "/api/whoami", login="guest:wrong", **asked).headers
+    served.bench.run_short_of_memory()
+    tag = {"If-None-Match": quiet.headers["etag"]}
+    again = served.api("GET", "/api/whoami", **asked, **tag)
+    assert (again.status, again.headers["x-alarms"]) == (304, "memory")
+    assert served.api("GET", "/api/queues", **asked).headers["x-alarms"] == "memory"
+
+
 def test_tags_decide(served: Served) -> None:
     served.api("PUT", "/api/users/none", {"password": "x", "tags": []})
     served.api("PUT", "/api/users/plain", {"password": "x", "tags": ["management"]})

@@ -1,7 +1,7 @@
 // Who is connected: as what, from where, and why one stands still.
 import {useState} from "../vendor/hooks.js";
 import {request, usePage} from "../api.js";
-import {bytes, many, moment, number, visible} from "../format.js";
+import {bytes, many, moment, noun, number, visible} from "../format.js";
 import {OBJECT_AGES, ObjectPast, rangeOf} from "../history.js";
 import {html} from "../html.js";
 import {Ago, Confirm, Failure, Mark, Name, Pages, Since, Table} from "../parts.js";
@@ -10,6 +10,8 @@ import {CHANNEL_COLUMNS, peer} from "./channels.js";
 import {Filter} from "./filter.js";
 
 const SECONDS = 5;
+// A client that is told to close has answered by then.
+const AGAIN_MS = 500;
 
 export function Clients(props) {
   const {kind, noun, columns, keyOf, empty, hint, select, children, route: {query}, vhost, setQuery} = props;
@@ -26,7 +28,7 @@ export function State({row}) {
   if (!row.hindrances.length) return html`<span class=${row.state === "running" ? "state good" : "state"}>${visible(row.state)}</span>`;
   const words = row.hindrances.map((each) => each.text).join(" ");
   const since = Math.min(...row.hindrances.map((each) => each.since_ms ?? Infinity));
-  return html`<span class="state busy">${visible(row.state)}</span> <span class="marks">${row.hindrances.map((each) => html`<${Mark} key=${each.reason} text=${each.reason} title=${words} />`)}</span>
+  return html`<span class="state busy">${visible(row.state)}</span> <span class="marks">${row.hindrances.map((each) => html`<${Mark} key=${each.reason} text=${each.reason} title=${words} />`)}</span>${" "}
     ${since < Infinity ? html`<${Since} ms=${since} />` : null}`;
 }
 
@@ -110,22 +112,23 @@ export function Connection(props) {
   if (!shown) return html`<${Failure} error=${error} />`;
   const {connection: row, channels} = shown;
   return html`${isGone ? html`<p class="notice busy" role="status">It has been closed; this is what was last known of it.</p>` : html`<${Failure} error=${error} />`}
-    <p><${State} row=${row} /> ${row.user_provided_name ? html`<strong><${Name} value=${row.user_provided_name} /></strong>, ` : null}${visible(row.user, "not logged in yet")} in virtual host <${Name} value=${row.vhost} empty="(none yet)" /></p>
+    <p><${State} row=${row} /> ${row.user_provided_name ? html`<strong><${Name} value=${row.user_provided_name} /></strong>, ` : null}${visible(row.user, "not logged in yet")} in virtual host <${Name} value=${row.vhost} empty="(none yet)" />${" "}
+      ${isGone ? null : html`<button type="button" class="danger" onClick=${() => setAsking(true)}>Close…</button>`}</p>
     <${Hindrances} rows=${row.hindrances} />
     <section class="figures" aria-label="Figures">
       <div><b>${traffic(row, "recv_oct")}</b> from it</div><div><b>${traffic(row, "send_oct")}</b> to it</div>
       <div><b>${bytes(row.send_pend)}</b> not taken yet</div><div><b>${number(row.messages_unacknowledged)}</b> unacked</div>
-      <div><b>${number(row.consumer_count)}</b> consumers</div></section>
+      <div><b>${number(row.consumer_count)}</b> ${noun(row.consumer_count, "consumers")}</div></section>
     <${ObjectPast} kind="connection" history=${shown.history} query=${route.query} setQuery=${setQuery} />
     <div class="columns"><section><h2>Connection</h2><${About} row=${row} /></section>
       <section><h2>Client</h2><${Properties} found=${row.client_properties} /></section></div>
     <h2>Channels</h2>
     <${Table} caption="Channels" columns=${CHANNEL_COLUMNS.filter((column) => !["user", "vhost"].includes(column.key)).map(({sort, ...column}) => column)} rows=${channels}
       keyOf=${(each) => each.name} query=${{}} empty="No channel is open." />
-    ${isGone ? null : html`<p class="buttons"><button type="button" class="danger" onClick=${() => setAsking(true)}>Close…</button></p>`}
     ${isAsking ? html`<${Close} rows=${[row]} onClose=${() => {
       setAsking(false);
       refresh();
+      setTimeout(refresh, AGAIN_MS);
     }} />` : null}`;
 }
 

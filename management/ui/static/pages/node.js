@@ -102,7 +102,7 @@ function Resources({node}) {
       <th scope="col" class="figure">Of</th><th scope="col">Share</th></tr></thead><tbody>
     ${rows.map(([title, used, total, show, alarm]) => html`<tr key=${title}><td>${title}${alarm ? html` <strong class="bad">alarm</strong>` : ""}</td>
       <td class="figure">${show(used)}</td><td class="figure">${total ? show(total) : "no limit"}</td>
-      <td>${total ? html`<meter min="0" max=${total} value=${Math.min(used, total)} aria-label=${title}></meter> <span class="hint">${Math.round((used / total) * 100)} %</span>` : ""}</td></tr>`)}
+      <td>${total ? html`<meter min="0" max=${total} high=${total * 0.9} optimum="0" value=${Math.min(used, total)} aria-label=${title}></meter> <span class="hint">${Math.round((used / total) * 100)} %</span>` : ""}</td></tr>`)}
     <tr><td>Free disk${node.disk_free_alarm ? html` <strong class="bad">alarm</strong>` : ""}</td><td class="figure">${exact(node.disk_free)}</td>
       <td class="figure">${exact(node.disk_free_limit)}</td><td class="hint">at least; ${bytes(Math.max(0, node.disk_free - node.disk_free_limit))} to go until an alarm</td></tr>
   </tbody></table>`;

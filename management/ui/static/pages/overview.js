@@ -1,6 +1,6 @@
 // Is anything wrong, since when, what to do about it; then rates, depth and resources; then the queues that stand out.
 import {usePage} from "../api.js";
-import {bytes, duration, many, moment, number, rate, visible} from "../format.js";
+import {bytes, duration, many, moment, noun, number, rate, visible} from "../format.js";
 import {html} from "../html.js";
 import {PastChart, RangeChooser, rangeOf, slopes} from "../history.js";
 import {Failure, QueueLink} from "../parts.js";
@@ -15,8 +15,8 @@ const REMEDY = {
     data directory's disk, purge what nobody needs, or lower <code>disk_free_limit</code>.`,
   store: () => html`The disk took nothing more, or a sync failed: publishers are blocked until it does. Make room, look at the disk, and
     at the <a href="#/node/log?level=error">log</a> for what it said.`,
-  queue: (row) => html`The disk refuses the files of ${many(row.value, "queues")}. All others go on; these are tried again until it does not:
-    ${visible(row.cause)}`,
+  queue: (row) => html`The disk refuses the files of ${many(row.value, "queues")}. All others go on; these are tried again
+    until it does not: ${visible(row.cause)}`,
 };
 const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
   ["redeliver", "--redeliver", "redeliver", slopes]];
@@ -36,13 +36,13 @@ export function Overview(props) {
   const {overview, alarms, top, resources, history} = data;
   return html`
     <section aria-label="State">${alarms.length ? alarms.map((row) => html`<div key=${row.resource} class="notice bad" role="alert">
-      <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.cause ? html` (it began with: ${visible(row.cause)})` : ""}.` : ""}
+      <strong>${TITLES[row.resource]}</strong> ${row.since ? html`since ${moment(new Date(row.since * 1000))}, for ${duration(Date.now() / 1000 - row.since)}${row.cause ? html` (it began with: ${visible(row.cause)})` : ""}. ` : ""}
       ${REMEDY[row.resource](row)} <a href="#/node">The node</a></div>`)
     : html`<p class="well"><span aria-hidden="true">✓</span> All well on ${overview.node ?? overview.cluster_name}: ${bytes(resources.mem_limit - resources.mem_used)} of memory
       and ${bytes(resources.disk_free - resources.disk_free_limit)} of disk to go until an alarm.</p>`}</section>
     <section class="figures" aria-label="Totals">
-      ${["connections", "channels", "exchanges", "queues", "consumers"].map((name) => html`<div key=${name}>
-        <b>${number(overview.object_totals[name])}</b> ${name}</div>`)}
+      ${["connections", "channels", "exchanges", "queues", "consumers"].filter((name) => name in overview.object_totals).map((name) => html`<div key=${name}>
+        <b>${number(overview.object_totals[name])}</b> ${noun(overview.object_totals[name], name)}</div>`)}
       <div><b>${number(overview.queue_totals.messages_ready)}</b> ready</div>
       <div><b>${number(overview.queue_totals.messages_unacknowledged)}</b> unacked</div>
     </section>
@@ -57,13 +57,13 @@ export function Overview(props) {
       ${top[name].length ? html`<table><caption class="unseen">${title}</caption><tbody>${top[name].map((row) => html`<tr key=${row.vhost + "/" + row.name}>
         <td><${QueueLink} ...${row} /></td><td class="hint">${row.vhost}</td><td class="figure">${show(row.value)}</td></tr>`)}</tbody></table>`
     : html`<p class="hint">${none}</p>`}</div>`)}</section>
-    <${Churn} overview=${overview} />`;
+    <${Churn} overview=${overview} vhost=${vhost} />`;
 }
 
-function Churn({overview}) {
+function Churn({overview, vhost}) {
   const churn = overview.churn_rates;
   const rows = Object.keys(churn).filter((name) => !name.endsWith("_details"));
-  return html`<section class="columns"><div><h2>Churn</h2><table><caption class="unseen">Churn</caption><tbody>${rows.map((name) => html`<tr key=${name}>
+  return html`<section class="columns"><div><h2>Churn${vhost ? " of the whole node" : ""}</h2><table><caption class="unseen">Churn</caption><tbody>${rows.map((name) => html`<tr key=${name}>
       <td>${name.replace("_", "s ")}</td><td class="figure">${number(churn[name])}</td>
       <td class="figure">${rate(churn[`${name}_details`].rate)}</td></tr>`)}</tbody></table></div>
     <div>${overview.listeners ? html`<h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${overview.listeners.map((row) => html`<tr key=${row.protocol + row.ip_address + row.port}>

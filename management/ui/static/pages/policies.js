@@ -4,7 +4,7 @@ import {request} from "../api.js";
 import {DefinitionMarks} from "../features.js";
 import {many, number, visible} from "../format.js";
 import {html} from "../html.js";
-import {Confirm, Failure, Name, QueueLink} from "../parts.js";
+import {Confirm, Failure, Mark, Name, QueueLink} from "../parts.js";
 import {path} from "../route.js";
 import {CHOICES, NUMBERS, TEXTS} from "./declare.js";
 import {List, figure, text} from "./lists.js";
@@ -26,7 +26,7 @@ function columns(edit, remove) {
     {key: "definition", title: "Definition", wide: true, cell: (row) => html`<${DefinitionMarks} definition=${row.definition} />`},
     {key: "priority", title: "Priority", sort: "priority", figure: true, cell: figure("priority")},
     {key: "in_force", title: "In force on", sort: "in_force", figure: true, wide: true, cell: figure("in_force")},
-    {key: "outweighed", title: "Another wins on", sort: "outweighed", figure: true, wide: true, cell: figure("outweighed")},
+    {key: "outweighed", title: "Another wins on", sort: "outweighed", figure: true, wide: true, cell: (row) => (row.outweighed === null ? html`<${Mark} text="–" title="not counted: too many policies for so many queues" />` : number(row.outweighed))},
     ...(edit ? [{key: "do", title: "", wide: true, cell: (row) => html`<button type="button" onClick=${() => edit(row)}>Edit</button>
       <button type="button" class="danger" onClick=${() => remove(row)}>Delete…</button>`}] : []),
   ];

@@ -1,7 +1,7 @@
 // All queues: the server filters, sorts and pages; what is chosen here can be emptied or deleted.
 import {useRef, useState} from "../vendor/hooks.js";
 import {request, usePage} from "../api.js";
-import {Features} from "../features.js";
+import {Features, stateClass} from "../features.js";
 import {many, number, rateCell, visible} from "../format.js";
 import {DEPTHS, useLines} from "../history.js";
 import {html} from "../html.js";
@@ -54,7 +54,7 @@ export function Queues(props) {
     ${done ? html`<p class="notice good" role="status">${done}</p>` : null}
     <${Failure} error=${found.error} />
     ${data ? html`<${Table} caption="Queues" rows=${data.items} keyOf=${keyOf} columns=${shown.map((column) => ({...column, cell: (row) => column.cell(row, lines)}))} ...${{query, setQuery, select}}
-        empty=${query.name ? "No queue has such a name." : html`<${FirstQueue} />`} />
+        empty=${query.name ? "No queue has such a name." : html`<${FirstQueue} user=${props.user} />`} />
       <${Pages} page=${data.page} pageCount=${data.page_count} filtered=${data.filtered_count} total=${data.total_count}
         noun="queues" ...${{query, setQuery}} />` : null}
     <${Declare} vhost=${vhost || "/"} onDone=${found.refresh} />
@@ -84,7 +84,7 @@ const COLUMNS = [
   {key: "features", title: "Features", needs: "durable,auto_delete,exclusive,arguments,policy,effective_policy_definition", wide: true, isKept: true, cell: (row) => html`<${Features} row=${row} />`},
   {key: "type", title: "Type", needs: "type", sort: "type", wide: true, cell: (row) => visible(row.type)},
   {key: "policy", title: "Policy", needs: "policy", sort: "policy", wide: true, cell: (row) => (row.policy ? html`<a href=${link(["policies"], {vhost: row.vhost, name: row.policy})}><${Name} value=${row.policy} /></a>` : "")},
-  {key: "state", title: "State", needs: "state", sort: "state", wide: true, isKept: true, cell: (row) => visible(row.state)},
+  {key: "state", title: "State", needs: "state", sort: "state", wide: true, isKept: true, cell: (row) => html`<span class=${stateClass(row.state)}>${visible(row.state)}</span>`},
   {key: "ready", title: "Ready", sort: "messages_ready", figure: true, isKept: true, cell: (row) => number(row.messages_ready)},
   {key: "unacked", title: "Unacked", sort: "messages_unacknowledged", figure: true, isKept: true, cell: (row) => number(row.messages_unacknowledged)},
   {key: "total", title: "Total", sort: "messages", figure: true, wide: true, cell: (row) => number(row.messages)},
@@ -138,9 +138,10 @@ function Bulk({rows, action, onClose}) {
   </${Confirm}>`;
 }
 
-function FirstQueue() {
+function FirstQueue({user}) {
   const host = location.hostname;
-  return html`<p>There is no queue yet. One is made below, or by a client:</p>
+  const seesAll = user.tags.some((tag) => ["monitoring", "administrator"].includes(tag));
+  return html`<p>${seesAll ? "There is no queue yet." : "There is no queue in the virtual hosts that this user has a permission in."} One is made below, or by a client:</p>
 <pre><code>import pika
 connection = pika.BlockingConnection(pika.ConnectionParameters("${host}"))
 channel = connection.channel()

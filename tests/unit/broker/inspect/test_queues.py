@@ -57,6 +57,18 @@ def test_every_column_of_an_exclusive_queue(bench: NodeBench) -> None:
     assert row["owner_pid"].startswith("<rabbit@test.")
 
 
+def test_queues_that_are_consumed_by_name_each_once(bench: NodeBench) -> None:
+    (client,) = bench.clients
+    for queue, tag in (("zebra", "a"), ("ape", "b"), ("ape", "c"), ("idle", "")):
+        consume = [spec.Basic.Consume(queue=queue, consumer_tag=tag)] if tag else []
+        client.call(1, spec.Queue.Declare(queue=queue), *consume)
+    found = [(vhost.name, queue.name) for vhost, queue in inspect.each_consumed(bench.node)]
+    assert found == [("/", "ape"), ("/", "orders"), ("/", "zebra")]
+    assert inspect.each_consumed(bench.node, "nosuch") == []
+    tags = [row["consumer_tag"] for row in inspect.consumers(bench.node, "/")]
+    assert tags == ["b", "c", "ctag1", "a"]
+
+
 def test_policy_columns(bench: NodeBench) -> None:
     policy = Policy(name="p", pattern="^lazy", definition={"max-length": 5})
     bench.perform(lambda: parameters.set_policy(bench.node.vhosts["/"], policy))

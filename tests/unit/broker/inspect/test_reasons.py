@@ -106,6 +106,11 @@ def test_who_asks_for_more_than_the_operator_allows_is_told() -> None:
     assert length == "Policy 'p' asks for expires 8: the operator policy 'o' allows 3."
 
 
+def test_who_asks_for_what_the_operator_allows_is_not_warned() -> None:
+    bench, queue = made({"max-length": 7}, {"expires": 3}, {"max-length": 7, "expires": 3})
+    assert reasons.warnings(bench.vhost, queue) == []
+
+
 def test_what_nobody_said_is_as_by_default() -> None:
     bench, queue = made({"max-length": 9, "queue-mode": "lazy"}, {"overflow": "reject-publish"}, {})
     rows = {row["key"]: row["value"] for row in reasons.defaults(bench.vhost, queue, 1_800_000)}

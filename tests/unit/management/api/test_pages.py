@@ -26,6 +26,30 @@ def test_the_overview_shows_what_stands_out(served: Served) -> None:
     assert page["resources"]["mem_used"] > 0
 
 
+def test_the_overview_of_one_virtual_host(served: Served) -> None:
+    served.api("PUT", "/api/vhosts/shop", {})
+    served.api("PUT", "/api/permissions/shop/guest", {"configure": ".*", "write": "", "read": ""})
+    assert served.api("PUT", "/api/queues/shop/carts", {}).status == 201
+    page = served.get(f"{OVERVIEW}?vhost=shop&history=60")
+    whole = served.get(f"{OVERVIEW}?history=60")
+    assert page["overview"]["object_totals"] == {
+        "channels": 0,
+        "connections": 0,
+        "exchanges": 7,
+        "queues": 1,
+    }
+    assert page["overview"]["queue_totals"]["messages"] == 0
+    assert whole["overview"]["object_totals"]["connections"] > 0
+    assert page["history"]["columns"].keys() == whole["history"]["columns"].keys()
+    assert set(page["history"]["columns"]["messages_ready"]) <= {0, None}
+    of_default = served.get(f"{OVERVIEW}?vhost=%2F")["overview"]
+    assert of_default["queue_totals"] == whole["overview"]["queue_totals"]
+    assert of_default["object_totals"]["connections"] > 0
+    assert "listeners" in page["overview"], "where the node listens does not depend on it"
+    unknown = served.get(f"{OVERVIEW}?vhost=nosuch")["overview"]
+    assert unknown["object_totals"]["queues"] == 0
+
+
 def test_ten_of_many_the_first_first(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "TOP", 2)
     served.api("PUT", "/api/queues/%2F/third", {})
