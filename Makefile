@@ -126,10 +126,10 @@ tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored t
 
 # Two halves of about the same length, each a process that collects its own: no worker collects everything.
 QUICK := $(PYTEST) -m "not slow and not long"
-QUICK_FIRST := tests/unit/management tests/unit/cli
+QUICK_FIRST := tests/unit/management tests/unit/cli tests/regression
 
 .PHONY: quick-first
-quick-first: $(DEV_STAMP) ## its first half: management and command line
+quick-first: $(DEV_STAMP) ## its first half: management, command line, and what went wrong once
 	@$(QUICK) $(QUICK_FIRST)
 
 .PHONY: quick-second
