@@ -25,6 +25,9 @@ PYTEST := $(PY) -m pytest -q
 # What pip does for an installed package: without it a first start, or every start where PYTHONDONTWRITEBYTECODE is
 # set, translates 200 modules again (0.2 s and 6 MB).
 BYTECODE = $(PY) -m compileall -q burrowmq $(PACKAGES)
+# The same for the tests, whose asserts pytest rewrites: else each of the processes of a first run does it (10 s each).
+# A test that cannot be loaded is told by the run.
+TESTS_BYTECODE = for part in tests/unit "tests --ignore=tests/unit"; do $(PYTEST) --collect-only $$part >/dev/null 2>&1 & done; wait
 # Empty is unset: where it is set, each run of the tests (each of their processes) reads and rewrites 700 files again.
 export PYTHONDONTWRITEBYTECODE :=
 ARGS ?=
@@ -54,6 +57,7 @@ $(RUN_STAMP): $(PY) requirements.lock pyproject.toml setup.py $(SPARK_DISTRIBUTI
 
 $(DEV_STAMP): $(RUN_STAMP) requirements-dev.lock
 	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@$(TESTS_BYTECODE)
 	@touch $@
 
 .PHONY: setup
@@ -122,10 +126,10 @@ tidy: $(DEV_STAMP) ## limits on module and function size, docstrings, mirrored t
 
 # Two halves of about the same length, each a process that collects its own: no worker collects everything.
 QUICK := $(PYTEST) -m "not slow and not long"
-QUICK_FIRST := tests/unit/management tests/unit/cli
+QUICK_FIRST := tests/unit/management tests/unit/cli tests/regression
 
 .PHONY: quick-first
-quick-first: $(DEV_STAMP) ## its first half: management and command line
+quick-first: $(DEV_STAMP) ## its first half: management, command line, and what went wrong once
 	@$(QUICK) $(QUICK_FIRST)
 
 .PHONY: quick-second
@@ -144,8 +148,7 @@ check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, less than a minute
 
 .PHONY: test
 test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, about twelve minutes
-	@$(PY) -m scripts.both_speeds -m "not long and not differential" tests $(ARGS)
-	@$(PY) -m scripts.spark_tests --if-possible -m "not long and not differential" $(ARGS)
+	@$(PY) -m scripts.both_speeds --with-spark -m "not long and not differential" $(ARGS)
 
 .PHONY: test-spark
 test-spark: $(DEV_STAMP) ## the tests of pyspark_amqp, with Spark (Java 17 or newer)

@@ -16,6 +16,7 @@ import re
 import socket
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import Any
 
 from burrowmq.broker import inspect
@@ -93,19 +94,28 @@ def create_app(
     app[ORIGINS] = Origins(config.allowed_origins, config.preflight_max_age_s)
     app.on_response_prepare.append(headers.complete)
     app.on_response_prepare.append(_name_origin)
+    for resource in _resources():
+        app.router.register_resource(resource)
+    if not trusted:
+        files.add_routes(app)
+        downloads.add_routes(app)
+    return app
+
+
+@cache
+def _resources() -> tuple[web.AbstractResource, ...]:
+    """The API's routes as aiohttp has them: made once, for all listeners, since none belongs to an application."""
+    table = web.UrlDispatcher()
     for route in ROUTES:
         endpoint = _endpoint(route)
         # As in RabbitMQ: HEAD wherever there is GET, and a slash at the end means nothing.
         pattern = VARIABLE.sub(r"{\1:[^/]+}", route.path)
         for path in (pattern, f"{pattern}/"):
             if route.method == "GET":
-                app.router.add_get(path, endpoint)
+                table.add_get(path, endpoint)
             else:
-                app.router.add_route(route.method, path, endpoint)
-    if not trusted:
-        files.add_routes(app)
-        downloads.add_routes(app)
-    return app
+                table.add_route(route.method, path, endpoint)
+    return tuple(table.resources())
 
 
 def _endpoint(route: Route) -> Handler:

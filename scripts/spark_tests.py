@@ -1,7 +1,8 @@
 """Run the tests of pyspark_amqp in the environment that has Spark, or say what is missing.
 
-Called by `make test-spark`, and with `--if-possible` by `make test`, where a machine without Java or without a way to
-get Spark is no failure: the tests count as not run, and the last lines say so. All other arguments are pytest's.
+Called by `make test-spark`; with `--if-possible` by `make test-long`, and with `--beside` by scripts/both_speeds.py. With
+one of these a machine without Java or without a way to get Spark is no failure: the tests count as not run, and the last
+lines say so. All other arguments are pytest's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pyspark_amqp_jobs import java
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / ".venv" / "spark" / "bin" / "python"
 ELSEWHERE = {"wire", "conftest.py", "__pycache__"}
+# The exit status where nothing can be run: no failure, or what pytest's is where it found no test.
+WHERE_NOT_RUN = {"--if-possible": 0, "--beside": 5}
 HOW_TO_GET_JAVA = (
     f"get Java {java.LEAST} or newer, then run `make test-spark`: {java.HOW_TO_GET_IT}"
 )
@@ -33,25 +36,25 @@ def paths() -> list[str]:
     return [str(path.relative_to(ROOT)) for path in kept]
 
 
-def not_run(reason: str, advice: str, *, is_allowed: bool) -> int:
+def not_run(reason: str, advice: str, status: int) -> int:
     """Say that nothing was run; return the exit status."""
     print(f"==== Spark: NOT RUN, {reason}\n====        {advice}", flush=True)
-    return 0 if is_allowed else 1
+    return status
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests; return pytest's exit status."""
-    is_allowed = "--if-possible" in arguments
+    found = [status for word, status in WHERE_NOT_RUN.items() if word in arguments]
+    status = found[0] if found else 1
     reason = java.what_is_missing(os.environ)
     if reason is not None:
-        return not_run(reason, HOW_TO_GET_JAVA, is_allowed=is_allowed)
+        return not_run(reason, HOW_TO_GET_JAVA, status)
     if subprocess.run(
         ["make", "--no-print-directory", "setup-spark"], cwd=ROOT, check=False
     ).returncode:
         advice = "`make setup-spark` failed above: it needs a package index, or pip's cache of one"
-        return not_run("its environment could not be made", advice, is_allowed=is_allowed)
-    print("==== Spark", flush=True)
-    own = [argument for argument in arguments if argument != "--if-possible"]
+        return not_run("its environment could not be made", advice, status)
+    own = [argument for argument in arguments if argument not in WHERE_NOT_RUN]
     # The broker runs in the environment that has its dependencies; Spark's workers in this one.
     environment = {
         **os.environ,

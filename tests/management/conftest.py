@@ -16,7 +16,7 @@ __all__ = ["name", "own_broker"]
 @pytest.fixture(scope="session")
 def shared_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """Yield one node for the whole run; it must have logged no bug when it stops."""
-    node = BrokerProcess(tmp_path_factory.mktemp("node") / "data")
+    node = BrokerProcess(tmp_path_factory.mktemp("node") / "data", is_from_nothing=True)
     node.start()
     yield node
     assert node.stop() == 0

@@ -43,7 +43,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     if outside is not None:
         yield outside
         return
-    node = BrokerProcess(tmp_path_factory.mktemp("node") / "data")
+    node = BrokerProcess(tmp_path_factory.mktemp("node") / "data", is_from_nothing=True)
     node.start()
     yield Target(host="127.0.0.1", port=node.amqp_port, product="burrowmq", process=node)
     assert node.is_alive, f"the broker died:\n{node.log_of_this_start()[-4000:]}"

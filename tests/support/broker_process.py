@@ -20,10 +20,12 @@ from pathlib import Path
 
 from tests.support.die_with_parent import dying
 from tests.support.ports import free_port
+from tests.support.prepared_process import Forked, prepared
 
 ROOT = Path(__file__).resolve().parents[2]
 # Tests of other environments (Spark's) name the one that the broker runs in.
 PYTHON = os.environ.get("BURROWMQ_TEST_PYTHON", sys.executable)
+PROGRAM = (PYTHON, "-m", "burrowmq.broker")
 BURROWCTL = Path(PYTHON).parent / "burrowctl"
 READY_TEXT = "Server startup complete"
 START_TIMEOUT_S = 60.0
@@ -74,11 +76,13 @@ class BrokerProcess:
     amqp_port: int = field(default_factory=free_port)
     management_port: int = field(default_factory=free_port)
     prometheus_port: int = field(default_factory=free_port)
-    program: Sequence[str] = (PYTHON, "-m", "burrowmq.broker")
+    program: Sequence[str] = PROGRAM
     folder: Path = ROOT
     is_verified: bool = True
     """Whether it checks its invariants after each turn; benchmarks and figures of time or memory are taken without."""
-    process: subprocess.Popen[bytes] | None = None
+    is_from_nothing: bool = False
+    """Whether the program is started as an operator does it, and not forked with its modules loaded."""
+    process: subprocess.Popen[bytes] | Forked | None = None
     ready_after_s: float = 0.0
     _log_start: int = 0
 
@@ -102,25 +106,33 @@ class BrokerProcess:
             "prometheus.tcp.port": str(self.prometheus_port),
             **self.settings,
         }
-        command = [*self.program, "--data-dir", str(self.data_dir)]
+        argv = ["--data-dir", str(self.data_dir)]
         for key, value in values.items():
-            command += ["--set", f"{key}={value}"]
+            argv += ["--set", f"{key}={value}"]
+        verify = {"BURROWMQ_VERIFY": "1" if self.is_verified else "0"}
+        environment = {**os.environ, **verify, **self.environment}
         self.data_dir.parent.mkdir(parents=True, exist_ok=True)
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
+        ready = prepared(PYTHON) if self.may_be_forked else None
         with self.log_path.open("ab") as log:
+            if ready is not None:
+                self.process = ready.start(argv, self.folder, environment, log.fileno())
+                return
             self.process = subprocess.Popen(
-                dying(command),
+                dying([*self.program, *argv]),
                 cwd=self.folder,
-                env={
-                    **os.environ,
-                    "BURROWMQ_VERIFY": "1" if self.is_verified else "0",
-                    **self.environment,
-                },
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+
+    @property
+    def may_be_forked(self) -> bool:
+        """Another program, another environment and figures of the process need a start from nothing."""
+        is_usual = self.program == PROGRAM and self.folder == ROOT and not self.environment
+        return is_usual and self.is_verified and not self.is_from_nothing
 
     def start(self) -> None:
         """Start the process and wait for its ready line."""
@@ -137,7 +149,7 @@ class BrokerProcess:
         self.kill()
         raise RuntimeError(f"broker did not become ready:\n{log}")
 
-    def running(self) -> subprocess.Popen[bytes]:
+    def running(self) -> subprocess.Popen[bytes] | Forked:
         """Return the process, which must have been started."""
         if self.process is None:
             raise RuntimeError("the broker was not started")

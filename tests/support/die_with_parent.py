@@ -24,13 +24,19 @@ def dying(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command]
 
 
-def become(parent: int, command: Sequence[str]) -> None:
-    """Replace this process by the command, unless the parent is gone already."""
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends; end it now if that is gone already."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
-    if os.getppid() == parent:
-        os.execvp(command[0], command)
+    if os.getppid() != parent:
+        sys.exit()
+
+
+def become(parent: int, command: Sequence[str]) -> None:
+    """Replace this process by the command, unless the parent is gone already."""
+    die_with(parent)
+    os.execvp(command[0], command)
 
 
 if __name__ == "__main__":

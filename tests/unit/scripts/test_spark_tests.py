@@ -14,9 +14,10 @@ def test_no_java_is_not_run_and_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert spark_tests.main(["--if-possible"]) == 0
+    assert spark_tests.main(["--beside"]) == 5
     assert spark_tests.main([]) == 1
     printed = capsys.readouterr().out
-    assert printed.count(f"NOT RUN, there is no Java in JAVA_HOME ({tmp_path})") == 2
+    assert printed.count(f"NOT RUN, there is no Java in JAVA_HOME ({tmp_path})") == 3
     assert "openjdk-17-jre-headless" in printed
 
 
