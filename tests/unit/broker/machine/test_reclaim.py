@@ -123,5 +123,7 @@ def test_the_c_library_returns_a_hole_that_it_keeps_by_itself():
 def test_what_a_turn_frees_is_there_for_the_next():
     if not hasattr(ctypes.CDLL(None), "mallinfo2"):
         pytest.skip("another C library has other rules")
-    done = subprocess.run([sys.executable, "-c", TURNS], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", TURNS], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
