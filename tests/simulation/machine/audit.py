@@ -176,7 +176,8 @@ class Auditor:
 
     def _is_lost_page(self, copy: Copy) -> bool:
         """Whether nobody promised that a failed sync leaves it: that of another message, in the same file."""
-        return not copy.publication.is_persistent and self.machine.has_lost_pages
+        lasts = copy.publication.is_persistent and copy.home.is_durable
+        return not lasts and self.machine.has_lost_pages
 
     def _number(self, name: str, body: bytes) -> int:
         number = int(body[:8])
