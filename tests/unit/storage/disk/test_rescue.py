@@ -149,3 +149,23 @@ def test_bodies_that_a_rescue_cannot_read_are_waited_for(
     side.jobs.reopen(is_last=True)
     assert side.read() == list(range(8))
     assert not side.observer.events["record_lost"]
+
+
+def test_a_segment_whose_file_a_flush_removed_before_it_failed_is_rescued_without() -> None:
+    side = DiskSide(segment_entry_count=8)
+    side.open(version=1)
+    side.append(0, 8)
+    for _ in range(4):
+        side.jobs.idle()
+    side.append(8, 4)
+    assert side.paths("0.idx")
+    side.filesystem.fail("create", path_part="1.idx", times=2)
+    side.ack(0, 8)
+    for _ in range(2):
+        side.jobs.upkeep()
+    assert not side.paths("0.idx")
+    side.filesystem.heal()
+    rescue(side, None, ".jif").advance()
+    assert bodies(side) == [9, 10, 11]
+    again = DiskSide(side.filesystem.cut(random.Random(1)), segment_entry_count=8)
+    assert again.report.messages == 3
