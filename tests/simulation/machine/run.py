@@ -31,6 +31,7 @@ from tests.support.sim_threads import Stuck
 from tests.support.wire_client import method_bytes
 
 NEAR = 256  # what stands in a record before its body
+PIECE = 8  # octets by which a part of a body is known
 NAMES = ("a", "b", "c", "d")
 # Stores without a commit log, with one, and with one after some starts.
 LOGS = ((False,), (True,), (True,), (True, False), (False, True, True))
@@ -338,12 +339,15 @@ class Run:
             self.note(f"damage: {damage.path} {damage.offset} {len(damage.lost)}")
             # A record that was written to another place of its segment hides those between: that costs the segment.
             is_elsewhere = len(damages) > 1 and damage.path.endswith(".seg")
+            # With what stands on both sides: a short body may lie across an edge.
+            end = damage.offset + len(damage.lost)
+            before = content[max(0, damage.offset - PIECE + 1) : damage.offset]
+            numbers |= self._numbers_in(before + damage.lost + content[end : end + PIECE - 1])
             if damage.path.endswith((".seg", ".qs")) and damage.offset >= 64 and not is_elsewhere:
-                near = content[damage.offset : damage.offset + len(damage.lost) + NEAR]
-                numbers |= self._numbers_in(damage.lost) | self._numbers_in(near)
+                numbers |= self._numbers_in(content[damage.offset : end + NEAR])
             else:
                 homes |= {name for name in (*NAMES, DEAD) if self._owns(name, damage.path)}
-                numbers |= self._numbers_in(content) | self._numbers_in(damage.lost)
+                numbers |= self._numbers_in(content)
         if damages:
             self.result.operations["damage"] += 1
             self.auditor.exempt(numbers, homes)
@@ -353,7 +357,7 @@ class Run:
         found = set()
         for number, publication in self.model.publications.items():
             body = publication.body
-            if body[:8] in data or any(data.find(piece) >= 0 for piece in _turns(body)):
+            if body[:PIECE] in data or any(data.find(piece) >= 0 for piece in _turns(body)):
                 found.add(number)
         return found
 
@@ -647,7 +651,7 @@ class Run:
 
 def _turns(body: bytes) -> list[bytes]:
     """Pieces by which a part of a body is known, wherever it was cut."""
-    return [(body[:8] * 2)[at : at + 8] for at in range(8)] if len(body) >= 8 else [body]
+    return [(body[:PIECE] * 2)[at : at + PIECE] for at in range(PIECE)]
 
 
 def _is_queue_file(path: str) -> bool:
