@@ -46,6 +46,7 @@ from burrowmq.storage.types import (
     LoadMessage,
     Post,
     RecoveryReport,
+    ScrubStatus,
     StoreObserver,
     StoreOptions,
 )
@@ -335,6 +336,19 @@ class Engine:
             raise BackupRefused(f"a backup to {self.backup.directory} is being made")
         job = self.backup = self._collecting.backup = BackupJob(directory, labels)
         return job
+
+    # -- the scrubber ---------------------------------------------------------------------------------------------
+
+    def start_scrub(self) -> None:
+        """Read all that is stored again, beginning now. Raises StoreClosed."""
+        if self.failure is not None or self._backend is None:
+            raise StoreClosed("the store has failed" if self.failure else "the store is closed")
+        self._backend.start_scrub()
+
+    @property
+    def scrub(self) -> ScrubStatus:
+        """How far the scrubber is."""
+        return self._backend.scrub if self._backend is not None else ScrubStatus()
 
     def _stage_definition(self, change: DefinitionChange) -> None:
         self._collecting.definitions.append(change)

@@ -78,6 +78,27 @@ class SettingAside:
         context.observer.message_set_aside(queue.directory, seq, name, reason)
         return True
 
+    def is_whole(self, queue: QueueDisk, seq: int) -> bool:
+        """Look at a suspected message once more, at where it lies now. Raises ReadFailed or OSError."""
+        number, slot = divmod(seq, queue.index.entry_count)
+        segment = queue.index.segments[number]
+        segment.files.trim()  # what was read before the damage says nothing about the file
+        columns = segment.load(slot, slot)
+        if columns.statuses[0] != ENTRY_PRESENT:
+            return False
+        kind, location = columns.kinds[0], columns.locations[0]
+        if kind == KIND_SHARED:
+            return (
+                self._context.vhost(queue.vhost).store_of(location).read([location])[0] is not None
+            )
+        try:
+            file = segment.files.open_bodies(segment, kind)
+        except FileNotFoundError:
+            return False
+        reader = queue.place.reader._replace(is_checked=True)
+        (found,) = reader.read(file, number, [slot], [location], columns.sizes)
+        return found is not None
+
     def _find(self, queue: QueueDisk, seq: int) -> _Found:
         number, slot = divmod(seq, queue.index.entry_count)
         segment = queue.index.segments[number]
