@@ -125,6 +125,7 @@ class Engine:
         """Open what is on disk. Blocking; raises StoreRefused when the files were made under other terms."""
         context, report = open_store(self._setup)
         self._writer = self._make_writer(context)
+        self.quarantine.on_removed = self._writer.acks.aside.recount
         self._recovered = RecoveredQueues(report)
         return report
 
@@ -402,4 +403,5 @@ class Engine:
         counters = self._writer.stats() if self._writer is not None else {}
         counters["backlog_bytes"] = self.backlog_bytes
         counters["open_queues"] = len(self._logs)
+        counters |= self.scrub.stats()
         return counters

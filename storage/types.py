@@ -250,6 +250,19 @@ class ScrubStatus:
     last: ScrubPass | None = None
     last_complete: ScrubPass | None = None
 
+    def stats(self) -> dict[str, int]:
+        """Figures for metrics."""
+        complete = self.last_complete
+        return {
+            "scrub_running": int(self.is_running),
+            "scrub_bytes_done": self.bytes_done,
+            "scrub_bytes_total": self.bytes_total,
+            "scrub_bytes_per_second": self.bytes_per_s,
+            "scrub_unread_queues": self.unread,
+            "scrub_damaged_files": len(self.damaged_files),
+            "scrub_completed_at_seconds": complete.ended_ms // 1000 if complete is not None else 0,
+        }
+
 
 class StoreObserver(Protocol):
     """Store events worth a log line. Any thread of the store, and the loop, may call: it has to be thread-safe."""

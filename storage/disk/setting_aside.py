@@ -48,6 +48,10 @@ class SettingAside:
         except OSError:
             return 0
 
+    def recount(self) -> None:
+        """Some may have been taken out. Any thread."""
+        self.kept_count = self._count()
+
     def keep(self, queue: QueueDisk, seq: int, reason: str) -> bool:
         """Keep one message's bytes; False when there is no more room for such files: it stays where it is.
 
