@@ -5,6 +5,7 @@
     CLEAN  terms                   only between a clean stop and the next start
     definitions.db                 durable definitions
     quarantine/                    copies of bad bytes
+    scrub.json                     how far the scrubber is
     vhosts/<hash>/.vhost_name      whose
       msg_store_persistent/  msg_store_transient/    shared stores
       queues/<hash>[-<level>]/     durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
