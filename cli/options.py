@@ -25,7 +25,8 @@ GLOBAL = {
 OWN = {
     "online": False, "local": False, "unit": True, "if-empty": False, "if-unused": False, "within": True,
     "limit": True, "per-connection-delay": True, "global": False, "vhost-limit": True, "description": True,
-    "tags": True, "default-queue-type": True, "wait": False, "no-wait": False, "pid": True, "address": True,
+    "tags": True, "start": False,
+    "default-queue-type": True, "wait": False, "no-wait": False, "pid": True, "address": True,
     "priority": True, "apply-to": True, "idempotent": False, "enabled": False, "minimal": False, "verbose": False,
     "pre-hashed-password": False, "vhost-pattern": True, "number": True, "list-commands": False,
     "object-type": True, "address-family": True, "details": False, "sample-interval": True, "duration": True,

@@ -128,6 +128,8 @@ COMMANDS: dict[str, Command] = {
                                   "Imports definitions from JSON", 0, 1, ("format", "skip-if-unchanged")),
     "backup": Command("backup", "backup", "[--no-wait] <directory>",
                       "Backs the node up into a directory of its machine, while it runs", 1, 1, ("no-wait",)),
+    "scrub": Command("scrub", "scrub", "[--start]",
+                     "Says how far the check of everything stored is, or begins one", options=("start",)),
     # health checks
     "check_running": Command("checks", "check_running", "", "Checks that the node is fully started"),
     "is_running": Command("checks", "check_running", "", "Checks that the node is fully started"),

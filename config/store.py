@@ -101,6 +101,20 @@ class StoreConfig:
         " in a log of the node. May be changed at any start.",
         ours=True,
     )
+    scrub_period_ms: int = option(
+        "store_scrub_period",
+        units.duration_ms(0),
+        "7d",
+        "Everything that is stored is read again and checked within this time; 0: only when somebody asks.",
+        ours=True,
+    )
+    scrub_rate_limit_bytes: int = option(
+        "store_scrub_rate_limit",
+        units.binary_size(64 * 1024),
+        "8MiB",
+        "Bytes a second that this reads at most, also when somebody asks for it.",
+        ours=True,
+    )
     backlog_limit_bytes: int = option(
         "store_backlog_limit",
         units.binary_size(64 * 1024),

@@ -291,6 +291,12 @@ class _Notes:
         """A message is left behind."""
         self._streams.errors.write(f"lost: {place}: {seq_or_handle}: {reason}\n")
 
+    def file_damaged(self, path: str, what: str) -> None:
+        """Only a node looks for that."""
+
+    def scrub_finished(self, bytes_read: int, found: int, unread: int, duration_ms: float) -> None:
+        """Only a node does that."""
+
     def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
         """It was told as left behind."""
 

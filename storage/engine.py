@@ -46,6 +46,7 @@ from burrowmq.storage.types import (
     LoadMessage,
     Post,
     RecoveryReport,
+    ScrubStatus,
     StoreObserver,
     StoreOptions,
 )
@@ -124,6 +125,7 @@ class Engine:
         """Open what is on disk. Blocking; raises StoreRefused when the files were made under other terms."""
         context, report = open_store(self._setup)
         self._writer = self._make_writer(context)
+        self.quarantine.on_removed = self._writer.acks.aside.recount
         self._recovered = RecoveredQueues(report)
         return report
 
@@ -336,6 +338,19 @@ class Engine:
         job = self.backup = self._collecting.backup = BackupJob(directory, labels)
         return job
 
+    # -- the scrubber ---------------------------------------------------------------------------------------------
+
+    def start_scrub(self) -> None:
+        """Read all that is stored again, beginning now. Raises StoreClosed."""
+        if self.failure is not None or self._backend is None:
+            raise StoreClosed("the store has failed" if self.failure else "the store is closed")
+        self._backend.start_scrub()
+
+    @property
+    def scrub(self) -> ScrubStatus:
+        """How far the scrubber is."""
+        return self._backend.scrub if self._backend is not None else ScrubStatus()
+
     def _stage_definition(self, change: DefinitionChange) -> None:
         self._collecting.definitions.append(change)
 
@@ -388,4 +403,5 @@ class Engine:
         counters = self._writer.stats() if self._writer is not None else {}
         counters["backlog_bytes"] = self.backlog_bytes
         counters["open_queues"] = len(self._logs)
+        counters |= self.scrub.stats()
         return counters

@@ -78,6 +78,8 @@ class StoreOptions:
     `log_queue_limit`, `log_total_limit`: with more bytes than this a queue has files of its own; so has, when the
     queues in the log have more than that together, the one that is written to.
     `idle_s`: after so long without a commit the disk thread does its idle work.
+    `scrub_period_s`: everything that is stored is read again within this time, 0: only when somebody asks.
+    `scrub_bytes_per_s`: no faster than this.
     """
 
     confirm: str = "fsync"
@@ -97,6 +99,8 @@ class StoreOptions:
     journal_direct_bytes: int = 64 * 1024 * 1024
     convert_slice: int = 32
     idle_s: float = 0.2
+    scrub_period_s: float = 0.0
+    scrub_bytes_per_s: int = 8 * 1024 * 1024
     has_log: bool = False
     log_limit: int = 8 * 1024 * 1024
     log_queue_limit: int = 16 * 1024
@@ -211,6 +215,55 @@ class BackupJob:
         self.reason, self.state = reason, "failed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubPass:
+    """A pass over everything that is stored, ended. `unread` queues could not be read to their end."""
+
+    began_ms: int
+    ended_ms: int
+    bytes: int
+    found: int
+    unread: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all was read."""
+        return self.unread == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubStatus:
+    """How far the scrubber is. `position` is where in words, `found` counts damaged messages of this pass."""
+
+    is_running: bool = False
+    is_on_demand: bool = False
+    period_s: float = 0.0
+    bytes_per_s: int = 0  # at which it reads now
+    began_ms: int = 0
+    next_ms: int = 0  # when the next pass begins, 0 when none is due
+    position: str = ""
+    bytes_done: int = 0
+    bytes_total: int = 0
+    found: int = 0
+    unread: int = 0
+    damaged_files: tuple[tuple[str, str], ...] = ()  # path, what is wrong
+    last: ScrubPass | None = None
+    last_complete: ScrubPass | None = None
+
+    def stats(self) -> dict[str, int]:
+        """Figures for metrics."""
+        complete = self.last_complete
+        return {
+            "scrub_running": int(self.is_running),
+            "scrub_bytes_done": self.bytes_done,
+            "scrub_bytes_total": self.bytes_total,
+            "scrub_bytes_per_second": self.bytes_per_s,
+            "scrub_unread_queues": self.unread,
+            "scrub_damaged_files": len(self.damaged_files),
+            "scrub_completed_at_seconds": complete.ended_ms // 1000 if complete is not None else 0,
+        }
+
+
 class StoreObserver(Protocol):
     """Store events worth a log line. Any thread of the store, and the loop, may call: it has to be thread-safe."""
 
@@ -230,6 +283,12 @@ class StoreObserver(Protocol):
 
     def record_lost(self, place: str, seq_or_handle: int, reason: str) -> None:
         """A record is damaged: a start drops its message, a read has it set aside."""
+
+    def file_damaged(self, path: str, what: str) -> None:
+        """The scrubber found damage that belongs to no message."""
+
+    def scrub_finished(self, bytes_read: int, found: int, unread: int, duration_ms: float) -> None:
+        """Everything that is stored was read again, but for so many queues that cannot be read."""
 
     def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
         """A damaged message left its queue; its bytes are in quarantine under this name."""

@@ -32,6 +32,7 @@ class Setting:
     default_mode: str = "cached"  # cached | bounded
     confirm: str = "fsync"  # fsync | written
     commit_log: str = "off"  # off | on
+    scrub_period: str = ""  # empty: the node's default
 
 
 @dataclass(slots=True)

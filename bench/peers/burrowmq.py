@@ -85,6 +85,8 @@ class BurrowMQ:
         }
         if setting.commit_log != "off":  # an older commit does not know the key
             settings["store_commit_log"] = setting.commit_log
+        if setting.scrub_period:
+            settings["store_scrub_period"] = setting.scrub_period
         command = [*self._server(), "--data-dir", str(data)]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]

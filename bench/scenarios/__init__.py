@@ -4,7 +4,16 @@ A scenario runs one measurement on one peer and returns named values; a `Figure`
 what. Called by `runner` and `report`.
 """
 
-from bench.scenarios import backpressure, durability, footprint, headline, load, perftest, restart
+from bench.scenarios import (
+    backpressure,
+    durability,
+    footprint,
+    headline,
+    load,
+    perftest,
+    restart,
+    scrubbing,
+)
 from bench.scenarios.base import Figure, Outcome, Scenario
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -12,6 +21,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *perftest.SCENARIOS,
     *headline.SCENARIOS,
     *durability.SCENARIOS,
+    *scrubbing.SCENARIOS,
     *restart.SCENARIOS,
     *footprint.SCENARIOS,
     *backpressure.SCENARIOS,
@@ -21,6 +31,7 @@ FIGURES: tuple[Figure, ...] = (
     *perftest.FIGURES,
     *headline.FIGURES,
     *durability.FIGURES,
+    *scrubbing.FIGURES,
     *restart.FIGURES,
     *footprint.FIGURES,
     *backpressure.FIGURES,

@@ -29,7 +29,10 @@ def alarms(node: RunningNode) -> list[Row]:
 
 
 def alarm_causes(node: RunningNode) -> list[Row]:
-    """Each alarm by the broker's own name (memory, disk, store): its cause, and since when (seconds; None: unknown)."""
+    """Each alarm by the broker's own name (memory, disk, store): its cause, and since when (seconds; None: unknown).
+
+    Damage is one of these, though it blocks nobody and fails no check of alarms.
+    """
     alarms = node.alarms
     rows = [
         {"resource": name, "since": alarms.since_s.get(name), "cause": alarms.causes.get(name, "")}
@@ -37,7 +40,19 @@ def alarm_causes(node: RunningNode) -> list[Row]:
     ]
     if node.queue_faults:
         rows.append({"resource": "queue", "since": None, "cause": node.queue_faults.cause})
+    cause = damage(node)["cause"]
+    if cause:
+        rows.append({"resource": "damage", "since": None, "cause": cause})
     return rows
+
+
+def damage(node: RunningNode) -> Row:
+    """Damaged messages in quarantine and damaged files, and in words what there is; no cause: nothing."""
+    quarantined = int(node.engine.stats().get("quarantined", 0))
+    files = [f"{path}: {what}" for path, what in node.engine.scrub.damaged_files]
+    causes = [f"{quarantined} damaged messages are in quarantine"] if quarantined else []
+    causes += [f"{len(files)} files are damaged, {files[0]}"] if files else []
+    return {"quarantined": quarantined, "files": files, "cause": "; ".join(causes)}
 
 
 def channel_details(node: RunningNode, channel: Channel) -> Row:

@@ -44,6 +44,8 @@ def store(config: StoreConfig, open_files: int) -> StoreOptions:
         store_index=config.index_module,
         backlog_limit=config.backlog_limit_bytes,
         has_log=config.commit_log == "on",
+        scrub_period_s=config.scrub_period_ms / 1000,
+        scrub_bytes_per_s=config.scrub_rate_limit_bytes,
         open_files=open_files,
         ballast_bytes=BALLAST_BYTES,
     )

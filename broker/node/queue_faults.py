@@ -1,7 +1,8 @@
 """Queues that the disk does not serve: which, since when and why. Everything else of the node goes on.
 
 While a queue's reads are refused it delivers what is in memory and waits with the rest, in order; publishes are taken.
-While its acknowledgements cannot be written they stay in memory. While its messages cannot be written or synced it
+While its acknowledgements cannot be written they stay in memory. What only the scrubber could not read holds up nobody.
+While its messages cannot be written or synced it
 refuses publishes, keeps dead letters in memory and serves nobody. The store tries again by itself.
 A fault is declared: in the queue's row (`state` blocked, `fault`), as an alarm that fails the health checks and blocks
 nobody, in `burrowmq_queues_blocked`, and with one line in the log when it comes and one when it goes.
@@ -13,16 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.broker.words.resource import describe
 from burrowmq.storage.names import QueueNames
 
+# The kinds with which a queue goes on as before.
+_SERVING: Final = frozenset({"acknowledging", "scrubbing"})
+
 
 @dataclass(frozen=True, slots=True)
 class QueueFault:
-    """One thing that a queue cannot do: `kind` is reading, acknowledging or writing."""
+    """One thing that a queue cannot do: `kind` is reading, acknowledging, writing or scrubbing."""
 
     kind: str
     reason: str
@@ -58,7 +63,7 @@ class QueueFaults:
                 self._observer.queue_fault_over(*queue, kind)
             if not faults:
                 del self._found[queue]
-        if kind != "acknowledging":
+        if kind not in _SERVING:
             self._tell(*queue, kind)
 
     def _tell(self, vhost: str, name: str, kind: str) -> None:
@@ -78,7 +83,7 @@ class QueueFaults:
     def withheld(self, vhost: str, queue: str) -> str:
         """Why a queue gives nothing, in words for who wants a message of it; empty when it does."""
         for each in self.of(vhost, queue):
-            if each.kind != "acknowledging":
+            if each.kind not in _SERVING:
                 return f"{describe('queue', queue, vhost)} is inaccessible: {each.reason}"
         return ""
 

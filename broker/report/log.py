@@ -231,6 +231,21 @@ class LogObserver:
         """A record could not be read."""
         self._log.error("record_lost", place=place, id=seq_or_handle, reason=reason)
 
+    def file_damaged(self, path: str, what: str) -> None:
+        """The scrubber found damage that belongs to no message."""
+        self._log.error("file_damaged", path=path, what=what)
+
+    def scrub_finished(self, bytes_read: int, found: int, unread: int, duration_ms: float) -> None:
+        """Everything that is stored was read again."""
+        log = self._log.warning if found or unread else self._log.info
+        log(
+            "scrub_finished",
+            bytes=bytes_read,
+            found=found,
+            unread_queues=unread,
+            duration_ms=int(duration_ms),
+        )
+
     def message_set_aside(self, place: str, seq: int, name: str, reason: str) -> None:
         """See StoreObserver."""
         self._log.error("message_set_aside", place=place, id=seq, quarantine=name, reason=reason)

@@ -63,6 +63,14 @@ async def local_alarms(call: Call) -> web.Response:
     return _ok()
 
 
+async def damage(call: Call) -> web.Response:
+    """No damaged message waits in quarantine, no file is damaged. Not RabbitMQ's."""
+    found = inspect.damage(call.node)
+    if found["cause"]:
+        return _failed(reason=found.pop("cause"), **found)
+    return _ok()
+
+
 async def virtual_hosts(call: Call) -> web.Response:
     """Every vhost runs once the node does."""
     return _ok()
@@ -132,6 +140,7 @@ ROUTES = (
     _check(f"{CHECKS}/alarms", alarms),
     _check(f"{CHECKS}/local-alarms", local_alarms),
     _check(f"{CHECKS}/virtual-hosts", virtual_hosts),
+    _check(f"{CHECKS}/damage", damage),
     _check(f"{CHECKS}/port-listener/{{port}}", port_listener),
     _check(f"{CHECKS}/protocol-listener/{{protocol}}", protocol_listener),
     _check(f"{CHECKS}/certificate-expiration/{{within}}/{{unit}}", certificates),

@@ -20,7 +20,7 @@ from burrowmq.management.aio import web
 from burrowmq.management.answers import status
 from burrowmq.management.answers.reply import Call, Route, bad_request, is_number, reply
 from burrowmq.management.answers.turns import ROWS_PER_TURN
-from burrowmq.management.api import overview
+from burrowmq.management.api import overview, scrub
 
 Row = dict[str, Any]
 LINES_DEFAULT, LINES_MAX = 200, 2000
@@ -43,6 +43,7 @@ async def node_page(call: Call) -> web.Response:
             },
             "memory": memory,
             "store": inspect.store_stats(node),
+            "scrub": scrub.document(node),
             "spreads": _spreads(node),
             "listeners": status.listeners(node),
             "log": {"files": settings.log_files(config), "level": _level(call)},

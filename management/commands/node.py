@@ -1,4 +1,4 @@
-"""The node as a whole: its alarms' limits, its listeners, its log, its backups, its end.
+"""The node as a whole: its alarms' limits, its listeners, its log, its backups, its scrubber, its end.
 
 Owns no state. What is set here holds until the next start, except the cluster's name, which is kept; a lasting setting
 belongs into the configuration file.
@@ -100,6 +100,14 @@ def start_backup(node: RunningNode, directory: str) -> BackupJob:
         raise bad_request(str(error)) from error
     staged(node)
     return job
+
+
+def start_scrub(node: RunningNode) -> None:
+    """Have everything that is stored read again, beginning now. Raises: ApiError 400."""
+    try:
+        node.engine.start_scrub()
+    except StorageError as error:
+        raise bad_request(str(error)) from error
 
 
 async def stop_application(host: Node) -> None:

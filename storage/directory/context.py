@@ -5,6 +5,7 @@
     CLEAN  terms                   only between a clean stop and the next start
     definitions.db                 durable definitions
     quarantine/                    copies of bad bytes
+    scrub.json                     how far the scrubber is
     vhosts/<hash>/.vhost_name      whose
       msg_store_persistent/  msg_store_transient/    shared stores
       queues/<hash>[-<level>]/     durable queues: .queue_name, N.qi, N.qs (version 2), N.idx, N.jif (version 1)
@@ -25,6 +26,7 @@ from burrowmq.storage.directory.terms import SEGMENT_MARGIN, RecordedStore, rese
 from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
 from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
@@ -298,6 +300,12 @@ class StoreContext:
         """Write what the commit log has of the commits so far, so that it survives the process. Raises OSError."""
         if self.log is not None:
             self.log.write_noted()
+
+    def renew_log(self) -> None:
+        """The commit log is damaged: the next sync, which is due now, writes all that it has anew."""
+        if self.log is not None:
+            self.log.groups.renew()
+            self.cache.dir_changed(f"{self.data_dir}/{LOG_DIRECTORY}")
 
     def sync(self) -> None:
         """Sync the queues' files at a start or stop, when nothing can be written elsewhere. Raises SyncFailed."""

@@ -14,7 +14,7 @@ disk thread; read, restored and removed by whoever is asked to, a node or burrow
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final
@@ -120,10 +120,15 @@ def parts_of(data: bytes) -> record.Record | None:
     return record.unpack_many(data, (0,), segment_no, (slot,), 0, False)[0]
 
 
+def _nothing() -> None:
+    return None
+
+
 class Quarantine:
     """That of a store in use, for operators. Reads and removes files: for any thread but the loop's."""
 
     def __init__(self, filesystem: FileSystem, data_dir: str) -> None:
+        self.on_removed: Callable[[], None] = _nothing
         self._filesystem = filesystem
         self._data_dir = data_dir
 
@@ -139,6 +144,7 @@ class Quarantine:
     def remove(self, name: str) -> None:
         """Remove one for good. Raises OSError."""
         remove(self._filesystem, self._data_dir, name)
+        self.on_removed()
 
 
 def _checked(name: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.elision import QueueChanges
-from burrowmq.storage.disk.reader import Lost, Reader
+from burrowmq.storage.disk.reader import Lost, LostAcks, Reader
 from burrowmq.storage.disk.refused_queues import RefusedQueues
 from burrowmq.storage.disk.setting_aside import SettingAside
 from burrowmq.storage.disk.shared_work import SharedWork
@@ -198,6 +198,8 @@ class Acks:
 
     def _set_lost_aside(self) -> None:
         """Keep the bytes of messages that are damaged, then take these out of their queues' indexes."""
+        for missed in self._reader.take_lost_acks():
+            self._write_again(missed)
         lost = deque(self._reader.take_lost())
         try:
             while lost:
@@ -207,6 +209,19 @@ class Acks:
             for one in lost:
                 self._reader.put_back(one)
 
+    def _write_again(self, missed: LostAcks) -> None:
+        """Have acks written again that a queue's files do not say any more."""
+        queue = self._queues.get(missed.queue_id)
+        segment = queue.index.segments.get(missed.number) if queue is not None else None
+        if segment is None or segment.generation != missed.generation:
+            return
+        self._counters.scrub_repaired += 1
+        segment.files.write_acks_again(segment, missed.places)
+        self._unflushed[missed.queue_id] = None
+        self._context.observer.file_damaged(
+            segment.files.path(missed.number), "acknowledgements: they are written again"
+        )
+
     def _set_aside(self, lost: Lost) -> None:
         queue = self._queues.get(lost.queue_id)
         if queue is None or not queue.is_live(lost.seq):
@@ -215,6 +230,12 @@ class Acks:
             self._reader.put_back(lost)
             return
         try:
+            if lost.is_suspected:
+                if self.aside.is_whole(queue, lost.seq):
+                    return
+                self._counters.scrub_found += 1
+                self._context.observer.record_lost(queue.directory, lost.seq, lost.reason)
+                lost = lost._replace(is_suspected=False)
             if not self.aside.keep(queue, lost.seq, lost.reason):
                 return  # there are too many: the next start finds it again
         except DiskFull:

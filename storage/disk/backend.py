@@ -6,6 +6,7 @@ tests and the power-cut simulation run on it. State: none besides the jobs. Call
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
@@ -13,9 +14,11 @@ from burrowmq.storage.disk.retries import RefusedRead
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import DiskFull, ReadFailed, with_way_out
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
-from burrowmq.storage.types import LoadedMessage
+from burrowmq.storage.types import LoadedMessage, ScrubStatus
 
 _INLINE_RETRIES = 1000
+# What a step of the scrubber is taken to last.
+_STEP_S = 0.1
 
 
 class LoopSide(Protocol):
@@ -55,6 +58,13 @@ class Backend(Protocol):
         """Whether a commit is finished that was not reported yet."""
 
     @property
+    def scrub(self) -> ScrubStatus:
+        """How far the scrubber is."""
+
+    def start_scrub(self) -> None:
+        """Read all that is stored again, beginning now, at full speed."""
+
+    @property
     def shortage(self) -> str:
         """Which write found no room, while the disk is full."""
 
@@ -76,6 +86,7 @@ class InlineBackend:
         self._loop_side = loop_side
         writer.troubles.tell = loop_side.queue_faulty
         writer.refused.tell_written = loop_side.queue_written
+        self._jobs.scrub.tell = loop_side.queue_faulty
         self._refused: list[RefusedRead] = []
 
     def submit(self, commit: StagedCommit) -> None:
@@ -122,6 +133,21 @@ class InlineBackend:
     def is_reading(self) -> bool:
         """Whether the disk refused a read."""
         return bool(self._refused)
+
+    @property
+    def scrub(self) -> ScrubStatus:
+        """How far the scrubber is."""
+        return self._jobs.scrub.status
+
+    def start_scrub(self) -> None:
+        """Read all that is stored now, as far as the disk allows."""
+        scrub, now = self._jobs.scrub, time.monotonic()
+        scrub.request()
+        scrub.step(now)
+        while scrub.status.is_running:
+            now += _STEP_S
+            scrub.step(now)
+            self._jobs.upkeep()
 
     @property
     def has_finished(self) -> bool:

@@ -1,7 +1,7 @@
 """What the disk side counts since the start: one object, which everybody there adds to and `Writer.stats` reads.
 
 State owned: the counts. Each field is added to by one thread only, because adding is no single step: `lost_in_reads`
-by the reader thread, all others by the disk thread. Read by any thread.
+and `scrub_renewed` by the reader thread, all others by the disk thread. Read by any thread.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ class Counters:
     written: int = 0
     lost: int = 0  # messages that a rewrite could not read
     lost_in_reads: int = 0  # messages that a read could not read
+    scrub_found: int = 0  # damaged messages that the scrubber found
+    scrub_repaired: int = 0  # copies of acks that it found damaged, and that were written again
+    scrub_renewed: int = 0  # commit logs that it found damaged, and that were begun anew
     set_aside: int = 0  # damaged messages whose bytes were kept in quarantine
     rewritten: int = 0  # stores of one queue written anew without their dead messages
     rescues: int = 0  # syncs that failed, and whose messages were written elsewhere
@@ -44,8 +47,10 @@ class Counters:
             "syncs": self.syncs,
             "elided": self.elided,
             "written": self.written,
-            "lost": self.lost + self.lost_in_reads,
+            "lost": self.lost + self.lost_in_reads + self.scrub_found,
             "set_aside": self.set_aside,
+            "scrub_found": self.scrub_found,
+            "scrub_repaired": self.scrub_repaired + self.scrub_renewed,
             "rewritten": self.rewritten,
             "rescues": self.rescues,
             "converted_segments": self.converted_segments,

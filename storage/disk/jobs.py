@@ -17,6 +17,7 @@ from typing import TypeVar
 from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.disk.backups import Backups
 from burrowmq.storage.disk.compactor import Compactor
+from burrowmq.storage.disk.scrub import Scrub
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import (
     DirectoryFailed,
@@ -78,6 +79,14 @@ class DiskJobs:
             tell_space,
         )
         self.compactor = Compactor(context.vhosts, context.observer, self._lock)
+        self.scrub = Scrub(
+            context,
+            writer.queues(),
+            writer.reader,
+            writer.counters,
+            writer.refusals.why_unreadable,
+            self._lock,
+        )
         self.backups = Backups(context, writer.durable_queues, writer.counters, self._lock)
 
     @property

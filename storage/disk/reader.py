@@ -20,11 +20,21 @@ from burrowmq.storage.types import ON_DISK, LoadedMessage
 
 
 class Lost(NamedTuple):
-    """A damaged message of an open queue."""
+    """A damaged message of an open queue; `is_suspected`: somebody has to look again before it counts as damaged."""
 
     queue_id: int
     seq: int
     reason: str
+    is_suspected: bool = False
+
+
+class LostAcks(NamedTuple):
+    """Acks of one index segment that its files do not say any more."""
+
+    queue_id: int
+    number: int
+    generation: int
+    places: int
 
 
 class Reader:
@@ -37,6 +47,7 @@ class Reader:
         self._queues = queues
         self._counters = counters
         self._lost: deque[Lost] = deque()
+        self._lost_acks: deque[LostAcks] = deque()
         self._reported: set[tuple[int, int]] = set()
 
     def fetch(self, queue_id: int, plan: ReadPlan, store: VhostStore) -> list[LoadedMessage]:
@@ -72,10 +83,29 @@ class Reader:
         self._context.observer.record_lost(queue.directory, seq, reason)
         self._lost.append(Lost(queue_id, seq, reason))
 
+    def suspect(self, queue_id: int, seq: int, reason: str) -> None:
+        """The scrubber found what may be damage: the next upkeep looks again."""
+        queue = self._queues.get(queue_id)
+        if queue is None or not queue.is_live(seq) or (queue_id, seq) in self._reported:
+            return
+        self._reported.add((queue_id, seq))
+        self._lost.append(Lost(queue_id, seq, reason, is_suspected=True))
+
+    def miss_acks(self, queue_id: int, number: int, generation: int, places: int) -> None:
+        """The scrubber found acks damaged: the next upkeep has them written again."""
+        self._lost_acks.append(LostAcks(queue_id, number, generation, places))
+
+    def take_lost_acks(self) -> list[LostAcks]:
+        """Give those since the last call."""
+        found = []
+        while self._lost_acks:
+            found.append(self._lost_acks.popleft())
+        return found
+
     @property
     def has_lost(self) -> bool:
         """Whether anything waits to be set aside."""
-        return bool(self._lost)
+        return bool(self._lost or self._lost_acks)
 
     def take_lost(self) -> list[Lost]:
         """Give what was found damaged since the last call."""

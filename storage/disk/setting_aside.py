@@ -48,6 +48,10 @@ class SettingAside:
         except OSError:
             return 0
 
+    def recount(self) -> None:
+        """Some may have been taken out. Any thread."""
+        self.kept_count = self._count()
+
     def keep(self, queue: QueueDisk, seq: int, reason: str) -> bool:
         """Keep one message's bytes; False when there is no more room for such files: it stays where it is.
 
@@ -77,6 +81,27 @@ class SettingAside:
         self.kept_count += 1
         context.observer.message_set_aside(queue.directory, seq, name, reason)
         return True
+
+    def is_whole(self, queue: QueueDisk, seq: int) -> bool:
+        """Look at a suspected message once more, at where it lies now. Raises ReadFailed or OSError."""
+        number, slot = divmod(seq, queue.index.entry_count)
+        segment = queue.index.segments[number]
+        segment.files.trim()  # what was read before the damage says nothing about the file
+        columns = segment.load(slot, slot)
+        if columns.statuses[0] != ENTRY_PRESENT:
+            return False
+        kind, location = columns.kinds[0], columns.locations[0]
+        if kind == KIND_SHARED:
+            return (
+                self._context.vhost(queue.vhost).store_of(location).read([location])[0] is not None
+            )
+        try:
+            file = segment.files.open_bodies(segment, kind)
+        except FileNotFoundError:
+            return False
+        reader = queue.place.reader._replace(is_checked=True)
+        (found,) = reader.read(file, number, [slot], [location], columns.sizes)
+        return found is not None
 
     def _find(self, queue: QueueDisk, seq: int) -> _Found:
         number, slot = divmod(seq, queue.index.entry_count)

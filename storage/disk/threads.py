@@ -18,6 +18,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from burrowmq.storage.disk.backend import LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
@@ -33,7 +34,7 @@ from burrowmq.storage.errors import (
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.shared.compaction import CompactionPlan
 from burrowmq.storage.shared.store import MessageStore
-from burrowmq.storage.types import BackupJob, LoadedMessage, Post
+from burrowmq.storage.types import BackupJob, LoadedMessage, Post, ScrubStatus
 
 _SPACE_RETRY_S = 0.1
 _SPACE_RETRY_MAX_S = 2.0
@@ -44,6 +45,8 @@ _COPY_PAUSE_S = 0.005
 _CONVERT_SHARE = 2.0
 # After a slice that came to nothing.
 _CONVERT_RETRY_S = 0.2
+# The scrubber lets reads go first, until its slice has been due for so long.
+_SCRUB_LATE_S = 1.0
 
 
 class _Close:
@@ -51,6 +54,10 @@ class _Close:
 
     def __init__(self, ends: QueueEnds) -> None:
         self.ends = ends
+
+
+class _Look:
+    """For the reader thread: somebody wants something of the scrubber."""
 
 
 class _Copied:
@@ -70,6 +77,9 @@ class ThreadedBackend:
     def __init__(self, writer: Writer, loop_side: LoopSide, post: Post, idle_s: float) -> None:
         self._jobs = DiskJobs(writer, self._tell_space)
         writer.troubles.tell = self._tell_fault
+        self._scrub = self._jobs.scrub
+        self._scrub.tell = self._tell_fault
+        self._scrub.on_found(self._wake_disk)
         writer.refused.tell_written = self._tell_written
         writer.troubles.first_pause_s = FIRST_PAUSE_S
         self._loop_side = loop_side
@@ -78,7 +88,7 @@ class ThreadedBackend:
         # None means: look at _copied.
         self._inbox: queue.SimpleQueue[StagedCommit | _Close | None] = queue.SimpleQueue()
         self._copied: queue.SimpleQueue[_Copied] = queue.SimpleQueue()
-        self._reads: queue.SimpleQueue[ReadRequest | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[ReadRequest | _Look | None] = queue.SimpleQueue()
         self._finished: deque[StagedCommit] = deque()
         self._reading = (
             0  # reads that were asked for and are not answered; only the loop touches it
@@ -105,6 +115,16 @@ class ThreadedBackend:
         self._reading += 1
         self._reads.put(request)
         return None
+
+    @property
+    def scrub(self) -> ScrubStatus:
+        """How far the scrubber is."""
+        return self._scrub.status
+
+    def start_scrub(self) -> None:
+        """Begin a pass now."""
+        self._scrub.request()
+        self._reads.put(_Look())
 
     @property
     def is_reading(self) -> bool:
@@ -318,12 +338,18 @@ class ThreadedBackend:
         while True:
             read = refused.take(time.monotonic())
             if read is None:
+                if self._scrub.lateness_s(time.monotonic()) > _SCRUB_LATE_S:
+                    self._scrub_some()
                 try:
-                    request = self._reads.get(timeout=refused.patience_s(time.monotonic()))
+                    request = self._reads.get(timeout=self._reader_patience_s(refused))
                 except queue.Empty:
+                    self._scrub_some()
                     continue
                 if request is None:
+                    self._guarded(self._scrub.save)
                     return
+                if isinstance(request, _Look):
+                    continue
                 read = RefusedRead(request)
             try:
                 self._read(read)
@@ -337,6 +363,27 @@ class ThreadedBackend:
                 refused.add(read, time.monotonic())
             except Exception as error:  # noqa: BLE001 - as in the disk thread
                 self._fail(error)
+
+    def _reader_patience_s(self, refused: Retries) -> float | None:
+        """How long to wait for a read: until a refused one is due, or the scrubber's next slice."""
+        now = time.monotonic()
+        waits = [refused.patience_s(now), self._scrub.patience_s(now)]
+        return min((each for each in waits if each is not None), default=None)
+
+    def _scrub_some(self) -> None:
+        """Take a slice of the scrubber's work, if one is due: nobody waits for a read."""
+        now = time.monotonic()
+        if self._failure is None and self._scrub.is_due(now):
+            self._guarded(partial(self._scrub.step, now))
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - as in the disk thread
+            self._fail(error)
+
+    def _wake_disk(self) -> None:
+        self._inbox.put(None)
 
     def _tell_fault(self, queue_id: int, kind: str, reason: str) -> None:
         self._post(lambda: self._loop_side.queue_faulty(queue_id, kind, reason))

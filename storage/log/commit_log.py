@@ -70,6 +70,23 @@ class CommitLog:
         """Whether the next generation should begin."""
         return self._end >= self._room
 
+    def renew(self) -> None:
+        """What the file says cannot be believed: the next generation should begin."""
+        self._room = 0
+
+    def damage(self) -> Iterator[tuple[int, str]]:
+        """Read the generation that is written, as far as it is: (bytes, what is wrong). Any thread. Raises OSError.
+
+        The other file counts for nothing. One that ends meanwhile is given up: all of it is in the next.
+        """
+        file, end, generation = self._file, self._end, self.generation
+        if file is None:
+            return
+        for size, what in records.damage_in(file, end, generation, self.seed):
+            if self.generation != generation or self._file is not file:
+                return
+            yield size, what
+
     def append(self, payload: bytes) -> None:
         """Write a group. Raises OSError: then it is not there."""
         group = records.pack_group(

@@ -9,7 +9,7 @@ log may have lost is written to the other file, once.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 from burrowmq.storage.files.cache import NO_ROOM
@@ -98,6 +98,14 @@ class Groups:
             except OSError:
                 self._log.spoil()
                 self.begin_generation()
+
+    def damage(self) -> Iterator[tuple[int, str]]:
+        """Read what the log has on disk; see `CommitLog.damage`."""
+        return self._log.damage()
+
+    def renew(self) -> None:
+        """The next sync writes all of it anew."""
+        self._log.renew()
 
     # -- generations ----------------------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from burrowmq.storage.errors import ForeignStore, UnknownFormat
+from burrowmq.storage.files.filesystem import File
 
 HEADER_SIZE: Final = 64
 GROUP_SIZE: Final = 40
@@ -159,6 +160,29 @@ def _group_at(data: bytes, at: int, seed: int) -> Group | None:
     payload = data[end : end + size]
     is_whole = len(payload) == size and zlib.crc32(payload) == check
     return Group(generation, flags, sequence, durable, is_whole, payload)
+
+
+def damage_in(file: File, end: int, generation: int, seed: int) -> Iterator[tuple[int, str]]:
+    """Read the groups that a file has up to `end`, one at a time: (bytes, what is wrong). Raises OSError.
+
+    Behind one that is damaged it does not go on.
+    """
+    at = HEADER_SIZE
+    while at < end:
+        size = _whole_size(file, at, end, generation, seed)
+        size = size or _whole_size(file, at, end, generation, seed)
+        if not size:
+            yield 0, f"damaged commit at byte {at}"
+            return
+        yield size, ""
+        at += size
+
+
+def _whole_size(file: File, at: int, end: int, generation: int, seed: int) -> int:
+    """Give the bytes of the group at a place of a file; 0 when it is not whole."""
+    size = GROUP_SIZE + min(int.from_bytes(file.pread(8, at)[4:], "little"), end - at)
+    group = _group_at(file.pread(size, at), 0, seed)
+    return size if group is not None and group.is_whole and group.generation == generation else 0
 
 
 def records_in(payload: bytes, seed: int) -> Iterator[Record | None]:

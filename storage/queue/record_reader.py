@@ -17,7 +17,7 @@ from burrowmq.storage.files.cache import BUFFER_BYTES
 from burrowmq.storage.files.filesystem import File
 
 # Neighbouring records are read with one call when the gap between them is smaller than this ...
-_GAP = 16 * 1024
+GAP = 16 * 1024
 # ... and the call stays below this many times the buffer.
 _READ_BUFFERS = 2
 
@@ -51,7 +51,7 @@ class RecordReader(NamedTuple):
             while last < count:
                 offset = offsets[last]
                 past = offset + sizes[last]
-                if not end <= offset <= end + _GAP or past - start > most:
+                if not end <= offset <= end + GAP or past - start > most:
                     break
                 end = past
                 last += 1

@@ -21,6 +21,7 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_SHARED, InMemory, NewEntries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import Places
+from burrowmq.storage.queue.view import SegmentView
 from burrowmq.storage.record import EntryColumns
 from burrowmq.storage.types import StoreObserver
 
@@ -148,6 +149,10 @@ class Segment(Places):
         self.acked_in_file = acked_in_file
         self.pending_acks = 1
 
+    def leave_acks_to_write(self) -> None:
+        """Version 2: a copy of the acks is damaged; the next one takes its place."""
+        self.pending_acks = max(self.pending_acks, 1)
+
     @property
     def state(self) -> SegmentState:
         """What a clean stop writes down."""
@@ -261,6 +266,15 @@ class IndexFiles(Protocol):
 
     def body_files(self, segment: Segment, kinds: bytes) -> Callable[[int], File]:
         """Give what tells the file that the body of a place is in; `kinds` are those of all places."""
+
+    def view(self, segment: Segment) -> SegmentView:
+        """Give a segment as it is now, to be read without the lock. Raises OSError. Called on the reader thread."""
+
+    def trim(self) -> None:
+        """Keep nothing of what was read: what is asked for next comes from the files."""
+
+    def write_acks_again(self, segment: Segment, places: int) -> None:
+        """The files do not say that these places are acked any more: the next idle moment writes it there."""
 
     # -- when there is time ---------------------------------------------------------------------------------------
 

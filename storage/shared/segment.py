@@ -269,6 +269,16 @@ def read_seal(file: File, seed: int) -> tuple[int, list[TableLayout]] | None:
     return None if layouts is None else (offset, layouts)
 
 
+def damage_in(file: File, seed: int, *, is_sealed: bool) -> str:
+    """Say what is wrong with a file's header or seal; empty when they are whole. Raises OSError."""
+    try:
+        if parse_file_header(file.pread(FILE_HEADER_SIZE, 0)) is None:
+            return "damaged header"
+    except UnknownFormat as error:
+        return str(error)
+    return "damaged seal" if is_sealed and read_seal(file, seed) is None else ""
+
+
 class SegmentFile:
     """One file with the records of one segment, or of several after a merge."""
 

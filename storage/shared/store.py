@@ -23,8 +23,9 @@ rabbit_msg_store is the model, with handles in place of ids.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from burrowmq.storage import record
 from burrowmq.storage.errors import StorageError, StoreClosed, SyncFailed, error_text
@@ -42,7 +43,7 @@ from burrowmq.storage.shared.recovery import (
 )
 from burrowmq.storage.shared.references import ReferenceTally, TableSnapshot, pack_snapshot
 from burrowmq.storage.shared.scan import ScanTerms
-from burrowmq.storage.shared.segment import MAX_FILE_SIZE, SegmentFile
+from burrowmq.storage.shared.segment import MAX_FILE_SIZE, SegmentFile, damage_in
 from burrowmq.storage.shared.segment_set import SegmentSet
 from burrowmq.storage.shared.unsynced import Unsynced
 from burrowmq.storage.types import StoredMessage
@@ -259,6 +260,20 @@ class MessageStore:
             if self._active.is_top(file):
                 self._active.keep_whole(file)
         return found
+
+    def paths(self) -> list[str]:
+        """Give the files in use."""
+        return list(self._segments.files)
+
+    def frame_of(self, path: str) -> Callable[[], str] | None:
+        """Give what tells how header and seal of a file are damaged, without the lock; None when the file is gone.
+
+        Both raise OSError.
+        """
+        found = self._segments.files.get(path)
+        if found is None:
+            return None
+        return partial(damage_in, found.file(), self._seed, is_sealed=found.is_sealed)
 
     # References and reading -------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ def test_what_was_promised_is_there(group: int) -> None:
         pairs += bool(result.operations["pair"])
     assert operations["crash"]
     assert operations["publish"]
+    assert operations["scrub"], "no scrubber has read everything"
     assert pairs >= PAIRS_SHARE * PER_GROUP, (
         "queues deleted and declared again in one commit are too rare"
     )

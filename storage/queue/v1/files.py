@@ -30,6 +30,7 @@ from burrowmq.storage.queue.convert import Prepared, aside_of
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, NewEntries
 from burrowmq.storage.queue.found import FoundSegment
+from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import bits_of, selectors_of
 from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment
 from burrowmq.storage.queue.table import SegmentTable
@@ -39,11 +40,22 @@ from burrowmq.storage.queue.v1.journal import Journal, JournalLimits
 from burrowmq.storage.queue.v1.journal_runs import JournalRun
 from burrowmq.storage.queue.v1.packing import pack_run
 from burrowmq.storage.queue.v1.segment_files import SegmentFiles, file_name
+from burrowmq.storage.queue.view import Part, SegmentView
 from burrowmq.storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
 from burrowmq.storage.types import StoreObserver
 
 _BASE_BYTES = 400
 _TO_MEMORY = bytes.maketrans(bytes((KIND_STORE,)), bytes((KIND_JOURNAL,)))
+# What a view reads, and gives, at a time.
+_PART_BYTES = 256 * 1024
+_PART_ENTRIES = 2048
+
+
+def _put_runs(columns: SegmentColumns, runs: Sequence[JournalRun], first: int) -> None:
+    """Put what only the journal says over the entries from the place `first` on."""
+    for run in runs:
+        rows = run.columns._replace(kinds=run.columns.kinds.translate(_TO_MEMORY))
+        columns.put(max(run.first - first, 0), rows, max(first - run.first, 0))
 
 
 class IndexFilesV1:
@@ -283,9 +295,7 @@ class IndexFilesV1:
             return part
         over = SegmentColumns(last - first + 1)
         over.put(0, part)
-        for run in runs:
-            columns = run.columns._replace(kinds=run.columns.kinds.translate(_TO_MEMORY))
-            over.put(max(run.first - first, 0), columns, max(first - run.first, 0))
+        _put_runs(over, runs, first)
         return over.part(0, last - first)
 
     def open_bodies(self, segment: Segment, kind: int) -> File:
@@ -312,6 +322,72 @@ class IndexFilesV1:
             return opened[0]
 
         return file_of
+
+    def view(self, segment: Segment) -> SegmentView:
+        """Give a segment as it is now; see `IndexFiles`."""
+        runs = list(self._journal.runs.get(segment.number, ()))
+        cache = self.directory.cache
+        journals = {path: cache.get(path) for path in {run.path for run in runs}}
+        file = self._open_or_none(segment) if segment.store_end else None
+        end, acked = segment.store_end, segment.acked_in_file
+
+        def body_file(kind: int, slot: int) -> File | None:
+            if kind != KIND_JOURNAL:
+                return file
+            found = [run.path for run in runs if run.first <= slot < run.end]
+            return journals[found[-1]] if found else None
+
+        view = SegmentView(
+            segment.number,
+            segment.generation,
+            segment.live_mask(),
+            lambda: self._parts(view, file, end, acked, runs),
+            body_file,
+        )
+        return view
+
+    def _open_or_none(self, segment: Segment) -> File | None:
+        try:
+            return self._files.open(segment)
+        except FileNotFoundError:
+            return None
+
+    def _parts(
+        self,
+        view: SegmentView,
+        file: File | None,
+        end: int,
+        acked: int,
+        runs: Sequence[JournalRun],
+    ) -> Iterator[Part]:
+        """Read the blocks of a segment's file, some at a time, then give all entries. Raises OSError."""
+        columns = SegmentColumns(self.directory.entry_count)
+        if file is not None:
+            what = self._files.problem_of(file)
+            if what and self._files.problem_of(file):
+                view.note(file.path, what)
+            seen = HEADER_SIZE
+            for size in self._files.fill(columns, file, end, view.generation, with_acks=True):
+                seen += size
+                if seen >= _PART_BYTES:
+                    yield Part(0, None, seen)
+                    seen = 0
+            yield Part(0, None, seen)
+            if acked & ~columns.acked:
+                view.miss_acks(acked & ~columns.acked)
+        _put_runs(columns, runs, 0)
+        for first in range(0, self.directory.entry_count, _PART_ENTRIES):
+            last = min(first + _PART_ENTRIES, self.directory.entry_count) - 1
+            if view.live >> first & ((1 << (last - first + 1)) - 1):
+                yield Part(first, columns.part(first, last), 0)
+
+    def trim(self) -> None:
+        """Keep no entries of what was read from the segment files."""
+        self._files.trim()
+
+    def write_acks_again(self, segment: Segment, places: int) -> None:
+        """A block with these acks is damaged: the next flush writes another."""
+        segment.leave_acks_to_flush(segment.acked_in_file & ~places)
 
     # -- after an unclean stop ------------------------------------------------------------------------------------
 

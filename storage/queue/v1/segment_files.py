@@ -11,8 +11,10 @@ Invariants: nothing is counted before it is written; a failed append leaves the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
+from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
@@ -20,7 +22,7 @@ from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.segment import Segment
 from burrowmq.storage.queue.v1 import blocks as queue_blocks
-from burrowmq.storage.queue.v1.blocks import MESSAGES, SEGMENT_MAGIC, SegmentColumns
+from burrowmq.storage.queue.v1.blocks import ACKS, MESSAGES, SEGMENT_MAGIC, SegmentColumns
 from burrowmq.storage.queue.v1.journal import append
 from burrowmq.storage.queue.v1.journal_runs import (
     JournalRun,
@@ -168,12 +170,43 @@ class SegmentFiles:
         columns = SegmentColumns(self._entry_count)
         if not segment.store_end:
             return columns
-        file = self._cache.get(self.path(segment.number))
-        for block, data in queue_blocks.tables_of(file, segment.store_end, self._seed):
-            if block.kind == MESSAGES and block.generation == segment.generation:
-                columns.put(block.first, queue_blocks.entries_in(data, block, self._seed))
+        for _ in self.fill(columns, self.open(segment), segment.store_end, segment.generation):
+            pass
         self._kept, self._kept_key = columns, key
         return columns
+
+    def fill(
+        self,
+        columns: SegmentColumns,
+        file: File,
+        end: int,
+        generation: int,
+        *,
+        with_acks: bool = False,
+    ) -> Iterator[int]:
+        """Put what an open file says into `columns`, block by block; gives the bytes of each. Raises OSError.
+
+        Any thread may.
+        """
+        for block, data in queue_blocks.tables_of(file, end, self._seed):
+            if block.generation != generation:
+                continue
+            if block.kind == MESSAGES:
+                columns.put(block.first, queue_blocks.entries_in(data, block, self._seed))
+            elif block.kind == ACKS and with_acks:
+                columns.ack(queue_blocks.acked_by(data, block))
+            yield block.end - block.table_at
+
+    def problem_of(self, file: File) -> str:
+        """Say what is wrong with an open file's header; empty when it is whole. Any thread. Raises OSError."""
+        directory = self._directory
+        try:
+            found = queue_blocks.read_header(
+                file.pread(HEADER_SIZE, 0), file.path, self._entry_count, directory.identity
+            )
+        except StoreRefused as error:
+            return str(error)
+        return "damaged header" if found is None else ""
 
     def open(self, segment: Segment) -> File:
         """Open a segment's file. Raises OSError."""

@@ -34,8 +34,12 @@ from burrowmq.storage.queue.table import SegmentTable
 from burrowmq.storage.queue.v2 import index as queue_index
 from burrowmq.storage.queue.v2 import store as queue_store
 from burrowmq.storage.queue.v2.rewrite import Pair, rewrite
+from burrowmq.storage.queue.view import Part, SegmentView
 from burrowmq.storage.record import ENTRY_SIZE, EntryColumns, pack_index_entries
 from burrowmq.storage.types import StoredMessage, StoreObserver
+
+# Entries that a view gives at a time.
+_PART_ENTRIES = 2048
 
 # Locations, sizes, and where the store file ends then.
 _Placed = tuple["array[int]", "array[int]", int]
@@ -178,6 +182,56 @@ class IndexFilesV2:
             return opened[0]
 
         return file_of
+
+    def view(self, segment: Segment) -> SegmentView:
+        """Give a segment as it is now; see `IndexFiles`."""
+        index, used = self._index.open(segment.number), segment.used
+        store = self._open_store(segment) if segment.store_end else None
+        view = SegmentView(
+            segment.number,
+            segment.generation,
+            segment.live_mask(),
+            lambda: self._parts(view, index, store, used),
+            lambda _, __: store,
+        )
+        return view
+
+    def _open_store(self, segment: Segment) -> File | None:
+        try:
+            return self._store.open(segment.number, segment.generation)
+        except FileNotFoundError:
+            return None
+
+    def _parts(
+        self, view: SegmentView, index: File, store: File | None, used: int
+    ) -> Iterator[Part]:
+        """Read what both files begin with, then the entries. Raises OSError."""
+        directory = self.directory
+        size = queue_index.entries_at(directory.entry_count)
+        terms = index.path, directory.entry_count, directory.identity
+        what, is_ack_lost = queue_index.damage_in(index.pread(size, 0), *terms)
+        if what or is_ack_lost:
+            what, is_ack_lost = queue_index.damage_in(index.pread(size, 0), *terms)
+        if what:
+            view.note(index.path, what)
+        if is_ack_lost:
+            view.miss_acks()
+        if store is not None:
+            what = queue_store.damage_in(store, directory.identity)
+            if what and queue_store.damage_in(store, directory.identity):
+                view.note(store.path, what)
+        yield Part(0, None, size + queue_store.HEADER_SIZE)
+        for first in range(0, used, _PART_ENTRIES):
+            last = min(first + _PART_ENTRIES, used) - 1
+            columns = self._index.load_from(index, first, last)
+            yield Part(first, columns, (last - first + 1) * ENTRY_SIZE)
+
+    def trim(self) -> None:
+        """Nothing is kept."""
+
+    def write_acks_again(self, segment: Segment, places: int) -> None:
+        """A copy of the acks is damaged: the next one is written in its place."""
+        segment.leave_acks_to_write()
 
     # -- when there is time ---------------------------------------------------------------------------------------
 

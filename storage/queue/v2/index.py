@@ -23,7 +23,9 @@ import struct
 import zlib
 
 from burrowmq.storage import record
+from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.files.cache import write_error
+from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue import header as index_header
 from burrowmq.storage.queue.directory import QueueDirectory
 from burrowmq.storage.queue.header import HEADER_SIZE
@@ -89,9 +91,16 @@ class QueueIndex:
             raise write_error(path, error) from error
         self._cache.index_written(path, file)
 
+    def open(self, number: int) -> File:
+        """Open a segment's file. Raises OSError."""
+        return self._cache.get(self.path(number))
+
     def load(self, number: int, first: int, last: int) -> EntryColumns:
         """Read the entries at first..last. Raises OSError."""
-        file = self._cache.get(self.path(number))
+        return self.load_from(self.open(number), first, last)
+
+    def load_from(self, file: File, first: int, last: int) -> EntryColumns:
+        """Read the entries at first..last of an open file. Any thread. Raises OSError."""
         size = (last - first + 1) * ENTRY_SIZE
         data = file.pread(size, entries_at(self._entry_count) + first * ENTRY_SIZE)
         if len(data) < size:
@@ -137,15 +146,32 @@ def read_header(data: bytes, path: str, entry_count: int, identity: bytes) -> in
 
 def read_acks(data: bytes, entry_count: int) -> tuple[int, int, int]:
     """Give (epoch, store bytes known durable, acked bits) of the newest good copy in a file's first bytes."""
-    size = BLOCK_HEADER + entry_count // 8
     best = (0, 0, 0)
-    for at in (HEADER_SIZE, HEADER_SIZE + size):
-        block = data[at : at + size]
-        if len(block) < size:
-            continue
-        bitmap = block[BLOCK_HEADER:]
+    for block in _copies(data, entry_count):
         epoch, synced_end = _BLOCK.unpack_from(block)
-        check = int.from_bytes(block[28:32], "little")
-        if epoch > best[0] and zlib.crc32(bitmap, zlib.crc32(block[:28])) == check:
-            best = (epoch, synced_end, int.from_bytes(bitmap, "little"))
+        if epoch > best[0] and _is_whole(block):
+            best = (epoch, synced_end, int.from_bytes(block[BLOCK_HEADER:], "little"))
     return best
+
+
+def damage_in(data: bytes, path: str, entry_count: int, identity: bytes) -> tuple[str, bool]:
+    """Look at a file's first bytes: what is wrong with the header, and whether a copy of the acks is not whole."""
+    what = ""
+    try:
+        if read_header(data, path, entry_count, identity) is None:
+            what = "damaged header"
+    except StoreRefused as error:
+        what = str(error)
+    return what, not all(_is_whole(block) or not any(block) for block in _copies(data, entry_count))
+
+
+def _copies(data: bytes, entry_count: int) -> list[bytes]:
+    """Give both copies of the acks, as far as they are there; one that was never written is zeros."""
+    size = BLOCK_HEADER + entry_count // 8
+    found = [data[at : at + size] for at in (HEADER_SIZE, HEADER_SIZE + size)]
+    return [block for block in found if len(block) == size]
+
+
+def _is_whole(block: bytes) -> bool:
+    check = int.from_bytes(block[28:32], "little")
+    return zlib.crc32(block[BLOCK_HEADER:], zlib.crc32(block[:28])) == check

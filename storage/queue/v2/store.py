@@ -28,7 +28,7 @@ from array import array
 from collections.abc import Sequence
 
 from burrowmq.storage import record
-from burrowmq.storage.errors import ForeignStore, UnknownFormat
+from burrowmq.storage.errors import ForeignStore, StoreRefused, UnknownFormat
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.directory import QueueDirectory
@@ -61,6 +61,18 @@ def check_header(data: bytes, path: str, identity: bytes) -> bool:
     if found != identity:
         raise ForeignStore(f"{path} belongs to another store")
     return True
+
+
+def damage_in(file: File, identity: bytes) -> str:
+    """Say what is wrong with a file's header; empty when it is whole. Raises OSError."""
+    try:
+        return (
+            ""
+            if check_header(file.pread(HEADER_SIZE, 0), file.path, identity)
+            else "damaged header"
+        )
+    except StoreRefused as error:
+        return str(error)
 
 
 class QueueStore:

@@ -205,10 +205,14 @@ class Machine:
             terms._RESERVED, context.SEGMENT_MARGIN = reserved, margin
 
     def faulty(self) -> set[str]:
-        """The queues that say that the disk refuses them something."""
+        """The queues that say that the disk refuses them something that a client asked for."""
         node = self.node
         assert node is not None
-        return {name for name in node.vhosts["/"].queues if node.queue_faults.of("/", name)}
+        return {
+            name
+            for name in node.vhosts["/"].queues
+            if any(fault.kind != "scrubbing" for fault in node.queue_faults.of("/", name))
+        }
 
     @property
     def has_lost_pages(self) -> bool:
@@ -235,7 +239,7 @@ class Machine:
         stuck = {one.queue.names.name for one in refused if one.is_stuck}
         for name in self.faulty() - stuck:
             for fault in node.queue_faults.of("/", name):
-                if fault.kind != "acknowledging":
+                if fault.kind not in ("acknowledging", "scrubbing"):
                     raise Violation(f"{name}: {fault.kind} is refused for ever: {fault.reason}")
         return stuck
 

@@ -85,6 +85,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     """
     rng = random.Random(seed)
     log = random.Random(f"log {seed}")  # of its own: what the others draw does not depend on it
+    scrub = random.Random(f"scrub {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -98,6 +99,8 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
             "log_limit": log.choice((1500, 6000, 6000, 1 << 20)),
             "log_queue_limit": log.choice((300, 700, 700, 16 * 1024)),
             "log_total_limit": log.choice((2500, 1 << 20)),
+            "scrub_period_s": scrub.choice((0.0, 0.0, 0.0, 2.0, 10.0, 60.0)),
+            "scrub_bytes_per_s": scrub.choice((20_000, 200_000, 8 << 20)),
         },
         embed_below=rng.choice((0, 120, 120, 120, 4096)),
         segment_size=rng.choice((1500, 3000, 3000, 20_000)),
@@ -180,11 +183,22 @@ class Run:
                 self._take(name)
             self._heal()
             self._end_well()
+        self._check_scrubber()
         self.result.switches = self.machine.threads.switches
         self.result.met = self.machine.met
         self.result.publications = len(self.model.publications)
         self.result.confirmed = sum(each.is_confirmed for each in self.model.publications.values())
         return self.result
+
+    def _check_scrubber(self) -> None:
+        """What nobody damaged, and no failed sync took, the scrubber has not found damaged."""
+        passes = self.machine.observer.named("scrub_finished")
+        self.result.operations["scrub"] += len(passes)
+        if self.plan.has_damage or self.machine.has_failed:
+            return
+        found = sum(each[1] for each in passes)
+        if found:
+            raise Violation(f"the scrubber set {found} messages aside that nobody damaged")
 
     def _take(self, name: str) -> None:
         self.result.operations[name] += 1

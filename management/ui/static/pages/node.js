@@ -7,6 +7,7 @@ import {html} from "../html.js";
 import {Bytes, Failure} from "../parts.js";
 import {link} from "../route.js";
 import {Backup} from "./backup.js";
+import {Scrub} from "./scrub.js";
 
 const SECONDS = 5;
 const KEPT = 720;
@@ -75,6 +76,7 @@ function Shown(props) {
       <div><h2>Listeners</h2><table><caption class="unseen">Listeners</caption><tbody>${listeners.map((row) => html`<tr key=${row.protocol + row.interface + row.port}>
         <td>${visible(row.purpose)}</td><td>${visible(row.interface)}</td><td class="figure">${row.port}</td></tr>`)}</tbody></table></div></section>
     <h2>Store</h2><${Store} store=${store} />
+    <${Scrub} scrub=${data.scrub} mayStart=${props.user.tags.includes("administrator")} />
     ${props.user.tags.includes("administrator") ? html`<${Backup} />` : null}
     <h2>Files</h2><table><caption class="unseen">Files</caption><tbody>
       <tr><td>Configuration</td><td>${node.config_files.map((name) => html`<code key=${name}>${visible(name)} </code>`)}${node.config_files.length ? "" : "none"} <a href=${link(["admin", "configuration"])}>each key</a></td></tr>

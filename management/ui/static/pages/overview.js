@@ -7,7 +7,7 @@ import {Failure, QueueLink} from "../parts.js";
 import {link} from "../route.js";
 
 const SECONDS = 5;
-const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write", queue: "Queues blocked"};
+const TITLES = {memory: "Memory alarm", disk: "Disk alarm", store: "The store cannot write", queue: "Queues blocked", damage: "Damage on the disk"};
 const REMEDY = {
   memory: (row) => html`The process holds ${bytes(row.value)} of at most ${bytes(row.limit)}: publishers are blocked. Let consumers
     catch up, look at the deepest queues below, or raise <code>vm_memory_high_watermark</code>.`,
@@ -17,6 +17,8 @@ const REMEDY = {
     at the <a href="#/node/log?level=error">log</a> for what it said.`,
   queue: (row) => html`The disk refuses the files of ${many(row.value, "queues")}. All others go on; these are tried again
     until it does not: ${visible(row.cause)}`,
+  damage: (row) => html`${visible(row.cause)}. Look at the disk; <code>GET /api/burrowmq/quarantine</code> lists the messages, which can be
+    put back or dropped.`,
 };
 const RATES = [["publish", "--publish", "publish", slopes], ["deliver", "--deliver", "deliver_get", slopes], ["ack", "--ack", "ack", slopes],
   ["redeliver", "--redeliver", "redeliver", slopes]];

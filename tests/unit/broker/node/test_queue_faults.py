@@ -104,3 +104,13 @@ def test_a_get_does_not_wait_for_ever_for_a_read_that_is_refused(
         bench.perform(bench.node.engine.idle)
         assert not queue.is_withheld
         assert [each.NAME for _, each in client.call(2, get)] == ["Basic.GetOk"]
+
+
+def test_what_only_the_scrubber_cannot_read_holds_up_nobody(tmp_path) -> None:
+    with NodeBench(tmp_path) as bench:
+        bench.queue("q")
+        node = bench.node
+        node.engine.on_queue_fault(QueueNames("/", "q", 0), "scrubbing", "no")
+        (fault,) = node.queue_faults.of("/", "q")
+        assert (fault.kind, node.queue_faults.withheld("/", "q")) == ("scrubbing", "")
+        assert node.queue_faults.cause == "queue 'q' in vhost '/' (scrubbing): no"

@@ -19,13 +19,18 @@ def test_each_count_has_its_name() -> None:
         commits=1, syncs=2, elided=3, written=4, rewritten=5, rescues=6, set_aside=8
     )
     counters.converted_segments += 7
+    counters.scrub_found += 9
+    counters.scrub_repaired += 10
+    counters.scrub_renewed += 1
     assert counters.stats() == {
         "commits": 1,
         "syncs": 2,
         "elided": 3,
         "written": 4,
-        "lost": 0,
+        "lost": 9,
         "set_aside": 8,
+        "scrub_found": 9,
+        "scrub_repaired": 11,
         "rewritten": 5,
         "rescues": 6,
         "converted_segments": 7,

@@ -347,3 +347,26 @@ def test_a_store_that_is_never_idle_syncs_acks_all_the_same(
         node.engine.hand_over()
         node.loop.run_until(lambda: node.committed[-1] >= epoch)  # noqa: B023 - of this turn
     node.engine.close()
+
+
+def test_the_scrubber_works_beside_commits_and_reads_and_wakes_the_disk_thread(
+    node: Node, tmp_path: Path
+) -> None:
+    done: list[tuple[object, ...]] = []
+    node.observer.scrub_finished = lambda *details: node.loop.post(lambda: done.append(details))
+    log = node.engine.open_queue("/", "q", durable=True)
+    log.append(0, [make_message(seq, 50, True) for seq in range(100)], None, 5000)
+    node.sync()
+    (store,) = tmp_path.glob("**/queues/*/0.qs")
+    data = bytearray(store.read_bytes())
+    data[-2] ^= 1
+    store.write_bytes(bytes(data))
+    node.engine.start_scrub()
+    node.loop.run_until(lambda: bool(done))
+    assert node.engine.scrub.last is not None
+    assert node.engine.scrub.last.found == 1
+    assert [seq for seq, *_ in node.read_all(log)] == [*range(63), *range(64, 100)]
+    assert node.observer.events["message_set_aside"] == 1
+    node.engine.close()
+    with pytest.raises(StoreClosed):
+        node.engine.start_scrub()
