@@ -24,6 +24,7 @@ from tests.support.served import request
 GUEST = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
 NEEDS_APP = "requires the 'rabbit' app to be running on the target node"
 CYCLES = 6
+STOPPED_AFTER = 20  # confirms
 
 
 @pytest.fixture
@@ -180,17 +181,18 @@ def test_confirms_that_were_given_hold_over_a_stop(node: BrokerProcess) -> None:
         channel.queue_declare("durable", durable=True)
         channel.confirm_delivery()
         confirmed = []
-        stopping = threading.Timer(0.2, node.ctl, ["stop_app"])
-        stopping.start()
+        stopping = threading.Thread(target=node.ctl, args=["stop_app"])
         with contextlib.suppress(pika.exceptions.AMQPError):
             while True:
                 body = b"%06d" % len(confirmed)
                 channel.basic_publish("", "durable", body, pika.BasicProperties(delivery_mode=2))
                 confirmed.append(body)
+                if len(confirmed) == STOPPED_AFTER:
+                    stopping.start()
         stopping.join()
     node.ctl("start_app")
     found = left(node)
-    assert confirmed
+    assert len(confirmed) >= STOPPED_AFTER
     assert found[: len(confirmed)] == confirmed
     assert len(found) <= len(confirmed) + 1, "the one that waited was kept or was not"
 
