@@ -90,19 +90,21 @@ def test_patterns_made_to_hurt_take_no_time(pattern: bytes) -> None:
     assert steps_of(lambda: list(exchange.match(key, None))) < 64 * 64 * 16
 
 
+def steps_to_match(exchange: TopicExchange, key: bytes) -> int:
+    return steps_of(lambda: list(exchange.match(key, None)))
+
+
 def test_a_new_word_costs_a_look_into_dictionaries_however_many_bindings_there_are() -> None:
     steps = []
     for count in (10, 1000):
         exchange = bound(b"k.*.end", *[b"k.%d.end" % at for at in range(count)], b"#.never")
         for key in (b"k.new.end", b"k.5.end"):
             assert len(matched(exchange, key)) == 1 + (key == b"k.5.end")
-        assert not matched(exchange, b"a.b.c")  # makes states, in the order of a set
-        steps.append(
-            [
-                steps_of(lambda key=key, one=exchange: list(one.match(key, None)))
-                for key in (b"k.newer.end", b"k.5.end", b"x.y.z")
-            ]
-        )
+        assert not matched(exchange, b"a.b.c")
+        # States are made in the order of a set: the first new word may meet one that is not there yet.
+        ways = [b"k.newer%d.end", b"k.5.end", b"x.y%d.z"]
+        keys = [[way % at if b"%" in way else way for at in range(3)] for way in ways]
+        steps.append([min(steps_to_match(exchange, key) for key in each) for each in keys])
     assert steps[0] == steps[1]
 
 
