@@ -147,7 +147,7 @@ check: $(DEV_STAMP) $(LAYERS_STAMP) ## all of the above, less than a minute
 # ---- tests -----------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, about twelve minutes
+test: $(DEV_STAMP) ## all tests, compiled and interpreted side by side, about ten minutes
 	@$(PY) -m scripts.both_speeds --with-spark -m "not long and not differential" $(ARGS)
 
 .PHONY: test-spark
