@@ -51,4 +51,4 @@ class Looker:
         self.page.wait_for_url(lambda url: url.partition("?")[0] == f"{self.base}#/{address}")
 
     def sees(self, text: str) -> None:
-        self.page.locator("main").get_by_text(text).first.wait_for()
+        self.page.locator("main").get_by_text(text).locator("visible=true").first.wait_for()
