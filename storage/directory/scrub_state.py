@@ -52,13 +52,25 @@ def load(filesystem: FileSystem, data_dir: str) -> ScrubState:
         kept = json.loads(filesystem.read_file(f"{data_dir}/{FILE}"))
         state = ScrubState(**{**kept, "last": None, "last_complete": None})
         state.last, state.last_complete = _pass(kept["last"]), _pass(kept["last_complete"])
+        _check(kept, ("began_ms", "segment", "bytes", "found"))
+        if not isinstance(kept["position"], str):
+            raise TypeError("no text")
     except (OSError, ValueError, TypeError, KeyError):
         return ScrubState()
     return state
 
 
 def _pass(kept: dict[str, Any] | None) -> ScrubPass | None:
-    return None if kept is None else ScrubPass(**kept)
+    if kept is None:
+        return None
+    _check(kept, tuple(kept))
+    return ScrubPass(**kept)
+
+
+def _check(kept: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Raise TypeError for a number that is none: anybody may have written the file."""
+    if any(type(kept[name]) is not int for name in names):
+        raise TypeError("no whole number")
 
 
 def save(filesystem: FileSystem, data_dir: str, state: ScrubState) -> None:

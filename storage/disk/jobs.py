@@ -18,6 +18,7 @@ from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.disk.backups import Backups
 from burrowmq.storage.disk.compactor import Compactor
 from burrowmq.storage.disk.scrub import Scrub
+from burrowmq.storage.disk.scrub_walk import ScrubWalk
 from burrowmq.storage.disk.writer import Writer
 from burrowmq.storage.errors import (
     DirectoryFailed,
@@ -79,7 +80,7 @@ class DiskJobs:
             tell_space,
         )
         self.compactor = Compactor(context.vhosts, context.observer, self._lock)
-        self.scrub = Scrub(
+        walk = ScrubWalk(
             context,
             writer.queues(),
             writer.reader,
@@ -87,6 +88,7 @@ class DiskJobs:
             writer.refusals.why_unreadable,
             self._lock,
         )
+        self.scrub = Scrub(context, walk, writer.reader, writer.counters)
         self.backups = Backups(context, writer.durable_queues, writer.counters, self._lock)
 
     @property

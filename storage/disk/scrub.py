@@ -13,9 +13,8 @@ the reader thread, `request` and `status` on the loop. Invariants: a step is one
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +24,6 @@ from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.reader import Reader
 from burrowmq.storage.disk.scrub_walk import STEP_BYTES, Place, ScrubWalk
 from burrowmq.storage.errors import DiskFull, ReadFailed, with_way_out
-from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.verify import SLICE_BYTES
 from burrowmq.storage.types import ScrubPass, ScrubStatus
 
@@ -74,18 +72,16 @@ class Scrub:
     def __init__(
         self,
         context: StoreContext,
-        queues: Mapping[int, QueueDisk],
+        walk: ScrubWalk,
         reader: Reader,
         counters: Counters,
-        why_unreadable: Callable[[int], str],
-        lock: threading.Lock,
     ) -> None:
         options = context.options
         self.tell: Callable[[int, str, str], None] = _nobody
         self._context = context
         self._reader = reader
         self._counters = counters
-        self._walk = ScrubWalk(context, queues, reader, counters, why_unreadable, lock)
+        self._walk = walk
         self._period_s = options.scrub_period_s
         self._most = options.scrub_bytes_per_s
         self._saved = scrub_state.load(context.filesystem, context.data_dir)

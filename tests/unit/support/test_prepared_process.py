@@ -129,4 +129,5 @@ def test_a_thread_that_may_end_earlier_is_given_none() -> None:
 )
 def test_what_is_not_forked(tmp_path: Path, options: dict[str, object]) -> None:
     assert BrokerProcess(tmp_path).may_be_forked
+    # one option of each kind: no type fits them all
     assert not BrokerProcess(tmp_path, **options).may_be_forked  # type: ignore[arg-type]

@@ -6,8 +6,10 @@ Covers: storage/disk/scrub_walk.py storage/directory/scrub_state.py storage/queu
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -372,6 +374,18 @@ def test_a_state_that_cannot_be_made_out_is_none() -> None:
         path = f"/data/{scrub_state.FILE}"
         side.filesystem.create(path).pwrite(content, 0)
         assert scrub_state.load(side.filesystem, "/data") == scrub_state.ScrubState()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("began_ms", "x"), ("segment", 1.5), ("bytes", None), ("found", True), ("position", 5)],
+)
+def test_a_state_of_other_kinds_is_none(name: str, value: object) -> None:
+    side = DiskSide()
+    kept = {**asdict(scrub_state.ScrubState(is_under_way=True)), name: value}
+    text = json.dumps(kept).encode()
+    side.filesystem.create(f"/data/{scrub_state.FILE}").pwrite(text, 0)
+    assert scrub_state.load(side.filesystem, "/data") == scrub_state.ScrubState()
 
 
 class Wall:
