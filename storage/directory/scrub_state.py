@@ -52,9 +52,8 @@ def load(filesystem: FileSystem, data_dir: str) -> ScrubState:
         kept = json.loads(filesystem.read_file(f"{data_dir}/{FILE}"))
         state = ScrubState(**{**kept, "last": None, "last_complete": None})
         state.last, state.last_complete = _pass(kept["last"]), _pass(kept["last_complete"])
-        _check(kept, ("began_ms", "segment", "bytes", "found"))
-        if not isinstance(kept["position"], str):
-            raise TypeError("no text")
+        _check(kept, ("began_ms", "segment", "bytes", "found"), int)
+        _check(kept, ("position",), str)
     except (OSError, ValueError, TypeError, KeyError):
         return ScrubState()
     return state
@@ -63,14 +62,14 @@ def load(filesystem: FileSystem, data_dir: str) -> ScrubState:
 def _pass(kept: dict[str, Any] | None) -> ScrubPass | None:
     if kept is None:
         return None
-    _check(kept, tuple(kept))
+    _check(kept, tuple(kept), int)
     return ScrubPass(**kept)
 
 
-def _check(kept: dict[str, Any], names: tuple[str, ...]) -> None:
-    """Raise TypeError for a number that is none: anybody may have written the file."""
-    if any(type(kept[name]) is not int for name in names):
-        raise TypeError("no whole number")
+def _check(kept: dict[str, Any], names: tuple[str, ...], kind: type) -> None:
+    """Raise TypeError for a value of another kind: anybody may have written the file."""
+    if any(type(kept[name]) is not kind for name in names):
+        raise TypeError("a value of another kind")
 
 
 def save(filesystem: FileSystem, data_dir: str, state: ScrubState) -> None:
