@@ -19,6 +19,7 @@ from bench.results import Results
 
 _ROOT = Path(__file__).resolve().parents[1]
 PEER = "burrowmq-ref"
+_TOUCHED_BYTES = 1 << 30
 _USUAL = ["publish-16", "publish-1k", "1p1c", "confirms-1k", "fanout", "lazy-1000"]
 
 
@@ -56,7 +57,13 @@ def measure(commit: str, only: list[str], rounds: int) -> tuple[Results, Results
             if set(versions) != set(peers):
                 raise ValueError("both checkouts need the compiled codec")
             scenarios = tuple(replace(each, peers=peers) for each in chosen)
-            plan = runner.Plan(is_full=False, rounds=rounds, scenarios=scenarios, peers=peers)
+            plan = runner.Plan(
+                is_full=False,
+                rounds=rounds,
+                scenarios=scenarios,
+                peers=peers,
+                touched_bytes=_TOUCHED_BYTES,
+            )
             found = runner.run(plan, versions)
         finally:
             del PEERS[PEER]

@@ -6,6 +6,7 @@ each round, and the median of the ratios is shown, because rounds differ by more
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import comb
 from statistics import median
 
 from bench.peers import PEERS
@@ -18,6 +19,9 @@ OK, MISSED, NOT_RUN = "ok", "**MISSED**", "not run"
 _SCALES = {"MB": 1e-6, "KB": 1e-3, "ms": 1e3, "%": 100.0}
 # CPU per message swings by this much between two runs of the same program on a shared machine.
 _NOISE = 0.25
+# What a row may cost more, and how sure the rounds must be of it before it is called worse or no worse.
+_ALLOWED = 0.03
+_DOUBT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,30 +220,80 @@ def markdown(results: Results) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a row's CPU per message became: median ratio of the rounds, and where the true median lies (95 %).
+
+    `low` and `high` are None below six rounds, which cannot tell.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+
+    @property
+    def word(self) -> str:
+        """WORSE when the rounds leave no doubt of it, `no worse` when they leave none of the opposite."""
+        if self.low is None or self.high is None:
+            return (
+                "WORSE"
+                if self.ratio > 1 + _NOISE
+                else "same"
+                if self.ratio > 1 - _NOISE
+                else "better"
+            )
+        if self.low > 1 + _ALLOWED:
+            return "WORSE"
+        if self.high < 1:
+            return "better"
+        return "no worse" if self.high <= 1 + _ALLOWED else "unsettled"
+
+
+def change(before: dict[int, float], after: dict[int, float]) -> Change | None:
+    """Compare CPU per message round by round; None without a common round.
+
+    The interval is that of the sign test: it asks nothing of how the noise is distributed.
+    """
+    pairs = sorted(after[number] / before[number] for number in after if before.get(number))
+    if not pairs:
+        return None
+    rank, chance = 0, 0.5 ** len(pairs)
+    while chance <= _DOUBT / 2:
+        rank += 1
+        chance += comb(len(pairs), rank) * 0.5 ** len(pairs)
+    if rank == 0:
+        return Change(median(pairs), None, None)
+    return Change(median(pairs), pairs[rank - 1], pairs[-rank])
+
+
 def compare(old: Results, new: Results) -> str:
     """CPU per message and rate of two result files; CPU is the regression metric."""
     rows: list[list[str]] = []
     for scenario in SCENARIOS:
         for peer in PEERS:
-            before = _middle(old.of(scenario.key, peer, "cpu_us").values())
-            after = _middle(new.of(scenario.key, peer, "cpu_us").values())
-            if not before or not after:
+            before, after = (each.of(scenario.key, peer, "cpu_us") for each in (old, new))
+            found = change(before, after)
+            if found is None:
                 continue
-            change = after / before - 1
-            word = "WORSE" if change > _NOISE else "better" if change < -_NOISE else "same"
-            rate_before = _middle(old.of(scenario.key, peer, "rate").values()) or 0.0
-            rate_after = _middle(new.of(scenario.key, peer, "rate").values()) or 0.0
+            between = "-"
+            if found.low is not None and found.high is not None:
+                between = f"{found.low - 1:+.1%} to {found.high - 1:+.1%}"
+            rate_before, rate_after = (
+                _middle(each.of(scenario.key, peer, "rate").values()) or 0.0 for each in (old, new)
+            )
             rows.append(
                 [
                     scenario.key,
                     PEERS[peer].title,
-                    f"{before:.2f} → {after:.2f}",
-                    f"{change:+.0%}",
+                    f"{median(before.values()):.3f} → {median(after.values()):.3f}",
+                    f"{found.ratio - 1:+.1%}",
+                    between,
                     f"{rate_before / 1000:,.0f} → {rate_after / 1000:,.0f}",
-                    word,
+                    found.word,
                 ]
             )
-    return _table(["scenario", "broker", "CPU µs/msg", "change", "k msgs/s", ""], rows) + "\n"
+    head = ["scenario", "broker", "CPU µs/msg", "change", "surely (95 %)", "k msgs/s", ""]
+    return _table(head, rows) + "\n"
 
 
 def regressions(old: Results, new: Results) -> int:

@@ -30,6 +30,8 @@ class Plan:
     scenarios: tuple[Scenario, ...]
     peers: tuple[str, ...]
     scratch: Path | None = None
+    touched_bytes: int = 0
+    """Free memory that is used once before each measurement, so that none pays for what its host hands out."""
 
 
 def say(text: str) -> None:
@@ -103,6 +105,8 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
                     continue
                 peers = [peer for peer in scenario.peers if peer in plan.peers]
                 for peer in random.sample(peers, len(peers)):
+                    if plan.touched_bytes:
+                        procfs.touch_memory(plan.touched_bytes)
                     measure = _measure(stage, scenario, peer, number)
                     results.measures.append(measure)
                     head = f"round {number + 1}/{plan.rounds} {scenario.key} {peer}"

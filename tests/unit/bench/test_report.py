@@ -4,7 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from bench.report import MISSED, NOT_RUN, OK, compare, judge, markdown, ratios, regressions
+from bench.report import (
+    MISSED,
+    NOT_RUN,
+    OK,
+    Change,
+    change,
+    compare,
+    judge,
+    markdown,
+    ratios,
+    regressions,
+)
 from bench.results import Measure, Results
 from bench.scenarios import Figure
 
@@ -75,7 +86,42 @@ def test_compare_judges_by_cpu_and_not_by_rate() -> None:
     old = _results({"burrowmq": [100.0]}, cpu_us=1.0)
     assert regressions(old, _results({"burrowmq": [10.0]}, cpu_us=1.1)) == 0
     assert regressions(old, _results({"burrowmq": [900.0]}, cpu_us=1.5)) == 1
-    assert "+50%" in compare(old, _results({"burrowmq": [900.0]}, cpu_us=1.5))
+    assert "+50.0%" in compare(old, _results({"burrowmq": [900.0]}, cpu_us=1.5))
+
+
+def test_below_six_rounds_nothing_is_said_of_where_the_change_lies() -> None:
+    five = dict.fromkeys(range(5), 1.0)
+    assert change(five, five) == Change(1.0, None, None)
+    assert change(five, {}) is None
+    assert change({0: 0.0}, {0: 1.0}) is None
+
+
+def test_the_interval_of_a_change_is_that_of_the_sign_test() -> None:
+    # Of 12 rounds the third lowest and the third highest: the true median lies between in 96 of 100 such runs.
+    before = dict.fromkeys(range(12), 1.0)
+    after = {number: 1.0 + number / 100 for number in range(12)}
+    found = change(before, after)
+    assert found is not None
+    assert (round(found.ratio, 3), found.low, found.high) == (1.055, 1.02, 1.09)
+    six = change(dict.fromkeys(range(6), 1.0), {number: after[number] for number in range(6)})
+    assert six is not None
+    assert (six.low, six.high) == (1.0, 1.05)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (1.04, 1.2, "WORSE"),
+        (1.02, 1.2, "unsettled"),
+        (0.98, 1.03, "no worse"),
+        (0.5, 0.99, "better"),
+        (0.5, 1.5, "unsettled"),
+    ],
+)
+def test_a_change_is_called_worse_or_not_only_when_the_rounds_leave_no_doubt(
+    low: float, high: float, word: str
+) -> None:
+    assert Change((low + high) / 2, low, high).word == word
 
 
 def test_a_disturbed_run_says_so() -> None:
