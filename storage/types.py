@@ -256,7 +256,7 @@ class ScrubStatus:
         return {
             "scrub_running": int(self.is_running),
             "scrub_bytes_done": self.bytes_done,
-            "scrub_bytes_total": self.bytes_total,
+            "scrub_pass_bytes": self.bytes_total,
             "scrub_bytes_per_second": self.bytes_per_s,
             "scrub_unread_queues": self.unread,
             "scrub_damaged_files": len(self.damaged_files),

@@ -71,6 +71,14 @@ def test_the_dashboard_finds_everything(tmp_path: Path) -> None:
     assert not [name for name in DASHBOARD if f"rabbitmq_{name}" not in found]
 
 
+def test_only_counters_end_in_total_and_all_of_them_do(bench: NodeBench) -> None:
+    parts = (exposition.aggregated(bench.node), exposition.per_object(bench.node))
+    for family in (each for part in parts for each in made(asyncio.run(part))):
+        names = {sample.name for sample in family.samples}
+        is_total = {name.endswith("_total") for name in names}
+        assert is_total <= {family.type == "counter"}, family.name
+
+
 def test_sums(bench: NodeBench) -> None:
     found = samples(bench)
     assert found["rabbitmq_queue_messages_ready"] == 6
