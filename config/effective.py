@@ -55,7 +55,8 @@ def rows(
     for key, setting in settings.items():
         found[key] = Effective(key, _shown(key, setting.value), place(setting))
     for key, (setting, reason) in idle.items():
-        found.setdefault(key, Effective(key, _shown(key, setting.value), place(setting), reason))
+        if key not in settings:
+            found[key] = Effective(key, _shown(key, setting.value), place(setting), reason)
     return tuple(found[key] for key in sorted(found))
 
 

@@ -15,6 +15,7 @@ from burrowmq.config.environment import IDLE as IDLE_VARIABLES
 from burrowmq.config.idle import IDLE
 from burrowmq.config.known import NOT_HERE
 from burrowmq.config.option import Option
+from burrowmq.config.overruled import RULES
 from burrowmq.config.schema import plain_options
 
 EXAMPLE_PATH = "rabbitmq.conf.example"
@@ -79,6 +80,10 @@ def _tail() -> str:
     values = "\n".join(
         f"| `{key}` | {_quoted(idle)} | {reason} |" for key, (idle, reason) in NOT_HERE.items()
     )
+    beside = "\n".join(
+        f"| {_quoted([f'{key}*' if key.endswith('.') else key for key in rule.keys])} | {rule.reason} |"
+        for rule in RULES
+    )
     keys = "\n".join(f"| {_quoted(sorted(names.split()))} | {reason} |" for reason, names in IDLE)
     return f"""## Values that have no effect here
 
@@ -87,6 +92,14 @@ Each of them is named in a warning at start.
 | key | values | why |
 |---|---|---|
 {values}
+
+## Keys that have no effect beside others
+
+They are taken where the reason does not hold. Each is named in a warning at start.
+
+| keys | why |
+|---|---|
+{beside}
 
 ## RabbitMQ's keys that have no effect here
 

@@ -99,6 +99,7 @@ def load(
         reading.take(Setting(key, value, COMMAND_LINE, 0))
     if data_dir is not None:
         reading.take(Setting("data_dir", data_dir, "--data-dir", 0))
+    reading.overrule()
     config = compose.node_config(reading.values, found.values)
     if not reading.problems:
         reading.try_tls(config)

@@ -20,6 +20,7 @@ from burrowmq.config.environment import KEYS, READERS, Environment, log_settings
 from burrowmq.config.errors import Problem
 from burrowmq.config.known import agrees, example_names, why_idle, why_not_here
 from burrowmq.config.option import Option
+from burrowmq.config.overruled import overruled
 from burrowmq.config.schema import NodeConfig, plain_options
 from burrowmq.config.sysctl import Include, Setting
 
@@ -231,6 +232,14 @@ class Reading:
             self._warn(setting, f"{setting.key} has no effect here: {why}")
             self.settings.pop(setting.key, None)
             self.idle[setting.key] = (setting, why)
+
+    def overrule(self) -> None:
+        """Take out what has no effect beside other keys, each with a warning; to be called when all is read."""
+        for key, why in overruled(self.values).items():
+            setting = self.settings.pop(key)
+            del self.values[key]
+            self._warn(setting, f"{key} has no effect here: {why}")
+            self.idle[key] = (setting, why)
 
     def try_tls(self, config: NodeConfig) -> None:
         """Make the context of every TLS listener once: files that cannot be used are errors of their keys."""

@@ -1,0 +1,126 @@
+"""Keys that other keys put out of force: they were given, are well written, and do nothing.
+
+`overruled` is called once by `reading`, when all sources are read; each key that it names becomes a warning. No state.
+
+Source: RabbitMQ 3.13's `rabbit.schema` for which of two keys counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+Values = Mapping[str, Any]
+
+
+class Rule(NamedTuple):
+    """`keys` (names, or beginnings that end with a dot) do nothing where `holds`."""
+
+    keys: tuple[str, ...]
+    holds: Callable[[Values], bool]
+    reason: str
+
+
+def _is(key: str, value: object) -> Callable[[Values], bool]:
+    return lambda values: values.get(key) == value
+
+
+def _has(key: str) -> Callable[[Values], bool]:
+    return lambda values: key in values
+
+
+def _has_not(key: str) -> Callable[[Values], bool]:
+    return lambda values: key not in values
+
+
+def _has_no_log_file(values: Values) -> bool:
+    if values.get("log.file") == "false":
+        return True
+    return "log.file" not in values and "log.dir" not in values and values.get("log.console", True)
+
+
+def _has_renamed(name: str) -> Callable[[Values], bool]:
+    def holds(values: Values) -> bool:
+        part = "ssl" if values.get("management.listener.ssl") else "tcp"
+        return f"management.{part}.{name}" in values
+
+    return holds
+
+
+def _has_no_tls_listener(values: Values) -> bool:
+    return values.get("listeners.ssl") == "none" or not any(
+        key.startswith("listeners.ssl.") for key in values
+    )
+
+
+RULES = (
+    *(
+        Rule((f"{key}.",), _is(key, "none"), f"{key} = none")
+        for key in (
+            "listeners.tcp",
+            "listeners.ssl",
+            "loopback_users",
+            "management.cors.allow_origins",
+        )
+    ),
+    *(
+        Rule((f"{key}.relative",), _has(f"{key}.absolute"), f"{key}.absolute counts")
+        for key in ("vm_memory_high_watermark", "disk_free_limit")
+    ),
+    Rule(
+        ("prometheus.tcp.ip", "prometheus.tcp.port"),
+        _has("prometheus.tcp.listener"),
+        "prometheus.tcp.listener counts",
+    ),
+    Rule(
+        ("definitions.local.path", "management.load_definitions"),
+        _has("load_definitions"),
+        "load_definitions counts",
+    ),
+    Rule(
+        ("management.load_definitions",),
+        _has("definitions.local.path"),
+        "definitions.local.path counts",
+    ),
+    *(
+        Rule(
+            (f"management.listener.{name}",),
+            _has_renamed(name),
+            f"it is the old name of management.tcp.{name} or management.ssl.{name}, which counts",
+        )
+        for name in ("port", "ip")
+    ),
+    Rule(("log.dir",), _is("log.file", "false"), "log.file = false"),
+    Rule(("log.file.",), _has_no_log_file, "no log file is written; log.file names one"),
+    Rule(("log.console.",), _is("log.console", False), "log.console = false"),
+    Rule(
+        ("ssl_options.",),
+        _has_no_tls_listener,
+        "no TLS listener is named; listeners.ssl.default does",
+    ),
+    *(
+        Rule(
+            (f"{part}.ssl.",),
+            _has_not(f"{part}.ssl.port"),
+            f"no TLS listener is named; {part}.ssl.port does",
+        )
+        for part in ("management", "prometheus")
+    ),
+    Rule(
+        ("vm_memory_high_watermark_paging_ratio",),
+        lambda values: values.get("classic_queue.default_mode", "bounded") != "cached",
+        "queues keep few messages in RAM at any time, unless classic_queue.default_mode = cached",
+    ),
+)
+
+
+def overruled(values: Values) -> dict[str, str]:
+    """Return each key of `values` that does nothing beside the others, with the reason."""
+    found: dict[str, str] = {}
+    for rule in RULES:
+        if rule.holds(values):
+            beginnings = tuple(key for key in rule.keys if key.endswith("."))
+            for key in values:
+                if key in rule.keys or key.startswith(beginnings):
+                    found.setdefault(key, rule.reason)
+    return found
