@@ -63,6 +63,7 @@ def measure(commit: str, only: list[str], rounds: int) -> tuple[Results, Results
                 scenarios=scenarios,
                 peers=peers,
                 touched_bytes=_TOUCHED_BYTES,
+                is_fresh=True,
             )
             found = runner.run(plan, versions)
         finally:

@@ -32,6 +32,8 @@ class Plan:
     scratch: Path | None = None
     touched_bytes: int = 0
     """Free memory that is used once before each measurement, so that none pays for what its host hands out."""
+    is_fresh: bool = False
+    """Each measurement has a node of its own: what one process holds back of its memory would favour a whole run."""
 
 
 def say(text: str) -> None:
@@ -109,6 +111,8 @@ def run(plan: Plan, versions: dict[str, str], progress: Say = say) -> Results:
                         procfs.touch_memory(plan.touched_bytes)
                     measure = _measure(stage, scenario, peer, number)
                     results.measures.append(measure)
+                    if plan.is_fresh:
+                        stage.drop(peer)
                     head = f"round {number + 1}/{plan.rounds} {scenario.key} {peer}"
                     progress(f"{head}: {_describe(measure)}")
     except KeyboardInterrupt:

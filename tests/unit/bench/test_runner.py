@@ -57,3 +57,26 @@ def test_rounds_visit_every_peer_and_keep_failures(tmp_path: Path) -> None:
     assert [each.failure for each in found.measures if each.scenario == "breaks"] == ["broken"] * 2
     assert len(lines) == 7
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fresh_plan_throws_the_node_of_each_measurement_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[str] = []
+    touched: list[int] = []
+    monkeypatch.setattr(Stage, "drop", lambda _stage, peer: dropped.append(peer))
+    monkeypatch.setattr(runner.procfs, "touch_memory", touched.append)
+    works = Scenario(key="works", title="", run=lambda _stage, _peer: Outcome({"rate": 1.0}))
+    for is_fresh, touched_bytes in ((False, 0), (True, 5)):
+        plan = runner.Plan(
+            is_full=False,
+            rounds=2,
+            scenarios=(works,),
+            peers=("burrowmq",),
+            scratch=tmp_path,
+            is_fresh=is_fresh,
+            touched_bytes=touched_bytes,
+        )
+        assert dropped == touched == []
+        runner.run(plan, {}, lambda _line: None)
+    assert (dropped, touched) == (["burrowmq"] * 2, [5, 5])
