@@ -33,7 +33,7 @@ from broker.machine.reclaim import CLibrary
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 def turn():
-    return [b"x" * 60_000 for _ in range(20)]
+    return [b"x" * 60_000 for _ in range(200)]
 before = faults()
 for _ in range(50):
     turn()
