@@ -246,6 +246,8 @@ class Acks:
         self._counters.set_aside += 1
         dropped: list[int] = []
         queue.ack_seqs([lost.seq], dropped)
+        if queue.unread:
+            self.miscount(queue, queue.take_unread())
         self._unflushed[lost.queue_id] = None
         if dropped:
             self._context.vhost(queue.vhost).drop_refs(dropped)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from burrowmq.storage import record
 from burrowmq.storage.directory import quarantine
 from burrowmq.storage.directory.context import StoreContext
+from burrowmq.storage.errors import ReadFailed
 from burrowmq.storage.queue.disk import QueueDisk
 from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE
 from burrowmq.storage.queue.segment import Segment
@@ -87,8 +88,8 @@ class SettingAside:
         number, slot = divmod(seq, queue.index.entry_count)
         segment = queue.index.segments[number]
         segment.files.trim()  # what was read before the damage says nothing about the file
-        columns = segment.load(slot, slot)
-        if columns.statuses[0] != ENTRY_PRESENT:
+        columns = _entry_of(segment, slot)
+        if columns is None or columns.statuses[0] != ENTRY_PRESENT:
             return False
         kind, location = columns.kinds[0], columns.locations[0]
         if kind == KIND_SHARED:
@@ -106,8 +107,8 @@ class SettingAside:
     def _find(self, queue: QueueDisk, seq: int) -> _Found:
         number, slot = divmod(seq, queue.index.entry_count)
         segment = queue.index.segments[number]
-        columns = segment.load(slot, slot)
-        if columns.statuses[0] != ENTRY_PRESENT:
+        columns = _entry_of(segment, slot)
+        if columns is None or columns.statuses[0] != ENTRY_PRESENT:
             return self._without_entry(segment, slot, columns)
         location, expiry = columns.locations[0], columns.expiries[0]
         if columns.kinds[0] == KIND_SHARED:
@@ -122,12 +123,16 @@ class SettingAside:
         data = file.pread(columns.sizes[0], location)
         return _Found(f"{file.path}, byte {location}", data, expiry)
 
-    def _without_entry(self, segment: Segment, slot: int, columns: record.EntryColumns) -> _Found:
+    def _without_entry(
+        self, segment: Segment, slot: int, columns: record.EntryColumns | None
+    ) -> _Found:
         """The entry is what is damaged: look for a body that says that it is this message's, else keep the entry."""
-        entry = record.pack_index_entries(
-            columns._replace(statuses=bytes((ENTRY_PRESENT,))), segment.files.directory.seed
-        )
-        source = f"{segment.files.path(segment.number)}, entry {slot}"
+        path, entry = segment.files.path(segment.number), b""
+        source = f"{path}, which is gone"
+        if columns is not None:
+            columns = columns._replace(statuses=bytes((ENTRY_PRESENT,)))
+            entry = record.pack_index_entries(columns, segment.files.directory.seed)
+            source = f"{path}, entry {slot}"
         if not segment.store_end:
             return _Found(source, entry, 0)
         try:
@@ -145,3 +150,13 @@ class SettingAside:
             if at + place + size <= segment.store_end:
                 return _Found(f"{file.path}, byte {at + place}", file.pread(size, at + place), 0)
         return _Found(source, entry, 0)
+
+
+def _entry_of(segment: Segment, slot: int) -> record.EntryColumns | None:
+    """Read one entry; None when its file is gone: a read counts its messages as damaged, too. Raises ReadFailed."""
+    try:
+        return segment.load(slot, slot)
+    except ReadFailed as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        return None

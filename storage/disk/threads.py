@@ -367,7 +367,9 @@ class ThreadedBackend:
     def _reader_patience_s(self, refused: Retries) -> float | None:
         """How long to wait for a read: until a refused one is due, or the scrubber's next slice."""
         now = time.monotonic()
-        waits = [refused.patience_s(now), self._scrub.patience_s(now)]
+        waits = [refused.patience_s(now)]
+        if self._failure is None:  # else nothing is scrubbed any more, however long it is due
+            waits.append(self._scrub.patience_s(now))
         return min((each for each in waits if each is not None), default=None)
 
     def _scrub_some(self) -> None:

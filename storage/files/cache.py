@@ -303,7 +303,8 @@ class FileCache:
         refused: OSError | None = None
         broken: DirectoryFailed | None = None
         self.failed_directories = {}
-        for item, error in self.filesystem.sync_all(list(paths), directories):
+        failures = self.filesystem.sync_all(list(paths), directories)
+        for item, error in (*failures, *self.filesystem.refused()):
             if not isinstance(item, str):
                 path = paths.get(item, item.path)
                 self._open.pop(path, None)

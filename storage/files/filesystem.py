@@ -141,6 +141,9 @@ class FileSystem(Protocol):
     def overdue(self) -> list[File]:
         """Give files of earlier commits that the next `sync_all` has to sync as well (`storage.log`)."""
 
+    def refused(self) -> list[tuple[File | str, OSError]]:
+        """Give files of which another call had to sync what was written to them, and could not; each is told once."""
+
     def rename(self, source: str, target: str) -> None:
         """Rename a file, replacing the target."""
 
@@ -382,6 +385,10 @@ class OsFileSystem:
 
     def overdue(self) -> list[File]:
         """There are none: what was written is synced by whoever wrote it."""
+        return []
+
+    def refused(self) -> list[tuple[File | str, OSError]]:
+        """There are none."""
         return []
 
     def rename(self, source: str, target: str) -> None:

@@ -54,6 +54,10 @@ class LogFileSystem:
         """Give the own files that have to be durable in place before the log's next generation begins."""
         return self._syncs.overdue()
 
+    def refused(self) -> list[tuple[File | str, OSError]]:
+        """Give the own files whose sync failed as a generation began, and that nobody was told of yet."""
+        return self._syncs.refused()
+
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""
         self._syncs.fsync_dir(path)

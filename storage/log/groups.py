@@ -9,11 +9,13 @@ log may have lost is written to the other file, once.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection, Iterator
 from itertools import chain
 
+from burrowmq.storage.errors import error_text
 from burrowmq.storage.files.cache import NO_ROOM
-from burrowmq.storage.files.filesystem import FileSystem
+from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.content import Piece
 from burrowmq.storage.log.files import Unsynced, opened
@@ -118,16 +120,18 @@ class Groups:
     def begin_generation(self) -> None:
         """Begin the log's next generation; own files that it is ahead of are synced before. Raises OSError.
 
-        What it says of one whose sync failed goes along, until that is written elsewhere.
+        What it says of one whose sync failed goes along, until that is written elsewhere; who can do so is told of it
+        by the next sync of all (`Syncs.refused`). It is no reason not to begin: to write it elsewhere may take the log.
         """
         waiting = self.own.waiting()
-        self.own.raise_refused()
         files = {opened(one).base: path for path, one in waiting.items() if not one.is_spoilt}
-        for item, error in self._base.sync_all(list(files), []):
+        failed = self._base.sync_all(list(files), [])
+        for item, error in failed:
             assert not isinstance(item, str)
-            waiting[files[item]].is_spoilt = True
             self.own.refuse(files[item], error)
-        self.own.raise_refused()
+        for item, _ in failed:
+            assert not isinstance(item, str)
+            self.write_back(files[item], item)
         directories = list(self.changed)
         for _, error in self._base.sync_all([], directories):
             if not isinstance(error, FileNotFoundError):
@@ -162,6 +166,22 @@ class Groups:
             for name, pieces in found.own_writes.items()
             if (path := f"{self.root}{name}") in paths
         }
+
+    def write_back(self, path: str, file: File) -> None:
+        """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here.
+
+        Where that fails, the log itself has failed: a start has all of it, and nobody may read the file before. Raises
+        OSError: EIO.
+        """
+        if not self.own.spoil(path):
+            return
+        try:
+            for offset, data in self.said_of({path}).get(path, []):
+                file.pwrite(data, offset)
+        except OSError as error:
+            failure = OSError(errno.EIO, error_text(error, path))
+            failure.add_note("writing back")
+            raise failure from error
 
     def release(self) -> None:
         """Close what is open, at the end: nobody uses it any more."""

@@ -144,7 +144,7 @@ class OwnFiles:
         self._due, self._behind = {}, kept
         self.renamed.clear()
         for path in waiting:
-            if path not in kept:
+            if path not in kept and path not in self._refused:
                 self._known.pop(path, None)
 
     def spoilt(self, paths: Iterable[str]) -> dict[str, Unsynced]:
@@ -160,11 +160,7 @@ class OwnFiles:
     def refuse(self, path: str, error: OSError) -> None:
         """A sync of this file failed and nobody was told yet who can write it elsewhere."""
         self._refused[path] = error
-
-    def raise_refused(self) -> None:
-        """Raise what a file was refused for, if one was."""
-        for error in self._refused.values():
-            raise error
+        self.spoil(path)
 
     def refused(self) -> list[File]:
         """Give the files that were refused."""

@@ -9,11 +9,9 @@ what a younger sync in place made untrue (OWN_FORGET is durable before anybody i
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from burrowmq.storage.errors import error_text
 from burrowmq.storage.files.filesystem import File, FileSystem
 from burrowmq.storage.log.files import base_of, is_small
 from burrowmq.storage.log.groups import Groups
@@ -48,9 +46,7 @@ class Syncs:
     ) -> list[tuple[File | str, OSError]]:
         """Make files and directories durable."""
         groups = self._groups
-        told, own = groups.own.take_refused([file for file in files if not is_small(file)])
-        for file in [refused for refused, _ in told if not isinstance(refused, str)]:
-            told += self._write_again(file)  # refused when the next generation was to begin
+        told, own = self._take_refused([file for file in files if not is_small(file)])
         is_ending = self._is_ending and groups.own.has_all_behind(own)
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
@@ -64,15 +60,18 @@ class Syncs:
         else:
             self._move_out_grown()
             groups.small.pack_idle()
-        return failed
+        return failed + self._take_refused(own)[0]
 
     def overdue(self) -> list[File]:
         """Give the own files that have to be durable in place before the log's next generation begins: now is the time.
 
         A failure of one is then told to whoever can write it elsewhere.
         """
-        own = self._groups.own
-        return own.overdue() if self._is_ending else own.refused()
+        return self._groups.own.overdue() if self._is_ending else []
+
+    def refused(self) -> list[tuple[File | str, OSError]]:
+        """Give the own files whose sync failed as a generation began, and that nobody was told of yet; each once."""
+        return self._take_refused(self._groups.own.refused())[0]
 
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""
@@ -108,23 +107,24 @@ class Syncs:
             if file.path not in refused:
                 groups.forget(file.path)
             else:
-                failed += self._write_again(file)
+                failed += self._write_back(file)
         return failed
 
-    def _write_again(self, file: File) -> list[tuple[File | str, OSError]]:
-        """A failed sync may have dropped what only the log has: whoever writes the file elsewhere reads it here.
+    def _take_refused(
+        self, files: Sequence[File]
+    ) -> tuple[list[tuple[File | str, OSError]], list[File]]:
+        """Give those of some files whose sync failed as a generation began, to be told now; and the others."""
+        told, others = self._groups.own.take_refused(files)
+        for file in [refused for refused, _ in told if not isinstance(refused, str)]:
+            told += self._write_back(file)
+        return told, others
 
-        Where that fails, the log itself has failed: a start has all of it, and nobody may read the file before.
-        """
-        if not self._groups.own.spoil(file.path):
-            return []
+    def _write_back(self, file: File) -> list[tuple[File | str, OSError]]:
+        """Have in a file whose sync failed what only the log has; where that cannot be, the log has failed."""
         try:
-            for offset, data in self._groups.said_of({file.path}).get(file.path, []):
-                base_of(file).pwrite(data, offset)
+            self._groups.write_back(file.path, base_of(file))
         except OSError as error:
-            failure = OSError(errno.EIO, error_text(error, file.path))
-            failure.add_note("writing back")
-            return [(self._log_dir, failure)]
+            return [(self._log_dir, error)]
         return []
 
     def _move_out_grown(self) -> None:

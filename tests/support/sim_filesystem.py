@@ -519,6 +519,10 @@ class SimFileSystem:
         """There are none."""
         return []
 
+    def refused(self) -> list[tuple[File | str, OSError]]:
+        """There are none."""
+        return []
+
     def rename(self, source: str, target: str) -> None:
         """Rename a file or a directory within one directory."""
         self.begin_simple("rename", target)

@@ -328,7 +328,7 @@ class IndexFilesV1:
         runs = list(self._journal.runs.get(segment.number, ()))
         cache = self.directory.cache
         journals = {path: cache.get(path) for path in {run.path for run in runs}}
-        file = self._open_or_none(segment) if segment.store_end else None
+        file = self._files.open(segment) if segment.store_end else None
         end, acked = segment.store_end, segment.acked_in_file
 
         def body_file(kind: int, slot: int) -> File | None:
@@ -345,12 +345,6 @@ class IndexFilesV1:
             body_file,
         )
         return view
-
-    def _open_or_none(self, segment: Segment) -> File | None:
-        try:
-            return self._files.open(segment)
-        except FileNotFoundError:
-            return None
 
     def _parts(
         self,

@@ -201,6 +201,8 @@ class Auditor:
                 if heir is None:
                     break
                 copies.append(heir)
+            while len(copies) < count and (back := model.not_expired(home, number)) is not None:
+                copies.append(back)
             copies += self._back_by_damage(home, number, count - len(copies))
             if len(copies) < count:
                 states = [(copy.state, copy.left_in) for copy in home.copies.get(number, ())]

@@ -50,6 +50,7 @@ class Copy:
     left_in: int = 0  # the process in which it left
     heirs: list[Copy] = field(default_factory=list)
     origin: Copy | None = None
+    is_guess: bool = False  # it expired somewhere, and which copy did is not known
 
     @property
     def number(self) -> int:
@@ -195,7 +196,29 @@ class Model:
                     if wanted == "left" and copy.left_in == self.start:
                         continue
                     return copy
-        return self._expired_heir(home, number)
+        return self.not_expired(home, number) or self._expired_heir(home, number)
+
+    def not_expired(self, home: Home, number: int) -> Copy | None:
+        """A copy that was taken for the one that had expired, where another one of the same message may be that."""
+        for copy in home.copies.get(number, ()):
+            for heir in copy.heirs if copy.state == "left" else ():
+                other = self._other_origin(copy) if heir.is_guess else None
+                if other is not None:
+                    copy.heirs.remove(heir)
+                    other.heirs.append(heir)
+                    heir.origin = other
+                    other.leave(self.start)
+                    copy.state = "in"
+                    return copy
+        return None
+
+    def _other_origin(self, copy: Copy) -> Copy | None:
+        for other in copy.publication.copies:
+            is_ready = other.state == "in" and not other.is_outstanding
+            if other is not copy and is_ready and other.home.has_dead_letters:
+                if self.is_over(other) and len(other.heirs) <= self.start - other.born_in:
+                    return other
+        return None
 
     def _expired_heir(self, home: Home, number: int) -> Copy | None:
         """A message that nobody rejected is a dead letter when its time is over."""
@@ -208,7 +231,9 @@ class Model:
             # A crash between the copy and its original's ack leaves both: in each process it may expire once more.
             if len(copy.heirs) <= self.start - copy.born_in:
                 copy.leave(self.start)
-                return self.bequeath(copy, home)
+                heir = self.bequeath(copy, home)
+                heir.is_guess = True
+                return heir
         return None
 
     def is_over(self, copy: Copy) -> bool:

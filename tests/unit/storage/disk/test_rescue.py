@@ -169,3 +169,27 @@ def test_a_segment_whose_file_a_flush_removed_before_it_failed_is_rescued_withou
     assert bodies(side) == [9, 10, 11]
     again = DiskSide(side.filesystem.cut(random.Random(1)), segment_entry_count=8)
     assert again.report.messages == 3
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_what_another_queue_has_in_the_log_alone_does_not_hold_a_rescue_up(number: int) -> None:
+    side = DiskSide(segment_entry_count=16, has_log=True, log_queue_limit=100)
+    for queue_id, name in ((1, "rescued"), (2, "other")):
+        side.open(queue_id, name)
+        side.append(0, 2, SMALL * 20, queue_id)
+        side.append(2, 1, SMALL, queue_id)  # into the log: its files are on the disk by now
+    rescued, other = (side.writer.queues()[each].directory for each in (1, 2))
+    fail = side.filesystem.fail
+    fail("fdatasync", errno.EIO, path_part=rescued)
+    fail("fdatasync", number, path_part=".log")
+    fail("fdatasync", number, path_part=other)
+    side.append(3, 10, LARGE // 2, 1)
+    assert side.waits == []
+    side.append(13, 1, SMALL, 1)
+    side.append(3, 1, SMALL, 2)
+    assert not side.writer.refusals
+    assert not side.filesystem.resynced
+    assert side.read(1) == list(range(14))
+    assert side.read(2) == list(range(4))
+    again = DiskSide(side.filesystem.process_killed(), segment_entry_count=16, has_log=True)
+    assert again.report.messages == 18

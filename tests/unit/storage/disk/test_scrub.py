@@ -160,6 +160,20 @@ def test_damaged_acks_are_written_again(version: int) -> None:
     assert again.read() == list(range(6, 14))
 
 
+@pytest.mark.parametrize(("version", "ending"), [(1, ".idx"), (2, ".qi")])
+def test_a_missing_index_is_reported_and_left_to_who_reads_it(version: int, ending: str) -> None:
+    side = side_with(3, SMALL, version)
+    for _ in range(3):
+        side.jobs.idle()
+    side.context.release_clean_files()
+    (path,) = side.paths(ending)
+    side.filesystem.unlink(path)
+    scrub(side)
+    assert side.jobs.scrub.status.damaged_files == ((path, "missing"),)
+    assert not side.writer.reader.has_lost
+    assert kept(side) == []
+
+
 def test_a_damaged_header_is_reported_and_costs_nothing() -> None:
     side = side_with(3)
     side.filesystem.damage(side.paths(".qs")[0], 20, b"?")

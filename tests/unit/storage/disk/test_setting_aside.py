@@ -109,3 +109,32 @@ def test_a_refused_read_sets_nothing_aside(version: int, size: int) -> None:
     side.jobs.idle()
     assert side.read() == [0, 1, 2, 3, 4]
     assert (kept(side), side.observer.events["record_lost"]) == ([], 0)
+
+
+@pytest.mark.parametrize("is_scrubbed", [False, True])
+@pytest.mark.parametrize(("version", "ending"), [(1, ".idx"), (2, ".qi")])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_messages_whose_index_is_gone_leave_the_queue_once(
+    version: int, ending: str, size: int, is_scrubbed: bool
+) -> None:
+    side = side_with(3, size, version)
+    for _ in range(3):  # a journal goes once the queue is quiet
+        side.jobs.idle()
+    side.context.release_clean_files()
+    (path,) = side.paths(ending)
+    side.filesystem.unlink(path)
+    if is_scrubbed:
+        for seq in range(3):
+            side.writer.reader.suspect(1, seq, "bad index entry")
+    else:
+        assert side.read() == []
+    for _ in range(3):
+        side.jobs.idle()
+    assert not side.writer.reader.has_lost
+    assert not side.jobs.is_dirty
+    assert [(about.seq, path in about.source) for about, _ in kept(side)] == [
+        (seq, version == 1 or size == LARGE) for seq in range(3)
+    ]
+    assert side.writer.stats()["set_aside"] == side.observer.events["record_lost"] == 3
+    side.append(3, 2, size)
+    assert side.read() == [3, 4]

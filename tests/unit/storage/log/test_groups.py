@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import random
+from typing import cast
 
+import pytest
+
+from burrowmq.storage.files.filesystem import File
 from tests.support.mounted_log import (
     QUEUE,
     QUEUES,
@@ -48,10 +52,31 @@ def test_what_only_a_failed_log_has_goes_into_the_next_generation() -> None:
     base.fail("fdatasync", errno.ENOSPC, path_part=".log")
     base.fail("fdatasync", errno.ENOSPC, path_part="0.qi")
     made(filesystem, f"{QUEUES}/other/a")
-    assert [item for item, _ in filesystem.sync_all([], [])] == ["/data/commit_log"]
-    assert [item for item, _ in filesystem.sync_all([file], [])] == [file]
     synced(filesystem)  # the next generation, twice
+    assert [cast("File", item).path for item, _ in filesystem.refused()] == [file.path]
+    assert filesystem.refused() == []
+    assert not base.resynced
     filesystem.groups.begin_generation()
+    assert not base.resynced
     again, _ = mounted(base.cut(random.Random(1)))
     assert again.read_file(f"{QUEUE}/0.qi")[500:506] == b"little"
     assert again.read_file(f"{QUEUES}/other/a") == b"data"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_an_own_file_that_fails_keeps_nobody_from_the_log(number: int) -> None:
+    """Who writes another file elsewhere may be what it waits for."""
+    filesystem, base = mounted()
+    base.reverts = True
+    file = moved_out(filesystem)
+    file.pwrite(b"little", 500)
+    synced(filesystem, file)
+    made(filesystem, f"{QUEUES}/other/a")
+    base.fail("fdatasync", number, path_part=".log")
+    base.fail("fdatasync", number, path_part="0.qi")
+    filesystem.fsync_dir(QUEUE)
+    assert filesystem.read_file(f"{QUEUE}/0.qi")[500:] == b"little"
+    assert mounted(base.cut(random.Random(1)))[0].read_file(f"{QUEUES}/other/a") == b"data"
+    assert [cast("File", item).path for item, _ in filesystem.refused()] == [file.path]
+    again, _ = mounted(base.cut(random.Random(1)))
+    assert again.read_file(f"{QUEUE}/0.qi")[500:] == b"little"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from typing import cast
 
-import pytest
-
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.files import LARGE, OwnFile
 from burrowmq.storage.log.groups import Groups
@@ -97,9 +95,21 @@ def test_a_refusal_is_told_once() -> None:
     error = OSError(errno.EIO, "no")
     own.refuse("/a", error)
     assert paths(own.refused()) == ["/a"]
-    with pytest.raises(OSError, match="no"):
-        own.raise_refused()
+    assert own.waiting().keys() == {"/b"}, "it is never synced again"
     told, others = own.take_refused(files)
     assert ([cast("File", item).path for item, _ in told], paths(others)) == (["/a"], ["/b"])
     assert own.take_refused(files) == ([], files)
-    own.raise_refused()
+    assert own.refused() == []
+
+
+def test_a_refusal_is_kept_until_it_is_told() -> None:
+    written = Written()
+    own = written.own
+    files = [written.file(name, 10) for name in ("a", "b")]
+    own.choose(files)
+    waiting = own.waiting()
+    own.refuse("/a", OSError(errno.EIO, "no"))
+    own.begin(waiting)  # the log has nothing of it
+    assert (own.get("/b"), paths(own.refused())) == (None, ["/a"])
+    own.forget("/a")
+    assert own.refused() == []
