@@ -22,11 +22,11 @@ from tests.support.stored_message import FakeMessage
 class NoRoomToRewrite(OsFileSystem):
     """The real one; a segment that is written anew finds no room, new messages do."""
 
-    refused = 0
+    refusals = 0
 
     def create(self, path: str):
         if path.endswith(".qi.tmp") or ".g" in path.rpartition("/")[2]:
-            self.refused += 1
+            self.refusals += 1
             raise OSError(errno.ENOSPC, "no room", path)
         return super().create(path)
 
@@ -64,7 +64,7 @@ def test_acks_do_not_wait_for_the_room_that_a_rewrite_would_need(tmp_path: Path)
     time.sleep(0.1)  # idle work looks at it again
     log.append(64, [make_message(64, 2000, True)], None, 2000)
     sync()
-    assert filesystem.refused
+    assert filesystem.refusals
     engine.close()
 
 
