@@ -215,9 +215,10 @@ class Model:
     def _other_origin(self, copy: Copy) -> Copy | None:
         for other in copy.publication.copies:
             is_ready = other.state == "in" and not other.is_outstanding
-            if other is not copy and is_ready and other.home.has_dead_letters:
-                if self.is_over(other) and len(other.heirs) <= self.start - other.born_in:
-                    return other
+            if other is copy or not is_ready or not other.home.has_dead_letters:
+                continue
+            if self.is_over(other) and len(other.heirs) <= self.start - other.born_in:
+                return other
         return None
 
     def _expired_heir(self, home: Home, number: int) -> Copy | None:
