@@ -182,6 +182,10 @@ crash: $(DEV_STAMP) ## kill -9 cycles and simulated power cuts
 simulate: $(DEV_STAMP) ## SEEDS=n runs of the simulated machine on JOBS=n processes, from seed FIRST=n on
 	$(PY) -m tests.simulation.machine --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),$(shell nproc)) --first $(or $(FIRST),0)
 
+.PHONY: mutants
+mutants: $(DEV_STAMP) ## does the simulated machine find the mistakes of a list? hours; goes on where it was (ARGS="--kind durability")
+	$(PY) -m tests.mutation --jobs $(or $(JOBS),$(shell nproc)) $(ARGS)
+
 .PHONY: conformance
 conformance: $(DEV_STAMP) ## wire scripts, one per rule of the protocol
 	$(PYTEST) -m "not differential" tests/conformance $(ARGS)

@@ -77,6 +77,11 @@ class Plan:
     has_damage: bool
     steps: tuple[tuple[str, int], ...]
 
+    @property
+    def may_lose_power(self) -> bool:
+        """Whether what is confirmed outlives the power, and not only the process."""
+        return self.limits.store.get("confirm") != "written"
+
 
 def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     """Draw a seed's limits and operations. Each run is good at something else: weights are swarm-varied.
@@ -86,6 +91,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     rng = random.Random(seed)
     log = random.Random(f"log {seed}")  # of its own: what the others draw does not depend on it
     scrub = random.Random(f"scrub {seed}")
+    confirm = random.Random(f"confirm {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -95,7 +101,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
             "convert_slice": rng.choice((1, 2, 32)),
             "unsynced_limit": rng.choice((2000, 32 << 20)),
             "open_files": rng.choice((6, 12, 256)),
-            "confirm": "fsync",
+            "confirm": "written" if confirm.random() < 0.12 and not may_fail else "fsync",
             "log_limit": log.choice((1500, 6000, 6000, 1 << 20)),
             "log_queue_limit": log.choice((300, 700, 700, 16 * 1024)),
             "log_total_limit": log.choice((2500, 1 << 20)),
@@ -209,7 +215,7 @@ class Run:
             getattr(self, f"do_{name}")()
             self._move(self.rng.choice((0, 0, 1, 3, 10, 40)))
         except PowerCut:
-            self._crash_now(is_power=self.rng.random() < 0.7)
+            self._crash_now(is_power=self._is_power())
         self._look_for_failure()
 
     def note(self, text: str) -> None:
@@ -256,7 +262,7 @@ class Run:
             try:
                 self.machine.start()
             except PowerCut:
-                self.machine.die(is_power=self.rng.random() < 0.7)
+                self.machine.die(is_power=self._is_power())
             except StorageError as error:
                 if not self.is_faulty:
                     raise Violation(f"a start is refused: {error}") from error
@@ -294,6 +300,10 @@ class Run:
                 home.grace += 1
             client.is_lost = True
         self.clients.clear()
+
+    def _is_power(self) -> bool:
+        """Whether the power goes now, or the process is killed."""
+        return self.rng.random() < 0.7 and self.plan.may_lose_power
 
     def _crash_now(self, *, is_power: bool) -> None:
         """The power goes, or the process is killed, at this moment; and what the next start finds."""

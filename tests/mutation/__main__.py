@@ -1,0 +1,154 @@
+"""`python -m tests.mutation`: does the simulated machine find the mistakes of a list? A table says what found each.
+
+Each mutant of `mutants/*.txt` is put into a copy of the checkout, on which seeds of the machine run, then tests. What
+came of it is added to a file of results, one line each, so that a run can be cut off and goes on where it was, and so
+that several processes can share the work (`--part 0/2` and `--part 1/2`). A mutant that survived runs further seeds with
+each run that asks for more (`--again`). Exits with 1 if one survived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.mutation.judge import LEVELS, Judge, Verdict, edit_of
+from tests.mutation.mutant import KINDS, ROOT, Mutant, mutants
+
+RESULTS = ROOT / "build" / "mutants.jsonl"
+
+
+def read_results(path: Path) -> dict[str, Verdict]:
+    """What is known; of several verdicts on a mutant the last counts."""
+    if not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return {row["name"]: Verdict(**row) for row in rows}
+
+
+def known_of(mutant: Mutant, results: dict[str, Verdict]) -> Verdict | None:
+    """What came of this very edit."""
+    found = results.get(mutant.name)
+    return found if found is not None and found.edit == edit_of(mutant) else None
+
+
+def table(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
+    """A row for each mutant, then the sums."""
+    rows = ["| mutant | kind | killed by | plans | s |", "| --- | --- | --- | --- | --- |"]
+    sums: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for mutant in chosen:
+        verdict = known_of(mutant, results)
+        count = sums[mutant.kind]
+        count["mutants"] += 1
+        if verdict is None:
+            count["not run"] += 1
+            continue
+        fate = "simulator" if verdict.is_simulator else "tests" if verdict.by else "survived"
+        count[fate] += 1
+        count["outside"] += bool(mutant.outside)
+        by = f"{verdict.by}: {verdict.why[:80]}" if verdict.by else "**nothing**"
+        rows.append(f"| {mutant.name} | {mutant.kind} | {by} | {verdict.ran} | {verdict.seconds} |")
+    columns = ("mutants", "simulator", "tests", "survived", "not run", "outside")
+    rows += ["", f"| kind | {' | '.join(columns)} | killed |", "| --- " * 8 + "|"]
+    total: Counter[str] = sum(sums.values(), Counter())
+    for kind, count in (*sums.items(), ("sum", total)):
+        ran = count["mutants"] - count["not run"]
+        share = (count["simulator"] + count["tests"]) / ran if ran else 0.0
+        rows.append(f"| {kind} | {' | '.join(str(count[one]) for one in columns)} | {share:.1%} |")
+    return rows
+
+
+def judge_all(
+    waiting: list[Mutant], results: dict[str, Verdict], arguments: argparse.Namespace
+) -> None:
+    """Judge them, some at a time; each verdict is kept at once."""
+    path: Path = arguments.results
+    path.parent.mkdir(parents=True, exist_ok=True)
+    judges: SimpleQueue[Judge] = SimpleQueue()
+    everybody = [
+        Judge(arguments.first, arguments.seeds, arguments.seconds, tests=arguments.tests)
+        for _ in range(arguments.jobs)
+    ]
+
+    until = time.monotonic() + 60 * arguments.minutes
+
+    def judge(mutant: Mutant) -> Verdict | None:
+        if time.monotonic() > until:
+            return None
+        mine = judges.get()
+        try:
+            return mine.verdict(mutant, known_of(mutant, results))
+        finally:
+            judges.put(mine)
+
+    try:
+        for one in everybody:
+            judges.put(one)
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            futures: list[Future[Verdict | None]] = [pool.submit(judge, one) for one in waiting]
+            for number, future in enumerate(as_completed(futures), start=1):
+                verdict = future.result()
+                if verdict is None:
+                    continue
+                results[verdict.name] = verdict
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(verdict._asdict()) + "\n")
+                by = verdict.by or f"SURVIVED {verdict.ran} plans"
+                print(
+                    f"{number}/{len(waiting)} {verdict.name}: {by} ({verdict.seconds} s)",
+                    flush=True,
+                )
+    finally:
+        for one in everybody:
+            one.close()
+
+
+def main() -> None:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="regular expressions; only mutants that one fits")
+    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--part", default="0/1", help="this part of so many")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first plan")
+    parser.add_argument("--seeds", type=int, default=400, help="plans of the machine for each")
+    parser.add_argument("--seconds", type=float, default=40.0, help="at most, for these")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no mutant after these")
+    parser.add_argument("--tests", choices=LEVELS, default="all", help="that run after the machine")
+    parser.add_argument("--again", action="store_true", help="more seeds for survivors")
+    parser.add_argument("--report", action="store_true", help="only print what is known")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    part, _, parts = arguments.part.partition("/")
+    chosen = [
+        one
+        for at, one in enumerate(mutants())
+        if at % int(parts) == int(part)
+        and (arguments.kind in (None, one.kind))
+        and (not arguments.names or any(re.search(name, one.name) for name in arguments.names))
+    ]
+    results = read_results(arguments.results)
+    if not arguments.report:
+        for one in chosen:
+            one.applied()
+        waiting = []
+        for one in chosen:
+            known = known_of(one, results)
+            if known is None or (arguments.again and not known.by):
+                waiting.append(one)
+        judge_all(waiting, results, arguments)
+    for row in table(chosen, results):
+        print(row)
+    verdicts = [known_of(one, results) for one in chosen]
+    sys.exit(any(verdict is not None and not verdict.by for verdict in verdicts))
+
+
+if __name__ == "__main__":
+    main()
