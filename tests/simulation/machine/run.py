@@ -30,6 +30,7 @@ from tests.support.sim_filesystem import PowerCut
 from tests.support.sim_threads import Stuck
 from tests.support.wire_client import method_bytes
 
+STORMS = 0.25  # of the runs
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
 NAMES = ("a", "b", "c", "d")
@@ -61,6 +62,11 @@ WEIGHTS = {
     "crash": 3,
     "restart": 1,
 }
+# What is under way when the power goes in a storm: one commit of it may be cut at any of its calls.
+UNDER_WAY = (
+    *("publish", "publish", "settle", "settle", "redeclare", "redeclare", "delete"),
+    *("transact", "policy", "purge", "idle", "restart"),
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     log = random.Random(f"log {seed}")  # of its own: what the others draw does not depend on it
     scrub = random.Random(f"scrub {seed}")
     confirm = random.Random(f"confirm {seed}")
+    storm = random.Random(f"storms {seed}")
     entry_count = rng.choice((8, 16, 16, 64, 256))
     limits = Limits(
         store={
@@ -130,6 +137,8 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
     names = list(weights)
     count = rng.choice((25, 40, 60))
     chosen = rng.choices(names, list(weights.values()), k=count)
+    if storm.random() < STORMS:
+        chosen = ["strike" if storm.random() < 0.25 else name for name in chosen]
     return Plan(
         seed,
         limits,
@@ -654,6 +663,17 @@ class Run:
         """The power goes, or the process is killed, at some call to the disk from now on."""
         disk = self.machine.disk
         disk.cut_before = disk.operations + self.rng.choice((0, 1, 2, 3, 5, 8, 13, 21))
+
+    def do_strike(self) -> None:
+        """The power goes, the process is killed, or calls fail, while this is under way and not some other time."""
+        if self.plan.has_faults and self.rng.random() < 0.7:
+            self.do_fault()
+        if not self.is_faulty or self.rng.random() < 0.5:
+            self.do_crash()
+        getattr(self, f"do_{self.rng.choice(UNDER_WAY)}")()
+        self._move(40)
+        if self.is_faulty and self.rng.random() < 0.5:
+            self._heal()
 
     def do_restart(self) -> None:
         """A clean stop, and a start."""
