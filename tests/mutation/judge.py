@@ -22,7 +22,12 @@ HUNT_SLACK_S = 90.0  # a seed that does not end is told by the hunt itself
 TESTS_S = 90.0
 START = "start"  # of the program: the machine cannot even be loaded
 LEVELS = ("none", "own", "all")  # of tests that run after the machine
-ALL_TESTS = ("tests/unit/storage", "tests/simulation", "--ignore=tests/simulation/test_machine.py")
+ALL_TESTS = (
+    "tests/unit/storage",
+    "tests/unit/offline",
+    "tests/simulation",
+    "--ignore=tests/simulation/test_machine.py",
+)
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 

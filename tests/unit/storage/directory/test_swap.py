@@ -8,7 +8,7 @@ import pytest
 
 from burrowmq.storage.directory.swap import begin_swap, commit_swap, finish_swap
 from burrowmq.storage.errors import StorageError
-from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.files.filesystem import OsFile, OsFileSystem
 
 
 def fill(path: Path, text: str) -> None:
@@ -34,6 +34,49 @@ def test_the_new_store_replaces_the_old(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"new"}
     assert names(tmp_path) == {"vhosts/v/file", "STORE.json", "terms", "CLEAN"}
     assert not finish_swap(filesystem, str(tmp_path))
+
+
+class InOrder(OsFileSystem):
+    """Notes directories whose names changed: each is synced before the next name changes."""
+
+    def __init__(self, changed: set[str]) -> None:
+        super().__init__()
+        self.changed = changed
+        self.steps = 0
+
+    def _change(self, *paths: str) -> None:
+        assert not self.changed, f"not durable when {paths} change: {self.changed}"
+        self.changed = {path.rpartition("/")[0] for path in paths}
+        self.steps += 1
+
+    def fsync_dir(self, path: str) -> None:
+        super().fsync_dir(path)
+        self.changed.discard(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._change(source, target)
+        super().rename(source, target)
+
+    def create(self, path: str) -> OsFile:
+        self._change(path)
+        return super().create(path)
+
+    def unlink(self, path: str) -> None:
+        self._change(path)
+        super().unlink(path)
+
+
+def test_each_name_is_durable_before_the_next_one_changes(tmp_path: Path) -> None:
+    fill(tmp_path, "old")
+    new = begin_swap(OsFileSystem(), str(tmp_path))
+    fill(Path(new), "new")
+    filesystem = InOrder({new, str(tmp_path)})
+    commit_swap(filesystem, str(tmp_path))
+    assert not filesystem.changed
+    assert filesystem.steps == len(
+        ("SWAP", "CLEAN", "vhosts", "vhosts", "STORE.json", "terms", "CLEAN", "SWAP")
+    )
+    assert texts(tmp_path) == {"new"}
 
 
 def test_an_unfinished_one_is_removed(tmp_path: Path) -> None:
