@@ -353,6 +353,7 @@ class SimFileSystem:
             fault.countdown -= 1
             if fault.countdown <= 0:
                 fault.times -= 1
+                self.failed.append((operation, path))
                 return OSError(fault.number, os.strerror(fault.number), path), fault.keep
         return self._at_point(operation, path)
 

@@ -41,6 +41,11 @@ WRITES = frozenset({"pwrite", "create", "truncate"})
 SYNCS = frozenset({"fdatasync", "fsync_dir"})
 READS = frozenset({"pread", "open"})
 NAMING = frozenset({"unlink", "rename", "mkdir", "rmtree"})
+# Calls that fail for one file or directory, and others do not.
+TOGETHER = (
+    *(("pwrite",), ("pwrite", "create"), ("fdatasync",), ("fdatasync",), ("fsync_dir",)),
+    *(("pwrite", "fdatasync"), ("unlink", "rename"), ("pread",)),
+)
 WEIGHTS = {
     "publish": 30,
     "settle": 16,
@@ -667,13 +672,26 @@ class Run:
     def do_strike(self) -> None:
         """The power goes, the process is killed, or calls fail, while this is under way and not some other time."""
         if self.plan.has_faults and self.rng.random() < 0.7:
-            self.do_fault()
+            self._fail_one_place()
         if not self.is_faulty or self.rng.random() < 0.5:
             self.do_crash()
         getattr(self, f"do_{self.rng.choice(UNDER_WAY)}")()
         self._move(40)
         if self.is_faulty and self.rng.random() < 0.5:
             self._heal()
+
+    def _fail_one_place(self) -> None:
+        """Calls for the files of one queue, of the shared store or of the commit log fail, and no others."""
+        rng, home = self.rng, self._some_home()
+        if home is None or rng.random() < 0.3:
+            self.do_fault()
+            return
+        queue = QueueNames("/", home.name, rng.randint(0, home.levels or 0)).directory
+        part = rng.choice((queue, queue, queue, "msg_store_persistent", "commit_log"))
+        self.is_faulty = self.was_faulty = self.machine.has_failed = True
+        for operation in rng.choice(TOGETHER):
+            nth, times = rng.randint(1, 4), rng.choice((1, 2, 2, 3, 10))
+            self.machine.disk.fail(operation, errno.EIO, nth=nth, times=times, path_part=part)
 
     def do_restart(self) -> None:
         """A clean stop, and a start."""
