@@ -1,8 +1,8 @@
 """`python -m tests.mutation.hunt`: run seeds of the simulated machine until one fails, and say which.
 
 It is started in a tree that has a mutant, and once more in one that has none: there the seed has to hold. Seeds run in
-turn without and with failing calls; behind the first of them come the plans that failed once. Prints one
-line of JSON: how many ran, and the one that failed with its reason. A seed that does not end is one that fails.
+turn without and with failing calls; behind the first of them come the plans that failed once. Prints one line of JSON:
+how many ran, and the one that failed with its reason. A seed that does not end is one that fails.
 """
 
 from __future__ import annotations
