@@ -53,8 +53,8 @@ class _Refused:
 class Left:
     """What a pass has not come to, the next one last, by id.
 
-    A pass may take a week. The names of queues that are deleted meanwhile, small strings all over the memory, would keep
-    all of it from being given back.
+    A pass may take a week. The names of queues that are deleted meanwhile, small strings all over the memory,
+    would keep all of it from being given back.
     """
 
     __slots__ = ("_ids", "_others")
