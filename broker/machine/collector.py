@@ -5,6 +5,9 @@ with 10,000 queues. So what a start has made is taken out of the collector's sig
 document makes while it is read and taken over: a circle that is out of sight then stays until the next stop. A stopped
 application is garbage full of circles, most of it out of sight: it is brought back and collected at once.
 
+While a start makes what stays, the collector would look at all of it again and again, each time that there is a quarter
+more: it rests meanwhile.
+
 State owned: none; the collector is the process's. Called by `broker.node` and management, at starts, stops and an
 operator's wish. Cost of each: one full collection, in the thread that calls.
 
@@ -14,6 +17,8 @@ Source: gc(3) of Python, `gc.freeze`.
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -25,6 +30,9 @@ class Collector(Protocol):
 
     def settle(self) -> None:
         """Collect; what is left lasts, and is not looked at again."""
+
+    def resting(self) -> AbstractContextManager[None]:
+        """While this lasts it looks at nothing by itself."""
 
     def keep(self) -> None:
         """What there is now is not looked at again, and not looked at now either: costs nothing."""
@@ -44,6 +52,17 @@ class PythonCollector:
         """Collect, then freeze."""
         gc.collect()
         gc.freeze()
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Switch it off."""
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if was_on:
+                gc.enable()
 
     def keep(self) -> None:
         """Freeze."""

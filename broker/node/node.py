@@ -153,7 +153,8 @@ class Node:
         try:
             self._check_provision()
             running = RunningNode(self.process, asyncio.get_running_loop())
-            await running.start()
+            with self.process.machine.collector.resting():
+                await running.start()
         except BaseException:
             self._directory.unlock()
             raise

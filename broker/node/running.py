@@ -222,6 +222,7 @@ class RunningNode:
             )
             for row in unusable:
                 self.observer.definition_unusable(row.kind, row.key, row.reason)
+            rows.clear()  # they weigh as much as the parts that queues are given now
         elif self.config.load_definitions is None:
             # RabbitMQ: who brings definitions brings the first user too.
             seed = options.seed(self.config.first_user)

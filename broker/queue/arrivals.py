@@ -34,16 +34,17 @@ class Arrivals:
         "_expiry",
         "_is_durable",
         "_levels",
-        "_offer",
         "_paging",
+        "serving",
     )
+    serving: Serving
+    """Set by the queue before its first consumer comes: until then nothing is offered."""
 
     def __init__(
         self,
         levels: Levels,
         consumers: Consumers,
         counts: Counts,
-        serving: Serving,
         paging: Paging,
         expiry: Expiry,
         *,
@@ -53,7 +54,6 @@ class Arrivals:
         self._levels = levels
         self._consumers = consumers
         self._counts = counts
-        self._offer = serving.offer
         self._paging = paging
         self._expiry = expiry
         self._is_durable = is_durable
@@ -72,7 +72,7 @@ class Arrivals:
         outcome = PENDING if is_durable else ACCEPTED
         consumers = self._consumers
         if consumers.open_count and not self._levels.ready_count:
-            taken, was_logged = self._offer(backlog, messages, size, is_durable, expiries)
+            taken, was_logged = self.serving.offer(backlog, messages, size, is_durable, expiries)
             if taken == len(messages):
                 return outcome if was_logged else ACCEPTED
             if taken:

@@ -50,10 +50,10 @@ def _broken(queue: Queue, walk_limit: int) -> Iterator[tuple[str, str]]:
 
 
 def _deleted(queue: Queue) -> Iterator[str]:
-    if queue.ready_count or len(queue.consumers) or queue.getters.waiting:
+    if queue.ready_count or len(queue.consumers) or queue.getter_count:
         yield (
             f"deleted, yet it has {queue.ready_count} messages, {len(queue.consumers)} consumers "
-            f"and {len(queue.getters.waiting)} that wait for basic.get"
+            f"and {queue.getter_count} that wait for basic.get"
         )
 
 
@@ -277,8 +277,8 @@ def _waiting(queue: Queue) -> Iterator[str]:
     """Nobody waits for what is there: the queue is to be pumped, a read is under way, or the disk refuses the queue."""
     if queue.is_blocked or queue.is_dirty or any(level.is_loading for level in queue.levels):
         return
-    if queue.getters.waiting:
-        yield f"{len(queue.getters.waiting)} wait for basic.get, and the queue neither reads nor is to be pumped"
+    if queue.getter_count:
+        yield f"{queue.getter_count} wait for basic.get, and the queue neither reads nor is to be pumped"
     if queue.ready_count:
         able = [each.tag for _, ring in queue.consumers.rings for each in ring if each.credit() > 0]
         if able:
@@ -287,10 +287,11 @@ def _waiting(queue: Queue) -> Iterator[str]:
 
 def _drops(queue: Queue) -> Iterator[str]:
     """What was dropped and has to be read is counted where it lay, and is being read."""
-    dying = sum(level.dying_count for level in queue.levels)
-    if dying != queue.drops.waiting_count:
-        yield f"{queue.drops.waiting_count} dropped messages wait to be read, {dying} are counted"
-    if queue.drops.are_waiting and not queue.drops.is_reading:
+    dying, drops = sum(level.dying_count for level in queue.levels), queue.drops
+    waiting = drops.waiting_count if drops is not None else 0
+    if dying != waiting:
+        yield f"{waiting} dropped messages wait to be read, {dying} are counted"
+    if drops is not None and drops.are_waiting and not drops.is_reading:
         yield "dropped messages wait to be read, and nobody reads"
 
 

@@ -11,6 +11,10 @@ consumers that come and leave, messages that come back or were loaded, new setti
   memory   paging, idle: how much of it is in RAM
   counts, arrivals
 
+Those that not all queues need are made when something asks for them: what serves with the first consumer or basic.get,
+limits, the lease and a transition where settings ask for one. On a node with very many queues that is half of what one
+weighs.
+
 Runs of messages arrive by `publish`; `pump`, called at the end of a loop turn when something changed, serves consumers
 from the levels; channels give back what they were given by its `Origin`. Never knows exchanges, bindings or sockets:
 dead letters leave through `QueueContext.republish`, deliveries through `serve.consumer.ConsumerChannel`. Cost per run
@@ -25,6 +29,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import MethodType
+from typing import Final
 
 from burrowmq.broker.queue.arrivals import Arrivals
 from burrowmq.broker.queue.context import QueueContext
@@ -53,8 +58,9 @@ from burrowmq.protocol.table import FieldTable
 from burrowmq.storage.loop.queue_log import QueueLog
 
 # What objects weigh, as tracemalloc measures it; a message's is that of its header and frames beside the body.
-QUEUE_BYTES = 3_250
-LEVEL_BYTES = 1_200
+QUEUE_BYTES = 1_550
+SERVING_BYTES = 700
+LEVEL_BYTES = 800
 CONSUMER_BYTES = 600
 MESSAGE_BYTES = 200
 
@@ -64,6 +70,8 @@ WITHHELD_S = 10.0
 
 # What most queues were declared with; nobody changes a queue's arguments.
 NO_ARGUMENTS: FieldTable = {}
+# What is to be done after the next pump, mostly; never changed.
+_NOTHING_LATER: Final[list[Callable[[], None]]] = []
 
 
 class Queue:
@@ -73,11 +81,10 @@ class Queue:
     """Whether it has no parts yet, because nothing has happened to it."""
 
     __slots__ = (
-        "_after_pump", "_changed", "_context", "_enqueue", "_is_plain", "_scheduler", "arguments",
-        "arrivals", "auto_delete", "consumers", "counts", "dead_letters", "drops", "durable",
-        "exclusive_owner", "expiry", "getters", "idle", "is_blocked", "is_deleted", "is_dirty", "is_unreadable",
-        "lease", "levels", "limits",
-        "made_ms", "name", "origins", "paging", "rate", "serving", "settings", "transition",
+        "_after_pump", "_changed", "_context", "_getters", "_is_plain", "_lease", "_limits", "_origins",
+        "_scheduler", "_serving", "_transition", "arguments", "arrivals", "auto_delete", "consumers", "counts",
+        "dead_letters", "durable", "exclusive_owner", "expiry", "idle", "is_blocked", "is_deleted", "is_dirty",
+        "is_unreadable", "levels", "made_ms", "name", "paging", "rate", "settings",
     )  # fmt: skip
 
     def __init__(
@@ -110,10 +117,15 @@ class Queue:
         self._changed: Callable[[], None] = MethodType(
             context.scheduler.queue_dirty, self
         )  # a partial weighs more
-        self._after_pump: list[Callable[[], None]] = []
+        self._after_pump = _NOTHING_LATER
+        self._origins: list[Origin] | None = None
+        self._serving: Serving | None = None
+        self._limits: Limits | None = None
+        self._getters: Getters | None = None
+        self._lease: Lease | None = None
+        self._transition: Transition | None = None
         self.is_unreadable = self.is_blocked = False
         self._make_parts(settings, context)
-        self._connect_parts(context)
         self._apply(settings)
 
     @property
@@ -122,7 +134,7 @@ class Queue:
         return self._context.vhost_name
 
     def _make_parts(self, settings: Settings, context: QueueContext) -> None:
-        """Build the parts that have a state; each is given those before it that it looks at."""
+        """Build the parts that each queue needs; each is given those before it that it looks at."""
         scheduler = context.scheduler
         self.levels = Levels(
             Backlog(
@@ -140,52 +152,16 @@ class Queue:
         is_cached = context.options.default_mode == "cached"
         self.paging = Paging(self.levels, self.rate, self._wake_waiting, is_cached=is_cached)
         self.idle = Idle(scheduler, self.consumers, self.counts, self.paging)
-        self.lease = Lease(scheduler, context.on_unused, self.name)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)
-
-    def _connect_parts(self, context: QueueContext) -> None:
-        """Build the parts that move messages from one to another."""
-        levels, consumers, counts, rate = self.levels, self.consumers, self.counts, self.rate
-        paging, expiry, dead_letters = self.paging, self.expiry, self.dead_letters
-        changed, head, load = self._changed, expiry.live_head, paging.load
-        self.origins = origins = [
-            Origin(
-                self.name,
-                level,
-                counts,
-                consumers.leavers,
-                dead_letter=dead_letters.send,
-                on_return=self._on_return,
-                changed=changed,
-            )
-            for level in levels
-        ]
-        self.serving = serving = Serving(
-            origins,
-            consumers,
-            counts,
-            rate,
-            context.scheduler,
-            head=head,
-            load=load,
-            changed=changed,
-        )
-        self.getters = Getters(
-            levels, origins, rate, head=head, load=load, drop_expired=expiry.drop_expired
-        )
-        durable = self.durable
-        self.arrivals = arrivals = Arrivals(
-            levels, consumers, counts, serving, paging, expiry, is_durable=durable, changed=changed
-        )
-        self._enqueue = arrivals.enqueue
-        accept, taken_next = arrivals.accept, serving.taken_next
-        self.drops = drops = Drops(dead_letters, rate, is_durable=durable, changed=changed)
-        self.limits = limits = Limits(
-            levels, counts, expiry, drops, accept=accept, taken_next=taken_next
-        )
-        self.transition = Transition(
-            levels, limits, paging, apply=self._apply, after_pump=self.after_pump, changed=changed
+        self.arrivals = Arrivals(
+            self.levels,
+            self.consumers,
+            self.counts,
+            self.paging,
+            self.expiry,
+            is_durable=self.durable,
+            changed=self._changed,
         )
 
     def _open_log(self, level: int) -> QueueLog:
@@ -197,6 +173,81 @@ class Queue:
             version=self.settings.version,
             level=level,
         )
+
+    # -- parts that are made when something asks for them -------------------------------------------------------
+
+    @property
+    def origins(self) -> list[Origin]:
+        """By which deliveries come back, by level."""
+        if self._origins is None:
+            self._origins = [
+                Origin(
+                    self.name,
+                    level,
+                    self.counts,
+                    self.consumers.leavers,
+                    dead_letter=self.dead_letters.send,
+                    on_return=self._on_return,
+                    changed=self._changed,
+                )
+                for level in self.levels
+            ]
+            self._allow(self.settings.consumer_timeout_ms)
+        return self._origins
+
+    @property
+    def serving(self) -> Serving:
+        """How messages are shared among consumers."""
+        if self._serving is None:
+            self._serving = Serving(
+                self.origins,
+                self.consumers,
+                self.counts,
+                self.rate,
+                self._scheduler,
+                head=self.expiry.live_head,
+                load=self.paging.load,
+                changed=self._changed,
+            )
+        return self._serving
+
+    @property
+    def limits(self) -> Limits:
+        """Through which everything goes that is not plain."""
+        if self._limits is None:
+            changed, serving, arrivals = self._changed, self.serving, self.arrivals
+            drops = Drops(self.dead_letters, self.rate, is_durable=self.durable, changed=changed)
+            accept, taken_next = arrivals.accept, serving.taken_next
+            self._limits = Limits(
+                self.levels, self.counts, self.expiry, drops, accept=accept, taken_next=taken_next
+            )
+            self._limits.apply(self.settings)
+        return self._limits
+
+    @property
+    def drops(self) -> Drops | None:
+        """What was dropped and is on its way out; None while nothing can have been."""
+        return self._limits.drops if self._limits is not None else None
+
+    @property
+    def getters(self) -> Getters:
+        """Who waits for basic.get."""
+        if self._getters is None:
+            expiry = self.expiry
+            self._getters = Getters(
+                self.levels,
+                self.origins,
+                self.rate,
+                head=expiry.live_head,
+                load=self.paging.load,
+                drop_expired=expiry.drop_expired,
+            )
+        return self._getters
+
+    @property
+    def getter_count(self) -> int:
+        """How many wait for basic.get."""
+        return len(self._getters.waiting) if self._getters is not None else 0
 
     # -- counts -------------------------------------------------------------------------------------------------
 
@@ -255,6 +306,8 @@ class Queue:
         """Bytes that this queue's own objects take, buffers of the store included, and what is ready in RAM."""
         levels = self.levels
         own = QUEUE_BYTES + LEVEL_BYTES * len(levels) + CONSUMER_BYTES * len(self.consumers)
+        if self._serving is not None:
+            own += SERVING_BYTES
         ready = levels.ram_ready_bytes + MESSAGE_BYTES * levels.ram_ready_count
         return own + ready + levels.log_bytes
 
@@ -267,7 +320,7 @@ class Queue:
             return ACCEPTED
         self.counts.published(len(messages))
         if self._is_plain and not flags & PROP_EXPIRATION:
-            return self._enqueue(self.levels[0], messages, flags, size, None)
+            return self.arrivals.enqueue(self.levels[0], messages, flags, size, None)
         if self.is_blocked:
             return Rejected(list(range(len(messages))), is_pending=False)
         return self.limits.publish(messages, flags, size)
@@ -283,27 +336,34 @@ class Queue:
 
     def pump(self) -> None:
         """Serve consumers from the backlog until nothing is ready, nobody can take, or the turn's budget is used."""
-        if self.getters.waiting and not self.is_blocked:
-            self.getters.serve()
+        getters = self._getters
+        if getters is not None and getters.waiting and not self.is_blocked:
+            getters.serve()
         if self.consumers.leavers:
             self.consumers.hand_over()
         if not self.is_blocked:
-            self.serving.serve()
+            if self._serving is not None:
+                self._serving.serve()
+            else:
+                self.expiry.live_head()  # what has expired goes, and the timer is set for the next
         if self._after_pump:
             self._run_after_pump()
 
     def after_pump(self, callback: Callable[[], None]) -> None:
         """Run `callback` once, at the end of the next pump or of the queue."""
-        self._after_pump.append(callback)
+        if self._after_pump:
+            self._after_pump.append(callback)
+        else:
+            self._after_pump = [callback]
 
     def _run_after_pump(self) -> None:
-        waiting, self._after_pump = self._after_pump, []
+        waiting, self._after_pump = self._after_pump, _NOTHING_LATER
         for callback in waiting:
             callback()
 
     def _wake_waiting(self) -> None:
         """The read that a basic.get or a cancel waits for may have become void: look again at the end of the turn."""
-        if self.getters.waiting or self._after_pump:
+        if self.getter_count or self._after_pump:
             self._changed()
 
     def get(self, getter: Getter) -> None:
@@ -326,12 +386,14 @@ class Queue:
         return (self.is_unreadable or self.is_blocked) and self.ready_count > 0
 
     def _bound_getters(self) -> None:
-        if self.getters.waiting:
+        if self.getter_count:
             self._scheduler.call_later(WITHHELD_S, self._give_up)
 
     def _give_up(self) -> None:
-        if not self.is_deleted and (self.is_unreadable or self.is_blocked):
-            self.getters.end()
+        if self.is_deleted or self._getters is None:
+            return
+        if self.is_unreadable or self.is_blocked:
+            self._getters.end()
 
     def owes(self, consumer: Consumer) -> bool:
         """Whether messages that this consumer can take are on their way from disk."""
@@ -356,9 +418,10 @@ class Queue:
     def _on_loaded(self) -> None:
         if self.is_deleted:
             return
-        self.limits.enforce()
+        self._enforce_limits()
         self._changed()
-        self.idle.watch()
+        if not self.levels.are_start_batches:
+            self.idle.watch()
 
     def _on_lost(self, count: int, size: int) -> None:
         """The store does not have so many messages of the backlog: damaged ones, dropped when they were read."""
@@ -370,7 +433,7 @@ class Queue:
         if not self.paging.keeps_all:
             self.paging.bound_returned(backlog)
             self.idle.watch()
-        self.limits.enforce()
+        self._enforce_limits()
         if self.levels.has_expiries:
             self.expiry.drop_expired()
         self._changed()
@@ -386,8 +449,10 @@ class Queue:
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Register; deliveries start at the end of this turn, after consume-ok."""
+        self.arrivals.serving = self.serving
         self.consumers.add(consumer)
-        self.lease.stop()
+        if self._lease is not None:
+            self._lease.stop()
         self._changed()
 
     def remove_consumer(self, consumer: Consumer) -> None:
@@ -419,33 +484,58 @@ class Queue:
 
     def change_settings(self, settings: Settings) -> None:
         """Put new effective settings (arguments and policy) in force, on what is queued too where RabbitMQ does."""
-        self.transition.put_in_force(self.settings, settings)
+        transition = self._transition or Transition(
+            self.levels,
+            self.paging,
+            are_exceeded=self._are_limits_exceeded,
+            apply=self._apply,
+            after_pump=self.after_pump,
+            changed=self._changed,
+        )
+        transition.put_in_force(self.settings, settings)
+        self._transition = transition if transition.is_waiting else None
 
     def _apply(self, settings: Settings) -> None:
         self.settings = settings
         self.paging.set_mode(is_lazy=settings.mode == "lazy")
         self.expiry.set_ttl(settings.message_ttl_ms)
         self.dead_letters.apply(settings)
-        for origin in self.origins:
-            origin.allow(settings.consumer_timeout_ms)
-        self.limits.apply(settings)
+        self._allow(settings.consumer_timeout_ms)
+        if self._limits is not None or settings.is_limited:
+            self.limits.apply(settings)
         self._find_out_if_plain()
-        self.limits.enforce()
+        self._enforce_limits()
         self.touch()
+
+    def _allow(self, consumer_timeout_ms: int | None) -> None:
+        for origin in self._origins or ():
+            origin.allow(consumer_timeout_ms)
+
+    def _enforce_limits(self) -> None:
+        if self._limits is not None:
+            self._limits.enforce()
+
+    def _are_limits_exceeded(self) -> bool:
+        return self._limits is not None and self._limits.are_exceeded
 
     def _find_out_if_plain(self) -> None:
         settings = self.settings
         self._is_plain = not (
             self.is_blocked
-            or self.limits.are_set
+            or settings.is_limited
             or settings.message_ttl_ms is not None
             or settings.max_priority is not None
         )
 
     def touch(self) -> None:
         """Restart the x-expires lease (declare, basic.get, the last consumer left)."""
-        if not self.is_deleted:  # else its timer would end another queue of this name
-            self.lease.renew(None if len(self.consumers) else self.settings.expires_ms)
+        if self.is_deleted:  # its timer would end another queue of this name
+            return
+        expires_ms = None if len(self.consumers) else self.settings.expires_ms
+        if self._lease is None and expires_ms is not None:
+            self._lease = Lease(self._scheduler, self._context.on_unused, self.name)
+        if self._lease is not None:
+            self._lease.renew(expires_ms)
 
     def memory_is_short(self, *, is_short: bool) -> None:
         """Said by the node about once a second while it is, and once when it is no longer."""
@@ -483,17 +573,21 @@ class Queue:
         """End: cancel consumers, forget content. Not dead-lettered. The vhost has removed the bindings."""
         self.is_deleted = True
         self._context.metrics.queues_deleted += 1
-        self.lease.stop()
         self.idle.end()
         self.expiry.end()
-        self.transition.end()
         self.dead_letters.end()
-        self.drops.end()
-        for origin in self.origins:
+        if self._lease is not None:
+            self._lease.stop()
+        if self._transition is not None:
+            self._transition.end()
+        if self._limits is not None:
+            self._limits.end()
+        for origin in self._origins or ():
             origin.end()
         for consumer in list(self.consumers):
             self.consumers.remove(consumer)
             consumer.channel.consumer_cancelled(consumer)
-        self.getters.end()
+        if self._getters is not None:
+            self._getters.end()
         self._run_after_pump()
         self.levels.delete()

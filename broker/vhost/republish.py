@@ -144,7 +144,7 @@ class Republisher:
 
     def _put_by_level(self, queue: Queue, dead: list[Message], death: Death) -> Sequence[int]:
         """Publish to one queue, each priority by itself, so that a fault at one costs no other; as `_put`."""
-        if _is_reply(queue) or len(queue.levels) == 1 or queue.limits.are_set:
+        if _is_reply(queue) or len(queue.levels) == 1 or queue.settings.is_limited:
             return self._put(queue, dead, death)
         failed: list[int] = []
         for _, part, _, places in by_priority(dead, len(queue.levels) - 1, list(range(len(dead)))):
@@ -200,6 +200,6 @@ def _taken_since(queue: Queue, before: tuple[int, int]) -> int | None:
     now = _taken(queue)
     if _is_reply(queue):
         return None
-    if queue.limits.are_set:
+    if queue.settings.is_limited:
         return 0 if now == before else None
     return now[0] - before[0]

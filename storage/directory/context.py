@@ -27,6 +27,7 @@ from burrowmq.storage.errors import SyncFailed
 from burrowmq.storage.files.cache import NO_ROOM, FileCache, new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.log.commit_log import DIRECTORY as LOG_DIRECTORY
+from burrowmq.storage.log.files import is_small
 from burrowmq.storage.log.filesystem import LogFileSystem
 from burrowmq.storage.names import QueueNames, vhost_directory
 from burrowmq.storage.queue.directory import directory_at
@@ -306,6 +307,17 @@ class StoreContext:
         if self.log is not None:
             self.log.groups.renew()
             self.cache.dir_changed(f"{self.data_dir}/{LOG_DIRECTORY}")
+
+    @property
+    def is_packing_due(self) -> bool:
+        """Whether many small queues take more memory than they need. Any thread."""
+        return self.log is not None and self.log.is_packing_due
+
+    def pack_small(self) -> None:
+        """Let some small queues take less: their files are open for nobody, and cost nothing to open again."""
+        if self.log is not None:
+            self.cache.release_clean(is_small)
+            self.log.pack_idle()
 
     def sync(self) -> None:
         """Sync the queues' files at a start or stop, when nothing can be written elsewhere. Raises SyncFailed."""

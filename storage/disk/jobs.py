@@ -43,6 +43,8 @@ WaitForSpace = Callable[[DiskFull], None]
 
 # A journal is gone after two syncs; one that was on its way out before takes as many.
 _JOURNAL_SYNCS = 6
+# Parts of the small queues that one idle moment packs: a commit or a read that comes meanwhile waits for one part.
+_PACKED_PARTS = 4
 
 # Idle times between two moments in which a busy store writes acks. A moment comes with a commit, or it is an idle one.
 _ACKS_AFTER = 1.5
@@ -95,6 +97,11 @@ class DiskJobs:
     def is_dirty(self) -> bool:
         """Whether anything waits for a sync or for idle work."""
         return self._writer.is_dirty()
+
+    @property
+    def is_packing_due(self) -> bool:
+        """Whether the next idle moment should have small queues take less memory. Any thread."""
+        return self._context.is_packing_due
 
     @property
     def is_converting(self) -> bool:
@@ -290,6 +297,10 @@ class DiskJobs:
                     self.sync(None)
                 except DiskFull:  # the next idle moment, or commit, tries again
                     return
+        for _ in range(_PACKED_PARTS):
+            if self._context.is_packing_due:
+                with self._lock:
+                    self._context.pack_small()
 
     def upkeep(self) -> bool:
         """Do the part of the idle work that a busy store needs too; False when there is more to do after a sync.

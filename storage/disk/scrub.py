@@ -14,7 +14,8 @@ the reader thread, `request` and `status` on the loop. Invariants: a step is one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,14 +50,37 @@ class _Refused:
     count: int = 1
 
 
+class Left:
+    """What a pass has not come to, the next one last, by id.
+
+    A pass may take a week. The names of queues that are deleted meanwhile, small strings all over the memory,
+    would keep all of it from being given back.
+    """
+
+    __slots__ = ("_ids", "_others")
+
+    def __init__(self, units: Sequence[tuple[str, int]]) -> None:
+        """Begin with these directories and ids; what has an id below 0 is no queue."""
+        self._ids = array("q", [one for _, one in units])
+        self._others = [directory for directory, one in units if one < 0]
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def pop(self, directory_of: Callable[[int], str]) -> tuple[str, int]:
+        """Take the next one out: its directory, empty for a queue that is gone, and its id."""
+        one = self._ids.pop()
+        return (self._others.pop() if one < 0 else directory_of(one)), one
+
+
 @dataclass(slots=True)
 class _Pass:
-    """The pass under way. `left` are the queues that it has not come to, the next one last."""
+    """The pass under way. `left` is what it has not come to."""
 
     began_ms: int
     deadline: float
     is_on_demand: bool
-    left: list[tuple[str, int]]
+    left: Left
     bytes: int
     found_before: int
     waits_until: float = 0.0
@@ -201,7 +225,7 @@ class Scrub:
             began_ms,
             now + self._period_s * _SHARE - gone_s,
             is_on_demand,
-            left,
+            Left(left),
             size,
             self._counters.scrub_found - found,
         )
@@ -256,8 +280,8 @@ class Scrub:
                 return
         one = self._pass
         while one is not None and one.left:
-            directory, queue_id = one.left.pop()
-            if directory in self._refused:
+            directory, queue_id = one.left.pop(self._walk.directory_of)
+            if not directory or directory in self._refused:
                 continue  # it has its own time
             first, number = self._first
             place = Place(queue_id, directory, number if directory == first else 0)

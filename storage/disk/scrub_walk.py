@@ -103,6 +103,11 @@ class ScrubWalk:
             found.append((f"{context.data_dir}/{LOG_DIRECTORY}", _LOG))
         return found
 
+    def directory_of(self, queue_id: int) -> str:
+        """Give where an open queue lies; nothing for one that is gone."""
+        queue = self._queues.get(queue_id)
+        return queue.directory if queue is not None else ""
+
     def weigh(self) -> int:
         """About how many bytes a pass reads."""
         total = sum(

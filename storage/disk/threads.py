@@ -353,6 +353,8 @@ class ThreadedBackend:
                 read = RefusedRead(request)
             try:
                 self._read(read)
+                if self._jobs.is_packing_due and self._reads.empty():
+                    self._wake_disk()
             except DiskFull:  # no descriptor is left to open a file: the messages in it are not lost, so try again
                 refused.add(read, time.monotonic())
             except ReadFailed as error:

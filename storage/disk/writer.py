@@ -260,6 +260,7 @@ class Writer:
         return bool(
             self._unflushed
             or self.context.is_dirty()
+            or self.context.is_packing_due
             or self.conversion.queue_count
             or self.is_rescuing
             or self.reader.has_lost

@@ -98,6 +98,10 @@ def _nobodys(_: str) -> bool:
     return False
 
 
+def _everybodys(_: File) -> bool:
+    return True
+
+
 BUFFER_BYTES = 512 * 1024
 NOTHING: Mapping[File, str] = MappingProxyType({})
 
@@ -256,10 +260,10 @@ class FileCache:
         if self.is_crowded:
             raise NoDescriptors(f"more than {self.limit} files wait for a sync")
 
-    def release_clean(self) -> int:
-        """Close every file that need not stay open; gives how many."""
+    def release_clean(self, is_meant: Callable[[File], bool] = _everybodys) -> int:
+        """Close every file of those meant that need not stay open; gives how many."""
         dirty = self._dirty_stores.keys() | self._dirty_indexes.keys()
-        clean = [path for path in self._open if path not in dirty]
+        clean = [path for path, file in self._open.items() if path not in dirty and is_meant(file)]
         for path in clean:
             del self._open[path]
         return len(clean)

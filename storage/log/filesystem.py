@@ -75,6 +75,15 @@ class LogFileSystem:
         self._syncs.is_in_place = False
         self._small.pack_all_idle()
 
+    @property
+    def is_packing_due(self) -> bool:
+        """Whether many small queues take more memory than they need. Any thread."""
+        return self._small.is_packing_due
+
+    def pack_idle(self) -> None:
+        """Let some of those of which no file is open take less."""
+        self._small.pack_idle()
+
     def release(self) -> None:
         """Close what is open, at the end: nobody uses it any more."""
         self.groups.release()

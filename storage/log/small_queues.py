@@ -199,10 +199,15 @@ class SmallQueues:
         self._grown.pop(directory, None)
         self._refused.pop(directory, None)
 
+    @property
+    def is_packing_due(self) -> bool:
+        """Whether `pack_idle` has something to look at."""
+        return bool(self._looking_at) or len(self._unpacked) > self._pack_above
+
     def pack_idle(self) -> None:
         """Pack some of the directories of which no file is open, while there are many more than at the last round."""
         if not self._looking_at:
-            if len(self._unpacked) <= self._pack_above:
+            if not self.is_packing_due:
                 return
             self._looking_at = list(self._unpacked)
         part = self._looking_at[-_LOOK:]

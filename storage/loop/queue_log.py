@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from burrowmq.storage.loop.staged_commit import (
     Ack,
@@ -35,7 +35,7 @@ from burrowmq.storage.types import (
 )
 
 # What a QueueLog and the queue's object on the disk side weigh without runs or segments (measured with tracemalloc).
-_BASE_BYTES = 1_500
+_BASE_BYTES = 1_400
 # Of each message in a staged run, besides the message itself, which the broker counts.
 _MESSAGE_OVERHEAD = 120
 
@@ -75,6 +75,11 @@ class _StagedRun:
         self.expiries = expiries
         self.size = size
         self.epoch = epoch
+
+
+# What a log has while nothing waits, and all of them share; never changed.
+_NO_RUNS: Final[list[_StagedRun]] = []
+_NO_ACKS: Final[list[tuple[int, int, int]]] = []
 
 
 class QueueLog:
@@ -119,9 +124,9 @@ class QueueLog:
         self.loaded_count = 0
         """Messages that had to be read from disk; what was still in memory is not counted."""
         self._applied_seq = recovered.next_seq if recovered else 0
-        self._runs: list[_StagedRun] = []  # by first_seq
+        self._runs = _NO_RUNS  # by first_seq
         self._runs_bytes = 0
-        self._acked: list[tuple[int, int, int]] = []  # first, last, epoch
+        self._acked = _NO_ACKS  # first, last, epoch
         self._deleted = False
 
     # -- changes --------------------------------------------------------------------------------------------------
@@ -142,7 +147,9 @@ class QueueLog:
         self.next_seq = max(self.next_seq, run.end_seq)
         self.written_count += len(messages)
         runs = self._runs
-        if not runs or first_seq >= runs[-1].end_seq:
+        if not runs:
+            self._runs = [run]
+        elif first_seq >= runs[-1].end_seq:
             runs.append(run)
         else:  # an older message paged out after a younger one
             runs.insert(bisect_right(runs, first_seq, key=_first_seq), run)
@@ -153,12 +160,18 @@ class QueueLog:
     ) -> None:
         """Stage that first_seq..last_seq are gone. With `messages` (theirs, in order) no look-up is needed."""
         epoch = self._collector.collect(Ack(self.queue_id, first_seq, last_seq, messages), 0)
-        self._acked.append((first_seq, last_seq, epoch))
+        self._note_acked([(first_seq, last_seq, epoch)])
 
     def ack_many(self, seqs: Sequence[int]) -> None:
         """Stage that these are gone, in any order."""
         epoch = self._collector.collect(AckMany(self.queue_id, seqs), 0)
-        self._acked.extend((seq, seq, epoch) for seq in seqs)
+        self._note_acked([(seq, seq, epoch) for seq in seqs])
+
+    def _note_acked(self, acked: list[tuple[int, int, int]]) -> None:
+        if self._acked:
+            self._acked += acked
+        else:
+            self._acked = acked
 
     def discard_below(self, next_seq: int) -> None:
         """Stage that everything below next_seq is gone (a purge)."""
@@ -169,9 +182,8 @@ class QueueLog:
         """Stage that the queue is gone. A read in flight is not answered any more."""
         self._deleted = True
         self._collector.collect(Delete(self.queue_id), 0)
-        self._runs.clear()
+        self._runs, self._acked = _NO_RUNS, _NO_ACKS
         self._runs_bytes = 0
-        self._acked.clear()
         self._collector.forget(self.queue_id)
 
     def set_version(self, version: int) -> None:
@@ -265,9 +277,9 @@ class QueueLog:
                 continue
             self._applied_seq = max(self._applied_seq, run.end_seq)
             self._runs_bytes -= run.size
-        self._runs = kept
+        self._runs = kept or _NO_RUNS
         if self._acked:
-            self._acked = [ack for ack in self._acked if ack[2] > epoch]
+            self._acked = [ack for ack in self._acked if ack[2] > epoch] or _NO_ACKS
 
     @property
     def memory_bytes(self) -> int:

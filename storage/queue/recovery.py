@@ -24,7 +24,7 @@ from burrowmq.storage.types import RecoveredQueue, StoreObserver
 
 
 class LiveCount:
-    """The live messages of a queue, counted segment by segment in order."""
+    """The live messages of a queue, counted segment by segment."""
 
     def __init__(self, entry_count: int) -> None:
         self._entry_count = entry_count
@@ -37,8 +37,8 @@ class LiveCount:
         live = segment.live_mask()
         if not live:
             return
-        if not self.count:
-            self.first_seq = segment.number * self._entry_count + (live & -live).bit_length() - 1
+        first_seq = segment.number * self._entry_count + (live & -live).bit_length() - 1
+        self.first_seq = min(self.first_seq, first_seq) if self.count else first_seq
         self.count += segment.live
         self.bytes += sum(compress(columns.payload_sizes, selectors_of(live)))
 
@@ -84,9 +84,13 @@ class QueueRecovery:
         self.queue = queue
         self.lost = 0
         self.dropped = 0
-        self._walk = Walk(queue.place, names)
+        self._names = names
         self._observer = observer
         self._changed: set[int] = set()  # segments with entries that were acked here
+        # What is live, as the walk saw it; None when that is not so any more.
+        self._counted: LiveCount | None = LiveCount(queue.index.entry_count)
+        self._next_seq = 0
+        self._journals: Sequence[str] = ()
 
     def take_in(self, tally: ReferenceTally) -> None:
         """Take what lies there into the queue, and its references into the tally.
@@ -95,7 +99,8 @@ class QueueRecovery:
         """
         filesystem = self.queue.place.cache.filesystem
         has_names = False  # durably
-        for finding in self._walk.findings():
+        walk = Walk(self.queue.place, self._names)
+        for finding in walk.findings():
             if isinstance(finding, Unreadable):
                 raise finding.error
             if isinstance(finding, Unused):
@@ -108,9 +113,9 @@ class QueueRecovery:
                 raise finding.refused
             else:
                 self._take(finding, tally)
-        if self._walk.has_journals:
-            journals = self._walk.journals
-            self.queue.resume_journals(journals.next_number, journals.durable)
+        self._next_seq, self._journals = walk.next_seq, walk.journals.paths
+        if walk.has_journals:
+            self.queue.resume_journals(walk.journals.next_number, walk.journals.durable)
 
     def _take(self, found: FoundSegment, tally: ReferenceTally) -> None:
         live = found.live
@@ -124,6 +129,8 @@ class QueueRecovery:
         if found.transient or torn:
             self._changed.add(found.number)
         self.queue.take_found(found, live)
+        if self._counted is not None:
+            self._counted.add(self.queue.index.segments[found.number], found.columns)
         shared = live & found.shared
         if shared:
             tally.add(list(compress(found.columns.locations, selectors_of(shared))))
@@ -148,17 +155,22 @@ class QueueRecovery:
                 else:
                     self.dropped += 1
             if gone:
+                self._counted = None
                 segment.remove_bits(gone)
                 segment.drop_references(gone.bit_count())
                 self._changed.add(segment.number)
 
     def finish(self) -> RecoveredQueue:
         """Write what changed, remove what is empty; gives what is live. Raises WriteFailed or ReadFailed."""
-        queue = self.queue
-        counted = LiveCount(queue.index.entry_count)
-        for segment in queue.index:
+        queue, next_seq = self.queue, self._next_seq
+        counted = self._counted or self._count()
+        queue.finish_recovery(self._changed, self._journals)
+        return counted.as_recovered(queue.names, next_seq, next_seq)
+
+    def _count(self) -> LiveCount:
+        """Read all entries again: some that the walk saw as live are not any more."""
+        counted = LiveCount(self.queue.index.entry_count)
+        for segment in self.queue.index:
             if segment.live:
                 counted.add(segment, segment.columns())
-        queue.finish_recovery(self._changed, self._walk.journals.paths)
-        next_seq = self._walk.next_seq
-        return counted.as_recovered(queue.names, next_seq, next_seq)
+        return counted

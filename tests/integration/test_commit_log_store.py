@@ -12,6 +12,7 @@ from burrowmq.offline.__main__ import main
 from burrowmq.storage.directory.backup import make_backup, take_cut
 from burrowmq.storage.errors import StoreRefused
 from burrowmq.storage.files.filesystem import OsFileSystem
+from burrowmq.storage.log.small_queues import UNPACKED
 from burrowmq.storage.types import BackupJob
 from tests.support.offline_store import OPTIONS, commit, open_engine, read_all
 from tests.support.store_on_disk import message
@@ -163,3 +164,21 @@ def test_queues_in_files_of_their_own_are_converted_and_back(tmp_path: Path, cou
     assert engine.failure is None
     found = open_engine(tmp_path, options)
     assert {len(read_all(found, name)) for name in NAMES[:count]} == {60}
+
+
+def test_small_queues_that_were_read_take_no_more_memory_than_before(tmp_path: Path) -> None:
+    names = [f"q{number}" for number in range(2 * UNPACKED)]
+    engine = open_engine(tmp_path, WITH_LOG)
+    for name in names:
+        engine.open_queue("/", name, durable=True).append(0, [message(b"x")], None, 1)
+    commit(engine)
+    engine = open_engine(tmp_path, WITH_LOG)
+    assert {len(read_all(engine, name)) for name in names} == {1}
+    assert engine._writer is not None
+    assert engine._writer.is_dirty()
+    while engine._writer.is_dirty():
+        engine.idle()
+    log = engine._writer.context.log
+    assert log is not None
+    assert not log.groups.small._unpacked
+    engine.close()

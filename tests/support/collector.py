@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class IdleCollector:
     """Counts what it is told."""
@@ -16,6 +19,11 @@ class IdleCollector:
     def settle(self) -> None:
         """Nothing."""
         self.told.append("settle")
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Nothing."""
+        yield
 
     def keep(self) -> None:
         """Nothing."""

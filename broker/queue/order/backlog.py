@@ -26,7 +26,7 @@ from operator import itemgetter
 from burrowmq.broker.queue.order.disk_range import DiskRange
 from burrowmq.broker.queue.order.pending_read import PendingRead
 from burrowmq.broker.queue.order.ram_runs import RamRuns
-from burrowmq.broker.queue.order.requeued import Requeued
+from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK, Requeued
 from burrowmq.broker.queue.order.returned import unlogged_runs
 from burrowmq.broker.queue.run import DURABLE, LOGGED, DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message, body_bytes
@@ -48,6 +48,11 @@ def _open_already() -> QueueLog:
 class Backlog:
     """One level's ready messages. Made by its queue and used by the parts of that queue only."""
 
+    __slots__ = (
+        "__weakref__", "_log", "_on_lost", "_open_log", "_persistent_flag", "_read", "disk", "dying_count",
+        "has_expiries", "level", "next_seq", "ram", "ram_bytes", "redelivered_below", "requeued", "start_batch_end",
+    )  # fmt: skip
+
     def __init__(
         self,
         open_log: Callable[[], QueueLog],
@@ -66,7 +71,7 @@ class Backlog:
         self._read = PendingRead(on_loaded)
         self._log: QueueLog | None = None
         self.next_seq = 0
-        self.requeued = Requeued()
+        self.requeued = NOTHING_CAME_BACK
         self.ram = RamRuns()
         self.disk = DiskRange()
         self.ram_bytes = 0
@@ -189,6 +194,11 @@ class Backlog:
         """Put messages that were handed out, `size` body bytes together, back into their places."""
         self.has_expiries = self.has_expiries or any(map(_DUE, entries))
         self.ram_bytes += size
+        self._put_back(entries, size)
+
+    def _put_back(self, entries: list[Returned], size: int) -> None:
+        if self.requeued is NOTHING_CAME_BACK:
+            self.requeued = Requeued()
         self.requeued.add(entries, size)
 
     # -- departures ---------------------------------------------------------------------------------------------
@@ -242,7 +252,7 @@ class Backlog:
     def let_go(self) -> None:
         """Keep no message, whatever the store has: a transaction may hold a deleted queue for long."""
         self._read.void()
-        self.requeued.clear()
+        self.requeued = NOTHING_CAME_BACK
         self.ram.clear()
         self.disk.clear()
         self.ram_bytes = 0
@@ -409,8 +419,10 @@ class Backlog:
         return in_runs + sum(entry[3] == DURABLE for entry in self.requeued.heap)
 
     def _ram_to_requeued(self) -> None:
+        if not self.ram.messages:
+            return
         size = self.ram_bytes - self.requeued.bytes
-        self.requeued.add(self.ram.entries(self.redelivered_below), size)
+        self._put_back(self.ram.entries(self.redelivered_below), size)
         self.ram.clear()
 
     def _accept_run(self, loaded: list[Loaded], size: int) -> None:

@@ -73,6 +73,11 @@ class Levels(tuple[Backlog, ...]):
         """Whether a read is under way on any level."""
         return any(level.is_loading for level in self)
 
+    @property
+    def are_start_batches(self) -> bool:
+        """Whether all levels that have messages have some of a start batch at their head."""
+        return all(level.is_start_batch_left for level in self if level.count)
+
     def head(self) -> Backlog | None:
         """The level that is served next, None when nothing is ready."""
         for level in reversed(self):
@@ -126,8 +131,9 @@ class Levels(tuple[Backlog, ...]):
         for number, level in enumerate(self):
             if not is_known(number):
                 continue
-            level.recover(open_log(number))
-            found = level.log.recovered
+            log = open_log(number)
+            level.recover(log)
+            found, log.recovered = log.recovered, None  # it is taken over
             if found is not None:
                 count += found.persistent_count
                 size += found.persistent_bytes

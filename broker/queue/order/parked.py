@@ -97,11 +97,18 @@ class Parked:
         """What was taken out were so many body bytes; what the store has lost took its bytes along."""
         self.bytes = self.bytes - size if self.count else 0
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._ranges.clear()
-        self.count = self.bytes = 0
-        self._note_first()
-
     def _note_first(self) -> None:
         self.first_seq = self._ranges[0].first if self._ranges else NO_SEQ
+
+
+class _Nothing(Parked):
+    """One for all backlogs that have nothing parked yet: whoever would add to it gets an error."""
+
+    __slots__ = ()
+
+    def add(self, ids: Iterable[tuple[int, bool]], size: int) -> None:
+        """It stays empty."""
+        raise TypeError("this is shared: make one before something is parked")
+
+
+NOTHING_PARKED: Parked = _Nothing()

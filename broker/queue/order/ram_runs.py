@@ -73,15 +73,16 @@ class RamRuns:
         count = len(messages)
         if not self.messages:
             self.first = first
-            if self.messages is _NO_MESSAGES:
-                self.messages = []
         if expiries is not None or self._expiries is not None:
             if self._expiries is None:
                 self._expiries = deque([0] * len(self.messages))
             self._expiries.extend(expiries if expiries is not None else [0] * count)
-        if isinstance(self.messages, list) and len(self.messages) + count > FEW:
-            self.messages = deque(self.messages)
-        self.messages.extend(messages)
+        if self.messages is _NO_MESSAGES:
+            self.messages = list(messages) if count <= FEW else deque(messages)
+        else:
+            if isinstance(self.messages, list) and len(self.messages) + count > FEW:
+                self.messages = deque(self.messages)
+            self.messages.extend(messages)
         last = self._later[-1] if self._later else self._head
         if last is None:
             self._head = _KindCount(count, kind)

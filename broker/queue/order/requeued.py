@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burrowmq.broker.queue.order import returned
-from burrowmq.broker.queue.order.parked import Parked
+from burrowmq.broker.queue.order.parked import NOTHING_PARKED, Parked
 from burrowmq.broker.queue.run import DeliveryRun, Kind, Loaded, Returned
 from burrowmq.protocol.codec import Message
 
@@ -25,7 +25,7 @@ class Requeued:
         self.heap: list[Returned] = []
         self.bytes = 0
         """Body bytes of the heap."""
-        self.parked = Parked()
+        self.parked = NOTHING_PARKED
 
     def add(self, entries: list[Returned], size: int) -> None:
         """Put messages into their places in the heap, `size` body bytes together."""
@@ -48,6 +48,8 @@ class Requeued:
         moving = entries[kept:]
         size = self.bytes - kept_bytes
         if moving:
+            if self.parked is NOTHING_PARKED:
+                self.parked = Parked()
             self.heap = entries[:kept]
             self.bytes = kept_bytes
             self.parked.add([(entry[0], entry[4]) for entry in moving], size)
@@ -67,8 +69,16 @@ class Requeued:
         self.parked.shrink(size)
         return entries
 
-    def clear(self) -> None:
-        """Forget all."""
-        self.heap = []
-        self.bytes = 0
-        self.parked.clear()
+
+class _Nothing(Requeued):
+    """One for all backlogs to which nothing came back yet: whoever would add to it gets an error."""
+
+    __slots__ = ()
+
+    def add(self, entries: list[Returned], size: int) -> None:
+        """It stays empty."""
+        raise TypeError("this is shared: make one before something comes back")
+
+
+# Most queues never need one of their own, which weighs 180 bytes.
+NOTHING_CAME_BACK: Requeued = _Nothing()

@@ -14,6 +14,8 @@ from burrowmq.broker.turn.clock import Scheduler, Timer
 class Lease:
     """One queue's; `on_end` deletes the queue of this name."""
 
+    __slots__ = ("_name", "_on_end", "_scheduler", "_timer")
+
     def __init__(self, scheduler: Scheduler, on_end: Callable[[str], None], name: str) -> None:
         self._scheduler = scheduler
         self._on_end = on_end

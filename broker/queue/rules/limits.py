@@ -39,12 +39,12 @@ class Limits:
     __slots__ = (
         "_accept",
         "_counts",
-        "_drops",
         "_expiry",
         "_levels",
         "_most",
         "_most_bytes",
         "_taken_next",
+        "drops",
         "overflow",
     )
 
@@ -61,7 +61,8 @@ class Limits:
         self._levels = levels
         self._counts = counts
         self._expiry = expiry
-        self._drops = drops
+        self.drops = drops
+        """Where what is dropped goes."""
         self._accept = accept
         self._taken_next = taken_next
         self._most = self._most_bytes = NO_LIMIT
@@ -74,6 +75,10 @@ class Limits:
         self._most_bytes = NO_LIMIT if most_bytes is None else most_bytes
         self.overflow = settings.overflow
         self._levels.keep_sizes(is_on=self.are_set)
+
+    def end(self) -> None:
+        """The queue is gone, and what was dropped and waits with it."""
+        self.drops.end()
 
     @property
     def are_set(self) -> bool:
@@ -142,7 +147,7 @@ class Limits:
         kept = {*places[:taken], *accepted}
         refused = [place for place in range(len(messages)) if place not in kept]
         if refused and self.overflow == "reject-publish-dlx":
-            self._drops.send([messages[place] for place in refused])
+            self.drops.send([messages[place] for place in refused])
         if accepted:
             part = [messages[place] for place in accepted]
             outcome |= self._accept(part, flags, body_bytes(part))
@@ -179,7 +184,7 @@ class Limits:
             outcome |= self._accept(part, flags, body_bytes(part))
         decide = self._drop_by_level if len(levels) > 1 else self._drop_before
         kept = decide(messages)
-        if len(levels) > 1 and len(kept) > 1 and self._drops.are_waiting:
+        if len(levels) > 1 and len(kept) > 1 and self.drops.are_waiting:
             # What they push out has to wait for a read: in its order only if they come one by one.
             for message in kept:
                 outcome |= self._accept([message], flags, message.size)
@@ -188,7 +193,7 @@ class Limits:
             outcome |= self._accept(kept, flags, body_bytes(kept))
         if len(kept) < len(messages):
             # What became of the others is as durable as they are.
-            outcome |= self._drops.outcome(flags)
+            outcome |= self.drops.outcome(flags)
         self.enforce()
         if levels.has_expiries:
             self._expiry.drop_expired()
@@ -208,9 +213,9 @@ class Limits:
         excess = self._excess(messages)
         if not excess:
             return messages
-        if not self._shrink(0, 0) or self._drops.are_waiting:
+        if not self._shrink(0, 0) or self.drops.are_waiting:
             return messages
-        self._drops.send(messages[:excess])
+        self.drops.send(messages[:excess])
         return messages[excess:]
 
     def _excess(self, messages: list[Message]) -> int:
@@ -225,7 +230,7 @@ class Limits:
 
     def _drop_by_level(self, messages: list[Message]) -> list[Message]:
         """Drop what has to go for messages of several priorities, of what is ready and of themselves, in turn."""
-        if self._drops.are_waiting:
+        if self.drops.are_waiting:
             return messages
         levels = self._levels
         kept = set(range(len(messages)))
@@ -234,7 +239,7 @@ class Limits:
                 if not self._drop_from(levels[level], what):
                     break
             else:
-                self._drops.send([messages[place] for place in what])
+                self.drops.send([messages[place] for place in what])
                 kept.difference_update(what)
         return [messages[place] for place in sorted(kept)]
 
@@ -245,7 +250,7 @@ class Limits:
             if not self._drop(backlog, count, NO_LIMIT):
                 return False
             count -= before - backlog.count
-        return not self._drops.are_waiting
+        return not self.drops.are_waiting
 
     def enforce(self) -> None:
         """Drop from the head until the queue is within its length limits (drop-head).
@@ -280,13 +285,13 @@ class Limits:
         """Drop one run from the head of a level; False when it must be read first."""
         run = backlog.take(max_count, max_bytes)
         if run is not None:
-            self._drops.bury(backlog, run)
+            self.drops.bury(backlog, run)
             self._counts.gone(len(run.messages), run.size, run.kind)
             return True
         unread = backlog.take_unread(max_count, max_bytes)
         if unread is not None:
             seqs, size, kind = unread
-            self._drops.bury_unread(backlog, seqs)
+            self.drops.bury_unread(backlog, seqs)
             self._counts.gone(len(seqs), size * len(seqs), kind)
             return True
         backlog.load(min(max_count, LOAD_COUNT), LOAD_BYTES)

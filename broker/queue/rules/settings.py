@@ -82,6 +82,11 @@ class Settings:
     single_active_consumer: bool = False
     consumer_timeout_ms: int | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is any length limit."""
+        return self.max_length is not None or self.max_length_bytes is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDeclaration:

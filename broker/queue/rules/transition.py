@@ -19,32 +19,40 @@ from dataclasses import replace
 
 from burrowmq.broker.queue.memory.paging import START_BATCH_BYTES, Paging
 from burrowmq.broker.queue.order.levels import Levels
-from burrowmq.broker.queue.rules.limits import Limits
 from burrowmq.broker.queue.rules.settings import Settings
 
 
 class Transition:
-    """That of one queue.
+    """That of one queue, made for a change and kept while something of it waits.
 
-    `apply` puts settings in force for what happens from now on; `after_pump` has a callback run once, at the end of the
-    queue's next pump; `changed` has the queue pumped in this turn.
+    `are_exceeded` says whether more is ready than limits allow; `apply` puts settings in force for what happens from
+    now on; `after_pump` has a callback run once, at the end of the queue's next pump; `changed` has the queue pumped in
+    this turn.
     """
 
-    __slots__ = ("_after_pump", "_apply", "_changed", "_levels", "_limits", "_paging", "_waiting")
+    __slots__ = (
+        "_after_pump",
+        "_apply",
+        "_are_exceeded",
+        "_changed",
+        "_levels",
+        "_paging",
+        "_waiting",
+    )
 
     def __init__(
         self,
         levels: Levels,
-        limits: Limits,
         paging: Paging,
         *,
+        are_exceeded: Callable[[], bool],
         apply: Callable[[Settings], None],
         after_pump: Callable[[Callable[[], None]], None],
         changed: Callable[[], None],
     ) -> None:
         self._levels = levels
-        self._limits = limits
         self._paging = paging
+        self._are_exceeded = are_exceeded
         self._apply = apply
         self._after_pump = after_pump
         self._changed = changed
@@ -71,6 +79,11 @@ class Transition:
             self._levels.convert(settings.version)
             self._changed()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether settings wait until the excess is gone."""
+        return self._waiting is not None
+
     def end(self) -> None:
         """The queue is gone: nothing comes into force any more."""
         self._waiting = None
@@ -79,7 +92,7 @@ class Transition:
         """Reject from now on, or as soon as the excess that has to be read from disk is gone."""
         if self._waiting is not settings:
             return  # newer settings have come meanwhile
-        if self._limits.are_exceeded and self._levels.is_loading:
+        if self._are_exceeded() and self._levels.is_loading:
             self._after_pump(lambda: self._stop_dropping(settings))
         else:
             self._waiting = None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from burrowmq.broker.queue.origin import Origin
 from burrowmq.broker.queue.run import DeliveryRun
@@ -104,18 +104,29 @@ class Consumer:
         return min(room, self.prefetch_count - self.unacked_count)
 
 
+# What a queue without consumers has, and all of them share; with the first one it gets its own.
+_NOBODY: Final[list[Consumer]] = []
+_NO_PRIORITIES: Final[list[int]] = []
+_NO_RINGS: Final[dict[int, deque[Consumer]]] = {}
+
+
 class Consumers:
     """All consumers of one queue in serving order."""
+
+    __slots__ = (
+        "_all", "_capacity", "_clock", "_is_single_active", "_priorities", "_rings", "_successors", "active",
+        "exclusive", "leavers", "open_count", "sole",
+    )  # fmt: skip
 
     def __init__(self, clock: Clock | None = None, *, is_single_active: bool = False) -> None:
         """`clock` measures `capacity`; only the one that nobody joins has none."""
         self._clock = clock
         self._capacity: Capacity | None = None
-        self._rings: dict[int, deque[Consumer]] = {}
-        self._priorities: list[int] = []
-        self._all: list[Consumer] = []
+        self._rings = _NO_RINGS
+        self._priorities = _NO_PRIORITIES
+        self._all = _NOBODY
         self._is_single_active = is_single_active
-        self._successors: list[Consumer] = []
+        self._successors = _NOBODY
         self.leavers: list[Consumer] = []
         """One list as long as the queue lives: who settles looks into it."""
         self.active: Consumer | None = None
@@ -147,8 +158,8 @@ class Consumers:
 
     def add(self, consumer: Consumer) -> None:
         """Register at the tail of its priority."""
-        if self._capacity is None and self._clock is not None:
-            self._capacity = Capacity(self._clock)
+        if self._all is _NOBODY:
+            self._begin()
         self._all.append(consumer)
         if consumer.exclusive:
             self.exclusive = consumer
@@ -159,6 +170,13 @@ class Consumers:
                 consumer.is_active = False
             return
         self._admit(consumer)
+
+    def _begin(self) -> None:
+        """The first one comes."""
+        self._all, self._successors = [], []
+        self._rings = {}
+        if self._clock is not None:
+            self._capacity = Capacity(self._clock)
 
     def remove(self, consumer: Consumer) -> bool:
         """Forget it; False when it is not registered. With a single active consumer the next one is elected."""

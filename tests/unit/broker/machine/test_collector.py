@@ -33,6 +33,9 @@ collector = PythonCollector()
         # What is kept is not looked at from then on, nor at that moment.
         "gone = weakref.ref(Circle()); collector.keep(); collector.collect(); assert gone() is not None;"
         "collector.let_go(); assert gone() is None",
+        # While it rests nothing goes by itself; then it is as it was before.
+        "gc.enable()\nwith collector.resting(): assert not gc.isenabled()\nassert gc.isenabled()",
+        "with collector.resting(): pass\nassert not gc.isenabled()",
     ],
 )
 def test_circles(steps: str) -> None:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from burrowmq.storage.directory import scrub_state
-from burrowmq.storage.disk.scrub import SCRUBBING
+from burrowmq.storage.disk.scrub import SCRUBBING, Left
 from burrowmq.storage.loop.staged_commit import Append, Delete, SetVersion
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
 from tests.unit.storage.disk.test_setting_aside import kept, spoil
@@ -436,3 +436,11 @@ def run_until(side: DiskSide, wall: Wall, is_done: Callable[[], bool]) -> None:
             side.jobs.scrub.step(wall.now)
             wall.reads.append((wall.now, side.jobs.scrub.status.bytes_done))
     raise AssertionError("it goes on for ever")
+
+
+def test_what_a_pass_has_not_come_to_is_known_by_id_and_a_queue_that_is_gone_has_no_name() -> None:
+    left = Left([("d", 4), ("c", 3), ("b", -1), ("a", 1)])
+    found = []
+    while left:
+        found.append(left.pop(lambda one: {1: "a", 4: "d"}.get(one, "")))
+    assert found == [("a", 1), ("b", -1), ("", 3), ("d", 4)]

@@ -41,10 +41,3 @@ def test_a_long_range_is_read_by_itself_and_short_ones_together():
     assert parked.read_span == LONG
     parked.take([], 10)
     assert parked.read_span == 103 - 10
-
-
-def test_clear():
-    parked = Parked()
-    parked.add(ids(1), 10)
-    parked.clear()
-    assert (list(parked), parked.count, parked.bytes) == ([], 0, 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from burrowmq.broker.queue.order.requeued import Requeued
+import pytest
+
+from burrowmq.broker.queue.order.requeued import NOTHING_CAME_BACK, Requeued
 from burrowmq.broker.queue.run import LOGGED, TRANSIENT, Kind, Returned
 from burrowmq.protocol.codec import Message
 from tests.support.messages import message
@@ -57,8 +59,8 @@ def test_a_read_brings_back_what_was_found_and_forgets_the_rest():
     assert (requeued.parked.count, requeued.parked.bytes) == (0, 0)
 
 
-def test_forgotten():
-    requeued = filled(2, 3)
-    requeued.park(1, ALL)
-    requeued.clear()
-    assert (requeued.heap, requeued.bytes, requeued.parked.count) == ([], 0, 0)
+def test_what_all_share_stays_empty():
+    assert NOTHING_CAME_BACK.park(9, 9) == ([], 0)
+    with pytest.raises(TypeError, match="make one before"):
+        NOTHING_CAME_BACK.add([entry(1)], 1)
+    assert (NOTHING_CAME_BACK.heap, NOTHING_CAME_BACK.bytes) == ([], 0)
