@@ -54,11 +54,14 @@ class LoopScheduler:
         self._queues: list[Pumpable] = []
         self._channels: list[Confirming] = []
         self._outputs: list[Flushable] = []
-        self._waiting_channels: list[Confirming] = []
+        self._waiting_channels: dict[
+            int, list[Confirming]
+        ] = {}  # by the commit that they are asked after
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_scheduled = False
         self._is_stopped = False
         self._is_failed = False
+        self._is_handing_over = False
         self._timers: WeakSet[Timer] = WeakSet()
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
@@ -108,6 +111,15 @@ class LoopScheduler:
             self._channels.append(channel)
             self._schedule()
 
+    def confirms_wait(self, channel: Confirming, epoch: int) -> None:
+        """Let `channel`, which owes nothing before that, emit confirms when the commit `epoch` is durable."""
+        if self._is_failed or epoch <= self.committed_epoch:
+            self.confirms_dirty(channel)
+        elif not channel.is_confirm_dirty:
+            channel.is_confirm_dirty = True
+            self._waiting_channels.setdefault(epoch, []).append(channel)
+            self._schedule()
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush `output` at the end of this turn."""
         if not output.is_dirty:
@@ -146,7 +158,11 @@ class LoopScheduler:
                 queue.pump()
             except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
                 self._report(error)
-        self._hand_over()
+        self._is_handing_over = True
+        try:
+            self._hand_over()  # which may report a commit: those that waited for it have their turn now
+        finally:
+            self._is_handing_over = False
         channels, self._channels = self._channels, []
         for channel in channels:
             channel.is_confirm_dirty = False
@@ -157,7 +173,7 @@ class LoopScheduler:
                 continue
             if channel.has_waiting_confirms:
                 channel.is_confirm_dirty = True
-                self._waiting_channels.append(channel)
+                self._waiting_channels.setdefault(self.committed_epoch + 1, []).append(channel)
         outputs, self._outputs = self._outputs, []
         for output in outputs:
             output.is_dirty = False
@@ -173,9 +189,9 @@ class LoopScheduler:
     def on_committed(self, epoch: int) -> None:
         """The engine reports that everything staged in epochs up to `epoch` is durable."""
         self.committed_epoch = epoch
-        if self._waiting_channels:
-            self._channels.extend(self._waiting_channels)
-            self._waiting_channels = []
+        for waited in [each for each in self._waiting_channels if each <= epoch]:
+            self._channels.extend(self._waiting_channels.pop(waited))
+        if self._channels and not self._is_handing_over:
             self._schedule()
         while self._waiters and self._waiters[0][0] <= epoch:
             callback = self._waiters.popleft()[1]
@@ -191,8 +207,9 @@ class LoopScheduler:
         """
         self._is_failed = True
         self._waiters.clear()
-        self._channels.extend(self._waiting_channels)
-        self._waiting_channels = []
+        for channels in self._waiting_channels.values():
+            self._channels.extend(channels)
+        self._waiting_channels.clear()
         self._schedule()
 
     # -- lag ----------------------------------------------------------------------------------------------------

@@ -100,6 +100,45 @@ def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
     assert len([step for step in world.order if step.startswith("confirm")]) == 3
 
 
+def test_a_channel_that_waits_for_a_commit_is_not_asked_before():
+    world = World()
+    first, second = Part(world, "a"), Part(world, "b")
+    world.scheduler.confirms_wait(first, 1)
+    world.scheduler.confirms_wait(second, 2)
+    world.scheduler.confirms_wait(second, 3)
+    world.loop.run()
+    assert world.order == ["hand over"]
+    world.scheduler.on_committed(1)
+    world.loop.run()
+    world.scheduler.on_committed(2)
+    world.loop.run()
+    asked = [step for step in world.order if step.startswith("confirm")]
+    assert asked == ["confirma 1", "confirmb 2"]
+    world.scheduler.confirms_wait(first, 2)  # durable already
+    world.loop.run()
+    assert world.order[-1] == "confirma 2"
+
+
+def test_a_commit_that_is_reported_at_the_hand_over_needs_no_turn_of_its_own():
+    world = World()
+    channel = Part(world)
+    world.scheduler.confirms_wait(channel, 1)
+    world.scheduler._hand_over = lambda: world.scheduler.on_committed(1)
+    world.loop.run()
+    assert (world.order, world.scheduler.turns) == (["confirm 1"], 1)
+
+
+def test_nobody_waits_for_a_store_that_has_failed():
+    world = World()
+    waiting, late = Part(world, "a"), Part(world, "b")
+    world.scheduler.confirms_wait(waiting, 1)
+    world.loop.run()
+    world.scheduler.on_failed()
+    world.scheduler.confirms_wait(late, 2)
+    world.loop.run()
+    assert world.order[1:] == ["hand over", "confirma 0", "confirmb 0"]
+
+
 def test_waiters_are_called_in_order_once_their_batch_is_durable():
     world = World()
     for epoch in (1, 1, 2):
