@@ -81,6 +81,36 @@ def test_what_a_stage_makes_for_an_earlier_one_waits_for_the_next_turn():
     assert world.scheduler.turns == 2
 
 
+def test_what_a_stage_makes_for_a_later_one_needs_no_turn_of_its_own():
+    world = World()
+    queue, output = Part(world), Part(world)
+    queue.pump = lambda: world.scheduler.output_dirty(output)  # type: ignore[method-assign]
+    world.scheduler.queue_dirty(queue)
+    world.loop.run()
+    assert (world.order, world.scheduler.turns) == (["hand over", "write"], 1)
+
+
+def test_what_is_staged_within_a_turn_is_handed_over_in_the_next():
+    world = World()
+    output = Part(world)
+    output.on_flush = world.scheduler.touch
+    world.scheduler.output_dirty(output)
+    world.loop.run()
+    assert world.order == ["hand over", "write", "hand over"]
+
+
+def test_a_turn_that_fails_is_not_the_last():
+    world = World()
+    world.scheduler._hand_over = [].pop
+    world.scheduler.touch()
+    with pytest.raises(IndexError):
+        world.loop.run()
+    world.scheduler._hand_over = lambda: world.order.append("hand over")
+    world.scheduler.touch()
+    world.loop.run()
+    assert world.order == ["hand over"]
+
+
 def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
     world = World()
     channel = Part(world)
