@@ -7,6 +7,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+enum { MIN_RING = 1 << 12 };
+
 typedef struct {
     Worker *worker;
     const Options *options;
@@ -155,9 +157,13 @@ static uint64_t room(Producer *producer, uint64_t wanted)
     if (!producer->options->confirm)
         return wanted;
     read_confirms(producer, 0);
-    while (producer->sent - producer->confirmed >= (uint64_t)producer->options->confirm)
+    uint64_t window, flags; /* a tag that is confirmed late leaves ever more flags behind it in the ring */
+    while (producer->sent - producer->confirmed >= (uint64_t)producer->options->confirm ||
+           producer->sent - producer->base >= producer->ring - 1)
         read_confirms(producer, 1);
-    uint64_t window = (uint64_t)producer->options->confirm - (producer->sent - producer->confirmed);
+    window = (uint64_t)producer->options->confirm - (producer->sent - producer->confirmed);
+    flags = producer->ring - 1 - (producer->sent - producer->base);
+    window = window < flags ? window : flags;
     return wanted < window ? wanted : window;
 }
 
@@ -253,7 +259,7 @@ void *producer_main(void *argument)
     producer.label = (uint64_t)worker->index << 48;
     producer.total = options->messages / (uint64_t)options->producers;
     set_prefix(&producer);
-    for (producer.ring = 2; producer.ring <= (uint64_t)options->confirm; producer.ring *= 2)
+    for (producer.ring = MIN_RING; producer.ring <= (uint64_t)options->confirm; producer.ring *= 2)
         ;
     producer.beyond = calloc(producer.ring, 1);
     if (!producer.beyond)

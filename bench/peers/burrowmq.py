@@ -71,7 +71,8 @@ class BurrowMQ:
         return f"{version}, {codec} codec" if codec == wanted else None
 
     def durability(self, setting: Setting) -> str:
-        return f"confirm = {setting.confirm}"
+        log = ", commit log" if setting.commit_log == "on" else ""
+        return f"confirm = {setting.confirm}{log}"
 
     def node(self, directory: Path, setting: Setting) -> Node:
         port, management, prometheus = free_ports(3)

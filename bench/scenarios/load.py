@@ -109,6 +109,45 @@ _MANY_KEYS: tuple[tuple[str, str, int, bool, dict[str, native.Option]], ...] = (
     ),
 )
 
+# Where each message waits for the disk: key, title, messages (all peers'; RabbitMQ's), full only, options.
+_WAITING: tuple[tuple[str, str, int, int, bool, dict[str, native.Option]], ...] = (
+    ("window-1", "one publisher waits for each confirm", 12_000, 6_000, False, {"confirm": 1}),
+    ("window-10", "one publisher, window 10", 90_000, 24_000, True, {"confirm": 10}),
+    (
+        "publishers-50",
+        "50 publishers, window 1",
+        60_000,
+        24_000,
+        True,
+        {"confirm": 1, "producers": 50},
+    ),
+    (
+        "publishers-200",
+        "200 publishers on 200 queues, window 1",
+        120_000,  # so that a third is a message of each to each, which the generator wants
+        120_000,
+        True,
+        {"confirm": 1, "producers": 200, "queues": 200},
+    ),
+    (
+        "tasks-20",
+        "4 publishers, window 10, to 20 queues with single acks (prefetch 4)",
+        24_000,
+        12_000,
+        True,
+        {
+            "confirm": 10,
+            "producers": 4,
+            "queues": 20,
+            "spread": True,
+            "consumers": 1,
+            "prefetch": 4,
+        },
+    ),
+)
+_LOG = Setting(commit_log="on")
+
+
 _LOADS = (
     _Load(
         key="publish-16",
@@ -238,6 +277,20 @@ _LOADS = (
         )
         for key, title, reference, is_full_only, options in _MANY_KEYS
     ),
+    *(
+        _Load(
+            key=f"{key}{suffix}",
+            title=f"{title}, persistent 512 B{more}",
+            fast=ours,
+            interpreted=ours,
+            reference=reference,
+            options={**_PERSISTENT, "size": 512, **options},
+            setting=setting,
+            is_full_only=is_full_only,
+        )
+        for key, title, ours, reference, is_full_only, options in _WAITING
+        for suffix, more, setting in (("", "", Setting()), ("-log", ", commit log", _LOG))
+    ),
     _Load(
         key="latency-5k",
         title="latency at 5,000 msg/s, 16 B, one write per message",
@@ -283,6 +336,14 @@ _CPU_RATIOS: tuple[tuple[str, float, float | None], ...] = (
     ("headers-10", 8, 30),
     ("acks-10-queues", 8, 20),
 )
+# scenario, must, reach: rates with the commit log, as ratios to RabbitMQ, which does not sync
+_WAITING_RATIOS: tuple[tuple[str, float, float | None], ...] = (
+    ("window-1", 1.5, 3),
+    ("window-10", 3, 4.5),
+    ("publishers-50", 3, 6),
+    ("publishers-200", 3, 5),
+    ("tasks-20", 3, 6),
+)
 
 FIGURES = (
     *(
@@ -300,6 +361,24 @@ FIGURES = (
             is_at_most=True,
         )
         for key, must, reach in _CPU_RATIOS
+    ),
+    *(
+        Figure(
+            title=_TITLES[f"{key}-log"],
+            scenario=f"{key}-log",
+            relative_to="rabbitmq",
+            must=must,
+            reach=reach,
+        )
+        for key, must, reach in _WAITING_RATIOS
+    ),
+    Figure(
+        title=f"{_TITLES['window-1-log']}: CPU a message",
+        scenario="window-1-log",
+        value="cpu_us",
+        must=150,
+        is_at_most=True,
+        unit="µs",
     ),
     Figure(
         title="interpreted codec, constant headers (1P1C 16 B)",

@@ -118,7 +118,10 @@ def _book(channel: Channel, count: int, pending: int, refused: set[int] | None, 
         confirms.add_refused(sorted(refused), count, epoch, ways)
     else:
         confirms.add(count, epoch, ways)
-    session.scheduler.confirms_dirty(channel)
+    if epoch:
+        session.scheduler.confirms_wait(channel, epoch)
+    else:
+        session.scheduler.confirms_dirty(channel)
 
 
 def is_reply(target: object) -> bool:

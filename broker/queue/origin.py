@@ -12,11 +12,14 @@ State owned: whether the queue is gone (then nothing comes back), and what of it
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from operator import itemgetter
 
 from burrowmq.broker.queue.counts import Counts
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.run import DeliveryRun, Kind, Returned, returned
 from burrowmq.protocol.codec import Message, body_bytes
+
+_MESSAGE = itemgetter(1)
 
 
 class Origin:
@@ -114,7 +117,7 @@ class Origin:
         """Put unacked messages back into their places; length limits and expiry are applied, then consumers served."""
         if self._is_gone or not entries:
             return
-        size = body_bytes([entry[1] for entry in entries])
+        size = body_bytes(list(map(_MESSAGE, entries)))
         self._counts.came_back(entries, size)
         self._backlog.give_back(entries, size)
         self._on_return(self._backlog)

@@ -8,6 +8,7 @@ messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NewType, TypeAlias
 
 from burrowmq.protocol.codec import Message
@@ -57,7 +58,8 @@ def returned(
     redelivered: bool,
 ) -> list[Returned]:
     """A run, or what is left of one, as single messages that go back into their places."""
-    return [
-        (seq, message, due, kind, redelivered)
-        for seq, message, due in zip(seqs, messages, expiries or [0] * len(messages), strict=True)
-    ]
+    count = len(messages)
+    due = expiries or repeat(0, count)
+    return list(
+        zip(seqs, messages, due, repeat(kind, count), repeat(redelivered, count), strict=True)
+    )

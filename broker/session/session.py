@@ -188,7 +188,7 @@ class Session:
             self._guard(channel, error, 60, 40)
         self.is_publisher = True
         # A turn has to end, consumers or not: what was staged is handed over there.
-        self.scheduler.output_dirty(self)
+        self.scheduler.touch()
         if self.context.alarms.is_lagging and self.wire is not None:
             self.wire.pause_reading("backlog")
 

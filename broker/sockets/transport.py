@@ -24,8 +24,9 @@ WRITE_HARD_LIMIT = 16 * 1024 * 1024
 only replies, returns and confirms that nobody reads can get here. One message of any size may pass it."""
 
 TURN_BYTES = 1024 * 1024
-"""Bytes read from one peer after which the turn ends, whatever its socket still holds: the disk begins to sync what has
-come while the rest is read, and other connections have their turn. The loop itself would read on up to 8 MB."""
+"""Bytes read from one peer, since it was written to, after which the turn ends, whatever its socket still holds: the
+disk begins to sync what has come while the rest is read, and other connections have their turn. The loop itself would
+read on up to 8 MB."""
 
 LARGE_READ = 128 * 1024
 """Bytes of one read that say that more waits in the socket: a disk that is free ends the turn here already."""

@@ -101,6 +101,10 @@ class Scheduler(Clock, Protocol):
         """Let `channel` emit confirms at the end of this turn."""
         ...
 
+    def confirms_wait(self, channel: Confirming, epoch: int) -> None:
+        """Let `channel`, which owes nothing before that, emit confirms when the commit `epoch` is durable."""
+        ...
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush `output` at the end of this turn."""
         ...

@@ -54,11 +54,16 @@ class LoopScheduler:
         self._queues: list[Pumpable] = []
         self._channels: list[Confirming] = []
         self._outputs: list[Flushable] = []
-        self._waiting_channels: list[Confirming] = []
+        self._waiting_channels: dict[
+            int, list[Confirming]
+        ] = {}  # by the commit that they are asked after
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_scheduled = False
         self._is_stopped = False
         self._is_failed = False
+        self._is_touched = (
+            False  # in this turn: what was staged since may have come too late for it
+        )
         self._timers: WeakSet[Timer] = WeakSet()
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
@@ -108,6 +113,15 @@ class LoopScheduler:
             self._channels.append(channel)
             self._schedule()
 
+    def confirms_wait(self, channel: Confirming, epoch: int) -> None:
+        """Let `channel`, which owes nothing before that, emit confirms when the commit `epoch` is durable."""
+        if self._is_failed or epoch <= self.committed_epoch:
+            self.confirms_dirty(channel)
+        elif not channel.is_confirm_dirty:
+            channel.is_confirm_dirty = True
+            self._waiting_channels.setdefault(epoch, []).append(channel)
+            self.touch()
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush `output` at the end of this turn."""
         if not output.is_dirty:
@@ -121,10 +135,11 @@ class LoopScheduler:
             callback()
             return
         self._waiters.append((epoch, callback))
-        self._schedule()
+        self.touch()
 
     def touch(self) -> None:
         """Something was staged in the store outside a publish: hand it over at the end of this turn."""
+        self._is_touched = True
         self._schedule()
 
     def _schedule(self) -> None:
@@ -135,9 +150,20 @@ class LoopScheduler:
     # -- stages -------------------------------------------------------------------------------------------------
 
     def _end_of_turn(self) -> None:
-        self._is_scheduled = False
         if self._is_stopped:
+            self._is_scheduled = False
             return
+        self._is_touched = False
+        try:
+            self._run_stages()
+        finally:
+            # What a stage marks for a later one was done in this turn.
+            self._is_scheduled = False
+            if self._queues or self._channels or self._outputs or self._is_touched:
+                self._schedule()
+        self._turn_ended()
+
+    def _run_stages(self) -> None:
         self.turns += 1
         queues, self._queues = self._queues, []
         for queue in queues if not self._is_failed else ():
@@ -146,7 +172,7 @@ class LoopScheduler:
                 queue.pump()
             except Exception as error:  # noqa: BLE001 - a bug in one must not stop all others
                 self._report(error)
-        self._hand_over()
+        self._hand_over()  # which may report a commit: those that waited for it have their turn now
         channels, self._channels = self._channels, []
         for channel in channels:
             channel.is_confirm_dirty = False
@@ -157,7 +183,7 @@ class LoopScheduler:
                 continue
             if channel.has_waiting_confirms:
                 channel.is_confirm_dirty = True
-                self._waiting_channels.append(channel)
+                self._waiting_channels.setdefault(self.committed_epoch + 1, []).append(channel)
         outputs, self._outputs = self._outputs, []
         for output in outputs:
             output.is_dirty = False
@@ -165,7 +191,6 @@ class LoopScheduler:
                 output.flush()
             except Exception as error:  # noqa: BLE001 - as above
                 self._report(error)
-        self._turn_ended()
 
     def _report(self, error: Exception) -> None:
         self._loop.call_exception_handler({"message": "a turn's step failed", "exception": error})
@@ -173,9 +198,9 @@ class LoopScheduler:
     def on_committed(self, epoch: int) -> None:
         """The engine reports that everything staged in epochs up to `epoch` is durable."""
         self.committed_epoch = epoch
-        if self._waiting_channels:
-            self._channels.extend(self._waiting_channels)
-            self._waiting_channels = []
+        for waited in [each for each in self._waiting_channels if each <= epoch]:
+            self._channels.extend(self._waiting_channels.pop(waited))
+        if self._channels:
             self._schedule()
         while self._waiters and self._waiters[0][0] <= epoch:
             callback = self._waiters.popleft()[1]
@@ -183,6 +208,7 @@ class LoopScheduler:
                 callback()
             except Exception as error:  # noqa: BLE001 - the others have waited for the same commit
                 self._report(error)
+            self.touch()  # it may have staged something after the hand-over of this turn
 
     def on_failed(self) -> None:
         """The engine reports that it will commit no more: channels refuse what waits, no waiting reply is sent.
@@ -191,8 +217,9 @@ class LoopScheduler:
         """
         self._is_failed = True
         self._waiters.clear()
-        self._channels.extend(self._waiting_channels)
-        self._waiting_channels = []
+        for channels in self._waiting_channels.values():
+            self._channels.extend(channels)
+        self._waiting_channels.clear()
         self._schedule()
 
     # -- lag ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from burrowmq.storage.loop.staged_commit import (
     Ack,
@@ -25,6 +26,8 @@ from burrowmq.storage.loop.staged_commit import (
 )
 from burrowmq.storage.types import StoredMessage
 
+# A tuple: a union would be made anew for each command.
+_CHANGES: Final = (Append, Ack, AckMany, Discard)
 ControlCommand = Open | SetVersion | Delete | DeleteVhost | DropUnclaimed
 
 
@@ -55,15 +58,23 @@ class RunToWrite:
         return RunToWrite(first_seq, self.messages[low:high], expiries)
 
 
-@dataclass(slots=True)
 class QueueChanges:
-    """What a commit does to one queue."""
+    """What a commit does to one queue. One is made for each queue of a commit."""
 
-    runs: list[RunToWrite] = field(default_factory=list)
-    acks: list[Ack] = field(default_factory=list)
-    acked_seqs: list[int] = field(default_factory=list)
-    discard_below: int = 0
-    elided: int = 0
+    __slots__ = ("acked_seqs", "acks", "discard_below", "elided", "runs")
+
+    def __init__(
+        self,
+        runs: list[RunToWrite] | None = None,
+        acks: list[Ack] | None = None,
+        acked_seqs: list[int] | None = None,
+        discard_below: int = 0,
+    ) -> None:
+        self.runs = runs or []
+        self.acks = acks or []
+        self.acked_seqs = acked_seqs or []
+        self.discard_below = discard_below
+        self.elided = 0
 
     def append(self, command: Append) -> None:
         """Take a run in; if it follows the one before, it is merged with it."""
@@ -141,7 +152,7 @@ def left_to_write(commit: StagedCommit) -> LeftToWrite:
     left = LeftToWrite()
     queues = left.queues
     for command in commit.commands:
-        if isinstance(command, Append | Ack | AckMany | Discard):
+        if isinstance(command, _CHANGES):
             changes = queues.get(command.queue_id)
             if changes is None:
                 changes = queues[command.queue_id] = QueueChanges()

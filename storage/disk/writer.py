@@ -293,6 +293,12 @@ class Writer:
             store.note_synced(failed)
         for directory, reason in self.context.cache.failed_directories.items():
             self.refused.refuse_directories({directory}, reason)
+        if self._filled or self._retiring:
+            self._note_synced(failed)
+        return failed
+
+    def _note_synced(self, failed: Mapping[str, str]) -> None:
+        """Mark what was filled and let old journals go, unless the sync of a file failed."""
         held = self.refusals.queues()
         filled, self._filled = self._filled, []
         for queue, segment in filled if not failed else ():
@@ -309,7 +315,6 @@ class Writer:
                 queue.after_sync()
             if not queue.is_retiring:
                 del self._retiring[queue]
-        return failed
 
     @property
     def is_rescuing(self) -> bool:

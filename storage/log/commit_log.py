@@ -20,6 +20,8 @@ from burrowmq.storage.log import records
 DIRECTORY: Final = "commit_log"
 _GROW: Final = 1 << 20
 _PART: Final = 256 * 1024
+# Groups of at most so many bytes are written and synced with one call; for larger ones it is slower than two.
+_THROUGH: Final = 64 * 1024
 
 
 def paths(data_dir: str) -> tuple[str, str]:
@@ -93,6 +95,26 @@ class CommitLog:
             self.seed, self.generation, 0, self._sequence + 1, self._durable, payload
         )
         self._write(group)
+
+    def takes_through(self, size: int) -> bool:
+        """Whether a group with so many bytes of records is written and made durable with one call.
+
+        That says nothing of groups before it, and nothing of the blocks that a file gets when it grows.
+        """
+        end = self._end + records.GROUP_SIZE + size
+        return size <= _THROUGH and end <= self._grown and self.is_open and self.is_durable
+
+    def append_through(self, payload: bytes) -> None:
+        """Write a group and make it durable. Raises OSError: then the file must not be used any more."""
+        assert self._file is not None
+        group = records.pack_group(
+            self.seed, self.generation, 0, self._sequence + 1, self._durable, payload
+        )
+        self._file.write_through(group, self._end)
+        self.syncs += 1
+        self._end += len(group)
+        self._sequence += 1
+        self._durable = self._sequence
 
     def sync(self) -> None:
         """Make all groups durable. Raises OSError: then the file must not be used any more."""

@@ -86,6 +86,11 @@ class SmallFile:
         """Write the parts."""
         self.pwrite(b"".join(parts), offset)
 
+    def write_through(self, data: bytes, offset: int) -> None:
+        """Write and make durable."""
+        self.pwrite(data, offset)
+        self.fdatasync()
+
     def pread(self, size: int, offset: int) -> bytes:
         """Read; the content is taken first, because a move replaces it last."""
         content = self.content
@@ -182,6 +187,11 @@ class OwnFile:
         for part in parts:
             unsynced.add(part, offset)
             offset += len(part)
+
+    def write_through(self, data: bytes, offset: int) -> None:
+        """Write and make durable, with all that was written before."""
+        self.pwrite(data, offset)
+        self.fdatasync()
 
     def pread(self, size: int, offset: int) -> bytes:
         """Read."""

@@ -71,6 +71,27 @@ class Groups:
 
     def write_noted(self) -> None:
         """Write what was noted, so that it survives the process. Raises OSError."""
+        payload = self._payload()
+        if payload:
+            self._write(payload)
+
+    def flush(self) -> None:
+        """Make durable what was noted. Raises OSError; after NO_ROOM it may be called again."""
+        payload = self._payload()
+        if payload and self._log.takes_through(len(payload)):
+            self._write_through(payload)
+            return
+        if payload:
+            self._write(payload)
+        if not self._log.is_durable:
+            try:
+                self._log.sync()
+            except OSError:
+                self._log.spoil()
+                self.begin_generation()
+
+    def _payload(self) -> bytes:
+        """Give the records of the next group. Raises OSError."""
         if not self._log.is_open:
             self.begin_generation()
         seed, start = self._log.seed, len(self.root)
@@ -78,28 +99,33 @@ class Groups:
             pack_record(seed, Kind.OWN_WRITE, path[start:], offset, data)
             for path, offset, data in self.own.due()
         ]
-        if not self._records and not pieces:
-            return
+        return b"".join((*self._records, *pieces))
+
+    def _write(self, payload: bytes) -> None:
         try:
-            self._log.append(b"".join((*self._records, *pieces)))
+            self._log.append(payload)
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
             self._log.spoil()
             self.begin_generation()
-            return
+        else:
+            self._note_written()
+
+    def _write_through(self, payload: bytes) -> None:
+        try:
+            self._log.append_through(payload)
+        except (
+            OSError
+        ):  # whether it is there nobody knows, so that it is not tried again even for want of room
+            self._log.spoil()
+            self.begin_generation()
+        else:
+            self._note_written()
+
+    def _note_written(self) -> None:
         self._records = []
         self.own.note_logged()
-
-    def flush(self) -> None:
-        """Make durable what was noted. Raises OSError; after NO_ROOM it may be called again."""
-        self.write_noted()
-        if not self._log.is_durable:
-            try:
-                self._log.sync()
-            except OSError:
-                self._log.spoil()
-                self.begin_generation()
 
     def damage(self) -> Iterator[tuple[int, str]]:
         """Read what the log has on disk; see `CommitLog.damage`."""

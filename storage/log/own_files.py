@@ -16,8 +16,11 @@ from typing import Any, cast
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.log.files import OwnFile, SmallFile, Unsynced, opened
 
-# Own files are synced in place when more bytes than these were written to them,
+# Own files are synced in place when more bytes than these were written to them, or more for each of many files
+# than its sync costs: 4 KB, a megabyte in all;
 _LOGGED_BYTES = 128 * 1024
+_LOGGED_EACH = 4 * 1024
+_LOGGED_MOST = 1024 * 1024
 # or when so few files have more than `files.LARGE`, and so few others go with them.
 _WITH_LARGE = 4
 
@@ -96,7 +99,8 @@ class OwnFiles:
             known.file = own
             small.append((file.path, known))
             size += known.size
-        if size > _LOGGED_BYTES or (large and len(small) <= _WITH_LARGE):
+        most = min(max(_LOGGED_BYTES, _LOGGED_EACH * len(small)), _LOGGED_MOST)
+        if size > most or (large and len(small) <= _WITH_LARGE):
             return files
         self._due.update(small)
         return large
@@ -170,6 +174,8 @@ class OwnFiles:
         self, files: Iterable[File]
     ) -> tuple[list[tuple[File | str, OSError]], list[File]]:
         """Give those of some files that were refused, with the error, which is told now; and the others."""
+        if not self._refused:
+            return [], list(files)
         told: list[tuple[File | str, OSError]] = []
         others: list[File] = []
         for file in files:

@@ -100,6 +100,10 @@ class _Patched:
         """Nobody writes here."""
         raise NotImplementedError(self.path)
 
+    def write_through(self, data: bytes, offset: int) -> None:
+        """Nobody writes here."""
+        raise NotImplementedError(self.path)
+
     def fdatasync(self) -> None:
         """Nobody writes here."""
         raise NotImplementedError(self.path)

@@ -22,7 +22,7 @@ from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.names import NAME_FILE, QueueNames, pack_names
 from burrowmq.storage.queue import versions
 from burrowmq.storage.queue.directory import QueueDirectory
-from burrowmq.storage.queue.entries import KIND_SHARED, new_entries
+from burrowmq.storage.queue.entries import KIND_SHARED
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import slots_of
 from burrowmq.storage.queue.segment import FileCut, IndexFiles, InMemoryOf, Segment, SegmentState
@@ -146,7 +146,6 @@ class QueueDisk:
         withheld, a full journal goes on.
         """
         number, first = divmod(first_seq, self.index.entry_count)
-        entries = new_entries(messages, expiries)
         if not withholds_acks:
             for files in self._files:
                 files.make_room()  # first: it takes empty segments out of the table
@@ -154,7 +153,7 @@ class QueueDisk:
         if segment is None:
             segment = self.files.begin(number)
             self.index.adopt(segment)
-        return segment if segment.files.put(segment, first, entries) else None
+        return segment if segment.files.put(segment, first, messages, expiries) else None
 
     def mark_synced(self, segment: Segment) -> None:
         """A segment that is full has become durable. Raises WriteFailed."""

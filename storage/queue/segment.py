@@ -18,12 +18,12 @@ from burrowmq.storage.errors import ReadFailed, error_text
 from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.directory import QueueDirectory
-from burrowmq.storage.queue.entries import KIND_SHARED, InMemory, NewEntries
+from burrowmq.storage.queue.entries import KIND_SHARED, InMemory
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.places import Places
 from burrowmq.storage.queue.view import SegmentView
 from burrowmq.storage.record import EntryColumns
-from burrowmq.storage.types import StoreObserver
+from burrowmq.storage.types import StoredMessage, StoreObserver
 
 # Gives the messages in memory that lie in a segment.
 InMemoryOf = Callable[["Segment"], InMemory]
@@ -93,6 +93,10 @@ class Segment(Places):
         """Entries were written at the places from `first` on."""
         self.add(first, len(columns.statuses))
         self.shared += columns.kinds.count(KIND_SHARED)
+
+    def take_stored(self, first: int, count: int) -> None:
+        """So many entries were written at the places from `first` on, none of them of the shared store."""
+        self.add(first, count)
 
     def grow_to(self, end: int) -> None:
         """The file with the bodies ends here now."""
@@ -241,7 +245,13 @@ class IndexFiles(Protocol):
     def make_room(self) -> None:
         """Before something is written: flush what is full, which may remove segments."""
 
-    def put(self, segment: Segment, first: int, entries: NewEntries) -> bool:
+    def put(
+        self,
+        segment: Segment,
+        first: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> bool:
         """Write messages and their entries at the places from `first` on, and count them.
 
         Gives whether that filled the segment and `mark_synced` is wanted when it is durable.

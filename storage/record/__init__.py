@@ -45,6 +45,7 @@ from burrowmq.storage.record._record_py import (
     LARGE_RECORD,
     MAGIC,
     META_FIXED,
+    STORED_BYTES,
     TYPE_MESSAGE,
 )
 from burrowmq.storage.types import StoredMessage
@@ -59,6 +60,7 @@ __all__ = [
     "MAGIC",
     "META_FIXED",
     "NAME",
+    "STORED_BYTES",
     "TYPE_MESSAGE",
     "TYPE_SEAL",
     "EntryColumns",
@@ -69,6 +71,7 @@ __all__ = [
     "message_columns",
     "pack_index_entries",
     "pack_records",
+    "pack_stored",
     "ranges_of",
     "scan",
     "seed_of",
@@ -160,6 +163,16 @@ class _Packer(Protocol):
 
     def pack_index_entries(self, columns: _Columns, seed: int) -> bytes: ...
 
+    def pack_stored(
+        self,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+        first_slot: int,
+        segment_no: int,
+        seed: int,
+        location: int,
+    ) -> tuple[bytes, bytes, bool] | None: ...
+
     def unpack_index_entries(self, buffer: Buffer, seed: int) -> _Columns: ...
 
 
@@ -184,6 +197,7 @@ unpack_many = _packer.unpack_many
 ranges_of = _packer.ranges_of
 message_columns = _packer.message_columns
 pack_index_entries = _packer.pack_index_entries
+pack_stored = _packer.pack_stored
 
 
 def seed_of(identity: bytes, directory: str = "") -> int:

@@ -42,6 +42,14 @@ def message_columns(
 def pack_index_entries(
     columns: tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]], seed: int
 ) -> bytes: ...
+def pack_stored(
+    messages: Sequence[StoredMessage],
+    expiries: Sequence[int] | None,
+    first_slot: int,
+    segment_no: int,
+    seed: int,
+    location: int,
+) -> tuple[bytes, bytes, bool] | None: ...
 def unpack_index_entries(
     buffer: bytes | bytearray | memoryview, seed: int
 ) -> tuple[bytes, bytes, bytes, array[int], array[int], array[int], array[int]]: ...

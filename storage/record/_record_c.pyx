@@ -173,6 +173,13 @@ cdef enum:
     MESSAGE = 1
     LARGE = 4000000
     ENTRY = 32
+    # Of bytes: less is packed without a moment for other threads, which would cost more than the packing.
+    SMALL = 16384
+    # Of messages: more are packed column by column.
+    STORED = 64
+    PRESENT = 1
+    IN_STORE = 2
+    PERSISTENT = 65536
 
 cdef array _u32 = array("I")
 cdef array _u64 = array("Q")
@@ -292,8 +299,11 @@ def pack_records(messages, uint32_t first_slot, uint32_t segment_no, uint32_t se
                 break
         blob = PyBytes_FromStringAndSize(NULL, total)
         to = <uint8_t*>PyBytes_AS_STRING(blob)
-        with nogil:
+        if total < SMALL:
             _fill(to, pieces, count, first_slot, segment_no, seed)
+        else:
+            with nogil:
+                _fill(to, pieces, count, first_slot, segment_no, seed)
         if count < most:
             sizes = sizes[:count]
         return blob, sizes
@@ -503,20 +513,94 @@ def pack_index_entries(columns, uint32_t seed):
         raise ValueError("columns differ in length")
     blob = PyBytes_FromStringAndSize(NULL, count * ENTRY)
     to = <uint8_t*>PyBytes_AS_STRING(blob)
-    with nogil:
-        memset(to, 0, count * ENTRY)
+    if count * ENTRY < SMALL:
         for i in range(count):
-            if statuses[i]:
-                to[0] = statuses[i]
-                to[1] = flags[i]
-                to[4] = kinds[i]
-                burrow_put64(to + 8, locations[i])
-                burrow_put32(to + 16, sizes[i])
-                burrow_put32(to + 20, payloads[i])
-                burrow_put64(to + 24, expiries[i])
-                burrow_put16(to + 2, burrow_crc(burrow_crc(seed, to, 2), to + 4, ENTRY - 4))
+            _put_entry(to, statuses[i], flags[i], kinds[i], locations[i], sizes[i], payloads[i],
+                       expiries[i], seed)
             to += ENTRY
+    else:
+        with nogil:
+            for i in range(count):
+                _put_entry(to, statuses[i], flags[i], kinds[i], locations[i], sizes[i],
+                           payloads[i], expiries[i], seed)
+                to += ENTRY
     return blob
+
+
+cdef void _put_entry(uint8_t* to, uint8_t status, uint8_t flags, uint8_t kind, uint64_t location,
+                     uint32_t size, uint32_t payload, uint64_t expiry,
+                     uint32_t seed) noexcept nogil:
+    """Lay out one entry; status 0 gives zeros."""
+    memset(to, 0, ENTRY)
+    if status == 0:
+        return
+    to[0] = status
+    to[1] = flags
+    to[4] = kind
+    burrow_put64(to + 8, location)
+    burrow_put32(to + 16, size)
+    burrow_put32(to + 20, payload)
+    burrow_put64(to + 24, expiry)
+    burrow_put16(to + 2, burrow_crc(burrow_crc(seed, to, 2), to + 4, ENTRY - 4))
+
+
+def pack_stored(messages, expiries, uint32_t first_slot, uint32_t segment_no, uint32_t seed,
+                uint64_t location):
+    """Pack a short run for a queue's own store: (records, entries, whether one is persistent), or None."""
+    cdef Py_ssize_t count = len(messages)
+    cdef Py_ssize_t total = 0
+    cdef Py_ssize_t i
+    cdef Py_ssize_t size
+    cdef bytes address
+    cdef bytes raw
+    cdef bytes records
+    cdef bytes entries
+    cdef uint8_t* to
+    cdef uint8_t* entry
+    cdef uint32_t flags
+    cdef uint32_t persistent = 0
+    cdef Piece piece
+    if count > STORED:
+        return None
+    for message in messages:
+        raw = message.raw
+        address = message.address
+        if raw is None or address is None:
+            raise TypeError("raw or address is not bytes")
+        if message.handle >= 0:
+            return None
+        total += HEADER + META + PyBytes_GET_SIZE(address) + PyBytes_GET_SIZE(raw)
+        if total >= SMALL:
+            return None
+    records = PyBytes_FromStringAndSize(NULL, total)
+    entries = PyBytes_FromStringAndSize(NULL, count * ENTRY)
+    to = <uint8_t*>PyBytes_AS_STRING(records)
+    entry = <uint8_t*>PyBytes_AS_STRING(entries)
+    for i in range(count):
+        message = messages[i]
+        raw = message.raw
+        address = message.address
+        size = HEADER + META + PyBytes_GET_SIZE(address) + PyBytes_GET_SIZE(raw)
+        total -= size
+        if total < 0:
+            raise ValueError("a message has changed")
+        flags = message.flags
+        piece.address_at = <const uint8_t*>PyBytes_AS_STRING(address)
+        piece.raw_at = <const uint8_t*>PyBytes_AS_STRING(raw)
+        piece.address_size = <uint32_t>PyBytes_GET_SIZE(address)
+        piece.raw_size = <uint32_t>PyBytes_GET_SIZE(raw)
+        piece.size = message.size
+        piece.flags = flags
+        _fill(to, &piece, 1, first_slot + <uint32_t>i, segment_no, seed)
+        persistent |= flags & PERSISTENT
+        _put_entry(entry, PRESENT, 1 if flags & PERSISTENT else 0, IN_STORE, location,
+                   <uint32_t>size, message.size, 0 if expiries is None else expiries[i], seed)
+        to += size
+        location += size
+        entry += ENTRY
+    if total:
+        raise ValueError("a message has changed")
+    return records, entries, persistent != 0
 
 
 cdef uint8_t _entry_status(const uint8_t* at, uint32_t seed) noexcept nogil:

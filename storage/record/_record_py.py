@@ -13,8 +13,9 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 
-from burrowmq.storage.types import StoredMessage
+from burrowmq.storage.types import PERSISTENT, StoredMessage
 
 NAME = "interpreted"
 
@@ -25,6 +26,9 @@ TYPE_MESSAGE = 1
 # A record of this size or more begins a blob of its own.
 LARGE_RECORD = 4_000_000
 ENTRY_SIZE = 32
+# Of a run that `pack_stored` takes: fewer bytes than these, at most so many messages.
+STORED_BYTES = 16_384
+STORED_COUNT = 64
 
 _HEAD = struct.Struct("<HBBIIII")
 _HEADER = struct.Struct("<HBBIIIII")
@@ -203,6 +207,42 @@ def pack_index_entries(
         check = crc(entry[4:], crc(entry[:2], seed)) & 0xFFFF
         parts.append(entry[:2] + check.to_bytes(2, "little") + entry[4:])
     return b"".join(parts)
+
+
+def pack_stored(
+    messages: Sequence[StoredMessage],
+    expiries: Sequence[int] | None,
+    first_slot: int,
+    segment_no: int,
+    seed: int,
+    location: int,
+) -> tuple[bytes, bytes, bool] | None:
+    """Pack a short run for a queue's own store: its records, their entries, and whether one is persistent.
+
+    `location` is where the first record will lie. None where the run is long, or one of it is in the shared store.
+    """
+    if len(messages) > STORED_COUNT:
+        return None
+    size = 0
+    for message in messages:
+        size += HEADER_SIZE + META_FIXED + len(message.address) + len(message.raw)
+        if message.handle >= 0 or size >= STORED_BYTES:
+            return None
+    blob, sizes = pack_records(messages, first_slot, segment_no, seed, 0, 0)
+    offsets = array("Q", accumulate(sizes, initial=location))
+    offsets.pop()
+    count = len(messages)
+    flags = bytes(1 if message.flags & PERSISTENT else 0 for message in messages)
+    columns = (
+        b"\1" * count,
+        flags,
+        b"\2" * count,
+        offsets,
+        sizes,
+        array("I", [message.size for message in messages]),
+        array("Q", bytes(8 * count) if expiries is None else expiries),
+    )
+    return blob, pack_index_entries(columns, seed), 1 in flags
 
 
 def unpack_index_entries(

@@ -69,6 +69,10 @@ class FakeScheduler:
             channel.is_confirm_dirty = True
             self.channels.append(channel)
 
+    def confirms_wait(self, channel: Confirming, epoch: int) -> None:
+        """Emit confirms at the end of the turn: nothing here is ever written."""
+        self.confirms_dirty(channel)
+
     def output_dirty(self, output: Flushable) -> None:
         """Flush at the end of the turn."""
         if not output.is_dirty:

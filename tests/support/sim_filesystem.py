@@ -217,6 +217,25 @@ class SimFile:
         """Write the parts as one write."""
         self.pwrite(b"".join(parts), offset)
 
+    def write_through(self, data: Data, offset: int) -> None:
+        """Write, and make that durable: what was written before is not, unless it lies there too."""
+        calls = self._filesystem.counters.calls
+        calls["write_through"] = calls.get("write_through", 0) + 1
+        pending, end = self._inode.pending, offset + len(data)
+        is_over = any(
+            isinstance(one, _Truncate) or (one.offset < end and offset < one.offset + len(one.data))
+            for one in pending
+        )
+        earlier = [] if is_over else list(pending)
+        self.pwrite(data, offset)
+        del pending[: len(earlier)]
+        try:
+            self.fdatasync()
+        except PowerCut:
+            pending[:0] = earlier
+            raise
+        pending[:0] = earlier
+
     def pread(self, size: int, offset: int) -> bytes:
         """Read; may fail as told."""
         self._filesystem.begin_simple("pread", self._path)

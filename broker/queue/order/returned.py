@@ -78,7 +78,9 @@ def _take_all(heap: list[Returned], max_bytes: int, below_seq: int) -> DeliveryR
     seqs, messages, expiries, kinds, flags = zip(*sorted(heap), strict=True)
     size = body_bytes(messages)
     is_reached_before = size - messages[-1].size >= max_bytes
-    if seqs[-1] >= below_seq or is_reached_before or len(set(kinds)) + len(set(flags)) > 2:
+    count = len(seqs)
+    is_alike = kinds.count(kind) == count and flags.count(redelivered) == count
+    if seqs[-1] >= below_seq or is_reached_before or not is_alike:
         return None
     heap.clear()
     due = list(expiries) if any(expiries) else None

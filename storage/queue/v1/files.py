@@ -28,7 +28,7 @@ from burrowmq.storage.queue import convert
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.convert import Prepared, aside_of
 from burrowmq.storage.queue.directory import QueueDirectory
-from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, NewEntries
+from burrowmq.storage.queue.entries import KIND_JOURNAL, KIND_STORE, new_entries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import bits_of, selectors_of
@@ -42,7 +42,7 @@ from burrowmq.storage.queue.v1.packing import pack_run
 from burrowmq.storage.queue.v1.segment_files import SegmentFiles, file_name
 from burrowmq.storage.queue.view import Part, SegmentView
 from burrowmq.storage.record import ENTRY_PRESENT, ENTRY_SIZE, EntryColumns
-from burrowmq.storage.types import StoreObserver
+from burrowmq.storage.types import StoredMessage, StoreObserver
 
 _BASE_BYTES = 400
 _TO_MEMORY = bytes.maketrans(bytes((KIND_STORE,)), bytes((KIND_JOURNAL,)))
@@ -101,8 +101,15 @@ class IndexFilesV1:
         """Begin a segment: its file is made when something goes there."""
         return Segment(number, self)
 
-    def put(self, segment: Segment, first: int, entries: NewEntries) -> bool:
+    def put(
+        self,
+        segment: Segment,
+        first: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> bool:
         """Write messages at the places from `first` on. Raises WriteFailed: nothing is counted."""
+        entries = new_entries(messages, expiries)
         journal, is_durable = self._journal, self.directory.is_durable
         size = ENTRY_SIZE * len(entries.flags) + sum(entries.payload_sizes)
         is_synced = is_durable and entries.is_persistent

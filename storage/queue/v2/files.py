@@ -25,7 +25,7 @@ from burrowmq.storage.files.filesystem import File
 from burrowmq.storage.queue.bodies import KeptBodies
 from burrowmq.storage.queue.convert import FIRST_EPOCH, aside_of
 from burrowmq.storage.queue.directory import QueueDirectory
-from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, NewEntries
+from burrowmq.storage.queue.entries import KIND_SHARED, KIND_STORE, NewEntries, new_entries
 from burrowmq.storage.queue.found import FoundSegment
 from burrowmq.storage.queue.header import HEADER_SIZE
 from burrowmq.storage.queue.places import bits_of, selectors_of
@@ -35,7 +35,13 @@ from burrowmq.storage.queue.v2 import index as queue_index
 from burrowmq.storage.queue.v2 import store as queue_store
 from burrowmq.storage.queue.v2.rewrite import Pair, rewrite
 from burrowmq.storage.queue.view import Part, SegmentView
-from burrowmq.storage.record import ENTRY_SIZE, EntryColumns, pack_index_entries
+from burrowmq.storage.record import (
+    ENTRY_SIZE,
+    STORED_BYTES,
+    EntryColumns,
+    pack_index_entries,
+    pack_stored,
+)
 from burrowmq.storage.types import StoredMessage, StoreObserver
 
 # Entries that a view gives at a time.
@@ -87,8 +93,34 @@ class IndexFilesV2:
     def make_room(self) -> None:
         """Nothing is ever full."""
 
-    def put(self, segment: Segment, first: int, entries: NewEntries) -> bool:
+    def put(
+        self,
+        segment: Segment,
+        first: int,
+        messages: Sequence[StoredMessage],
+        expiries: Sequence[int] | None,
+    ) -> bool:
         """Write messages at the places from `first` on: bodies that are not shared, then the entries."""
+        number, end = segment.number, segment.store_end
+        begin = end or queue_store.HEADER_SIZE
+        packed = None
+        if self.directory.cache.buffer_bytes >= STORED_BYTES:
+            packed = pack_stored(messages, expiries, first, number, self.directory.seed, begin)
+        if packed is None:
+            self._put_columns(segment, first, new_entries(messages, expiries))
+            return segment.used == self.directory.entry_count
+        records, entries, is_persistent = packed
+        is_synced = is_persistent and self.directory.is_durable
+        if not end:
+            segment.grow_to(self._store.create(number, segment.generation))
+        self._store.write(number, segment.generation, begin, records, is_synced=is_synced)
+        self._index.write_packed(number, first, entries, is_synced=is_synced)
+        segment.take_stored(first, len(messages))
+        segment.grow_to(begin + len(records))
+        return segment.used == self.directory.entry_count
+
+    def _put_columns(self, segment: Segment, first: int, entries: NewEntries) -> None:
+        """The same for a long run, or one of which something is in the shared store."""
         is_synced = entries.is_persistent and self.directory.is_durable
         end = segment.store_end
         kinds = entries.kinds
@@ -100,9 +132,8 @@ class IndexFilesV2:
         else:
             locations, sizes, end = self._append_some(segment, first, entries, kinds, is_synced)
         columns = entries.columns(kinds, locations, sizes)
-        self._index.write(segment, first, columns, is_synced)
+        self._index.write(segment, first, columns, is_synced=is_synced)
         segment.grow_to(end)
-        return segment.used == self.directory.entry_count
 
     def _append(
         self,

@@ -70,7 +70,12 @@ class QueueIndex:
     def write(self, segment: Segment, first: int, columns: EntryColumns, is_synced: bool) -> None:
         """Write entries at the places first.. and count them. Raises WriteFailed, then nothing is counted."""
         data = record.pack_index_entries(columns, self._seed)
-        path = self.path(segment.number)
+        self.write_packed(segment.number, first, data, is_synced=is_synced)
+        segment.take_entries(first, columns)
+
+    def write_packed(self, number: int, first: int, data: bytes, *, is_synced: bool) -> None:
+        """Write packed entries at the places first.. on; who calls counts them. Raises WriteFailed."""
+        path = self.path(number)
         file = self._cache.get(path)
         try:
             file.pwrite(data, entries_at(self._entry_count) + first * ENTRY_SIZE)
@@ -78,7 +83,6 @@ class QueueIndex:
             raise write_error(path, error) from error
         if is_synced:
             self._cache.index_written(path, file)
-        segment.take_entries(first, columns)
 
     def relocate(self, segment: Segment, slot: int, columns: EntryColumns) -> None:
         """Write the entry of a live place again. Raises WriteFailed."""

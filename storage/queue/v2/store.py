@@ -131,6 +131,20 @@ class QueueStore:
             raise write_error(path, error) from error
         return sizes
 
+    def write(
+        self, segment: int, generation: int, end: int, records: bytes, *, is_synced: bool
+    ) -> None:
+        """Write packed records at the file's end. Raises WriteFailed."""
+        path = self.path(segment, generation)
+        file = self._cache.get(path)
+        try:
+            file.pwrite(records, end)
+        except OSError as error:
+            _cut_back(file, end)
+            raise write_error(path, error) from error
+        if is_synced:
+            self._cache.store_written(path, file)
+
     def written(self, segment: int, generation: int) -> None:
         """Mark what was appended to a segment's file as to be synced."""
         path = self.path(segment, generation)

@@ -198,3 +198,19 @@ def test_damage_and_process_death() -> None:
     after = filesystem.process_killed()
     assert after.content("/d/a") == b"1x345"
     assert after.paths() == ["/d/a"]
+
+
+def test_a_write_through_makes_nothing_else_durable() -> None:
+    filesystem = disk()
+    file = filesystem.create("/d/a")
+    filesystem.fsync_dir("/d")
+    file.pwrite(b"11", 0)
+    file.write_through(b"22", 2)
+    assert outcomes(filesystem, "/d/a") == {b"\0\x0022", b"1122"}
+    file.write_through(b"33", 1)
+    assert outcomes(filesystem, "/d/a") == {b"1332"}
+    filesystem.fail("fdatasync")
+    with pytest.raises(OSError, match="Input/output"):
+        file.write_through(b"44", 2)
+    assert outcomes(filesystem, "/d/a") == {b"1332"}
+    assert filesystem.counters.calls["write_through"] == 3

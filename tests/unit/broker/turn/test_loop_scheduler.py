@@ -81,6 +81,36 @@ def test_what_a_stage_makes_for_an_earlier_one_waits_for_the_next_turn():
     assert world.scheduler.turns == 2
 
 
+def test_what_a_stage_makes_for_a_later_one_needs_no_turn_of_its_own():
+    world = World()
+    queue, output = Part(world), Part(world)
+    queue.pump = lambda: world.scheduler.output_dirty(output)  # type: ignore[method-assign]
+    world.scheduler.queue_dirty(queue)
+    world.loop.run()
+    assert (world.order, world.scheduler.turns) == (["hand over", "write"], 1)
+
+
+def test_what_is_staged_within_a_turn_is_handed_over_in_the_next():
+    world = World()
+    output = Part(world)
+    output.on_flush = world.scheduler.touch
+    world.scheduler.output_dirty(output)
+    world.loop.run()
+    assert world.order == ["hand over", "write", "hand over"]
+
+
+def test_a_turn_that_fails_is_not_the_last():
+    world = World()
+    world.scheduler._hand_over = [].pop
+    world.scheduler.touch()
+    with pytest.raises(IndexError):
+        world.loop.run()
+    world.scheduler._hand_over = lambda: world.order.append("hand over")
+    world.scheduler.touch()
+    world.loop.run()
+    assert world.order == ["hand over"]
+
+
 def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
     world = World()
     channel = Part(world)
@@ -98,6 +128,45 @@ def test_a_channel_that_waits_for_the_disk_is_asked_again_after_the_commit():
     world.scheduler.on_committed(3)
     world.loop.run()
     assert len([step for step in world.order if step.startswith("confirm")]) == 3
+
+
+def test_a_channel_that_waits_for_a_commit_is_not_asked_before():
+    world = World()
+    first, second = Part(world, "a"), Part(world, "b")
+    world.scheduler.confirms_wait(first, 1)
+    world.scheduler.confirms_wait(second, 2)
+    world.scheduler.confirms_wait(second, 3)
+    world.loop.run()
+    assert world.order == ["hand over"]
+    world.scheduler.on_committed(1)
+    world.loop.run()
+    world.scheduler.on_committed(2)
+    world.loop.run()
+    asked = [step for step in world.order if step.startswith("confirm")]
+    assert asked == ["confirma 1", "confirmb 2"]
+    world.scheduler.confirms_wait(first, 2)  # durable already
+    world.loop.run()
+    assert world.order[-1] == "confirma 2"
+
+
+def test_a_commit_that_is_reported_at_the_hand_over_needs_no_turn_of_its_own():
+    world = World()
+    channel = Part(world)
+    world.scheduler.confirms_wait(channel, 1)
+    world.scheduler._hand_over = lambda: world.scheduler.on_committed(1)
+    world.loop.run()
+    assert (world.order, world.scheduler.turns) == (["confirm 1"], 1)
+
+
+def test_nobody_waits_for_a_store_that_has_failed():
+    world = World()
+    waiting, late = Part(world, "a"), Part(world, "b")
+    world.scheduler.confirms_wait(waiting, 1)
+    world.loop.run()
+    world.scheduler.on_failed()
+    world.scheduler.confirms_wait(late, 2)
+    world.loop.run()
+    assert world.order[1:] == ["hand over", "confirma 0", "confirmb 0"]
 
 
 def test_waiters_are_called_in_order_once_their_batch_is_durable():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.storage.files import filesystem as filesystem_module
 from burrowmq.storage.files.filesystem import FileSystem, OsFile, OsFileSystem, compiled_sync
 from tests.support.sim_filesystem import SimFileSystem
 
@@ -30,6 +31,9 @@ def test_write_read_truncate(disk: tuple[FileSystem, str]) -> None:
     assert file.pread(100, 0) == b"helloxyzw\0far"
     assert file.pread(3, 12) == b"r"
     assert file.pread(3, 50) == b""
+    file.write_through(b"r and f", 12)
+    file.write_through(b"urther", 19)
+    assert file.pread(100, 10) == b"far and further"
     file.truncate(5)
     file.fdatasync()
     filesystem.fsync_dir(directory)
@@ -156,3 +160,22 @@ def test_what_fails_among_several_is_named_and_keeps_nothing_from_the_others(
     assert [item for item, _ in real_disk.sync_all([], [str(tmp_path), f"{tmp_path}/none"])] == [
         f"{tmp_path}/none"
     ]
+
+
+@pytest.mark.parametrize("flag", [0, 1 << 30])
+def test_a_system_without_writes_through_writes_and_syncs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: int
+) -> None:
+    """No such flag in this Python, or none in the kernel or its file system."""
+    monkeypatch.setattr(filesystem_module, "_DSYNC", flag)
+    file = OsFileSystem().create(str(tmp_path / "a"))
+    file.write_through(b"data", 3)
+    assert file.pread(10, 0) == b"\0\0\0data"
+
+
+def test_a_refused_write_through_says_what_failed() -> None:
+    file = OsFile("/gone", -1)
+    with pytest.raises(OSError, match="Bad file descriptor") as caught:
+        file.write_through(b"data", 0)
+    assert caught.value.filename == "/gone"
+    assert caught.value.__notes__ == ["pwritev2"]

@@ -10,6 +10,7 @@ import pytest
 
 from burrowmq.storage.files.filesystem import File
 from tests.support.mounted_log import (
+    OPTIONS,
     QUEUE,
     QUEUES,
     made,
@@ -80,3 +81,28 @@ def test_an_own_file_that_fails_keeps_nobody_from_the_log(number: int) -> None:
     assert [cast("File", item).path for item, _ in filesystem.refused()] == [file.path]
     again, _ = mounted(base.cut(random.Random(1)))
     assert again.read_file(f"{QUEUE}/0.qi")[500:] == b"little"
+
+
+def test_a_small_group_is_written_and_synced_with_one_call() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    synced(filesystem, made(filesystem, f"{QUEUE}/a"))
+    counted = base.counters.calls
+    assert (counted["write_through"], counted["fdatasync"]) == (1, 2)  # and the begin of the log
+    made(filesystem, f"{QUEUES}/other/a")
+    filesystem.write_noted()
+    made(filesystem, f"{QUEUES}/third/a")
+    synced(filesystem)  # what was written before is not durable by that
+    assert counted["write_through"] == 1
+    synced(filesystem, made(filesystem, f"{QUEUES}/large/a", b"x" * 70_000))
+    assert counted["write_through"] == 1
+    again, _ = mounted(base.cut(random.Random(1)))
+    assert again.listdir(QUEUES) == ["large", "other", "q", "third"]
+
+
+def test_a_write_through_that_finds_no_room_is_not_tried_again_in_that_file() -> None:
+    filesystem, base = mounted(options=OPTIONS._replace(limit=1 << 20))
+    base.fail("fdatasync", errno.ENOSPC, path_part="0.log")
+    file = made(filesystem, f"{QUEUE}/a")
+    synced(filesystem, file)
+    assert base.resynced == []
+    assert mounted(base.cut(random.Random(3)))[0].read_file(f"{QUEUE}/a") == b"data"

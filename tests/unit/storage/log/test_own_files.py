@@ -41,6 +41,10 @@ def test_few_bytes_are_due_and_many_are_not() -> None:
     assert paths(written.own.choose([few[0], large])) == ["/few0", "/large"]
     many = [written.file(f"many{number}", LARGE) for number in range(5)]
     assert written.own.choose(many) == many
+    each = [written.file(f"each{number}", 1000) for number in range(300)]
+    assert written.own.choose(each) == []  # a sync of each would cost more than to write all twice
+    each = [written.file(f"more{number}", 5000) for number in range(300)]
+    assert written.own.choose(each) == each
 
 
 def test_the_log_is_told_of_those_only_that_it_is_ahead_of() -> None:

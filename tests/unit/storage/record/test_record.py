@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from burrowmq.storage import record
 from burrowmq.storage.record import _record_py
+from burrowmq.storage.types import PERSISTENT
 from tests.support.stored_message import FakeMessage
 
 SEED = zlib.crc32(b"0123456789abcdef")
@@ -276,3 +277,40 @@ def test_pure_forces_the_interpreted_packer() -> None:
         text=True,
     )
     assert found.stdout.strip() == "interpreted"
+
+
+def test_a_short_run_is_packed_at_once_as_it_is_column_by_column(packer: ModuleType) -> None:
+    for count, expiries in ((1, None), (1, [77]), (20, list(range(20)))):
+        rng = random.Random(count)
+        messages = [
+            FakeMessage(rng.randbytes(9), bytes(each), each, rng.getrandbits(32))
+            for each in range(200, 200 + count)
+        ]
+        found = packer.pack_stored(messages, expiries, 9, 4, SEED, 64)
+        records, sizes = packer.pack_records(messages, 9, 4, SEED, 0, 0)
+        flags, payload_sizes, _ = packer.message_columns(messages, 0, count)
+        is_persistent = [bool(flag & PERSISTENT) for flag in flags]
+        columns = (
+            b"\1" * count,
+            bytes(is_persistent),
+            b"\2" * count,
+            array("Q", [64 + sum(sizes[:at]) for at in range(count)]),
+            sizes,
+            payload_sizes,
+            array("Q", expiries or [0] * count),
+        )
+        entries = packer.pack_index_entries(columns, SEED)
+        assert found == (records, entries, any(is_persistent))
+
+
+def test_a_long_run_and_one_of_the_shared_store_are_not_packed_at_once(packer: ModuleType) -> None:
+    def packed(messages: list[FakeMessage]) -> object:
+        return packer.pack_stored(messages, None, 0, 0, SEED, 64)
+
+    assert packed([FakeMessage(b"k", b"x", 1)] * 64) is not None
+    assert packed([FakeMessage(b"k", b"x", 1)] * 65) is None
+    assert packed([FakeMessage(b"k", b"x" * 16_000, 16_000)]) is not None
+    assert packed([FakeMessage(b"k", b"x" * 8_200, 8_200)] * 2) is None
+    assert packed([FakeMessage(b"k", b"x", 1), FakeMessage(b"k", b"x", 1, handle=0)]) is None
+    with pytest.raises((TypeError, AttributeError)):
+        packed([FakeMessage(None, b"x", 1)])  # type: ignore[arg-type]
