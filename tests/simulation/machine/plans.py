@@ -1,4 +1,5 @@
-"""Plans as lines of text: those that failed once are kept for ever, in tests/simulation/failing_plans.jsonl.
+"""Plans as lines of text: those that failed once are kept for ever, in tests/simulation/failing_plans.jsonl;
+those that fail still are in open_plans.jsonl until they are mended.
 
 A plan is kept whole and not by its seed, so that it stays what it was when the way in which seeds are drawn changes.
 """
@@ -15,6 +16,7 @@ from tests.simulation.machine.node import Limits
 from tests.simulation.machine.run import Plan
 
 FAILED = Path(__file__).parents[1] / "failing_plans.jsonl"
+OPEN = FAILED.with_name("open_plans.jsonl")
 
 
 def packed(plan: Plan, reason: str) -> str:
@@ -32,8 +34,8 @@ def unpacked(line: str) -> tuple[Plan, str]:
     return Plan(limits=limits, steps=steps, **row), reason
 
 
-def failed() -> Iterator[tuple[Plan, str]]:
-    """All that failed once."""
-    for line in FAILED.read_text(encoding="utf-8").splitlines():
+def kept(path: Path = FAILED) -> Iterator[tuple[Plan, str]]:
+    """All that failed once, or (`OPEN`) that fail still."""
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line:
             yield unpacked(line)
