@@ -54,16 +54,14 @@ class LoopScheduler:
         self._queues: list[Pumpable] = []
         self._channels: list[Confirming] = []
         self._outputs: list[Flushable] = []
-        self._waiting_channels: dict[
-            int, list[Confirming]
-        ] = {}  # by the commit that they are asked after
+        # By the commit that they are asked after.
+        self._waiting_channels: dict[int, list[Confirming]] = {}
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
         self._is_scheduled = False
         self._is_stopped = False
         self._is_failed = False
-        self._is_touched = (
-            False  # in this turn: what was staged since may have come too late for it
-        )
+        # In this turn: what was staged since may have come too late for it.
+        self._is_touched = False
         self._timers: WeakSet[Timer] = WeakSet()
         self._began_ms = self.wall_ms() - time.monotonic_ns() // 1_000_000  # deadlines begin here
         self.committed_epoch = 0
@@ -138,7 +136,7 @@ class LoopScheduler:
         self.touch()
 
     def touch(self) -> None:
-        """Something was staged in the store outside a publish: hand it over at the end of this turn."""
+        """Something was staged in the store: hand it over at the end of this turn."""
         self._is_touched = True
         self._schedule()
 

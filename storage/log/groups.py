@@ -115,9 +115,8 @@ class Groups:
     def _write_through(self, payload: bytes) -> None:
         try:
             self._log.append_through(payload)
-        except (
-            OSError
-        ):  # whether it is there nobody knows, so that it is not tried again even for want of room
+        except OSError:
+            # Whether it is there nobody knows, so that it is not tried again even for want of room.
             self._log.spoil()
             self.begin_generation()
         else:
