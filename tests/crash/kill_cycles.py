@@ -16,7 +16,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -150,8 +150,12 @@ class Cycle:
         except (AssertionError, RuntimeError, TimeoutError) as error:
             report.problems.append(f"{self.scenario}: {error!r}")
         finally:
-            self.node.kill()
+            self.close()
         report.cycles += 1
+
+    def close(self) -> None:
+        """What a cycle leaves behind is gone, whatever happened in it."""
+        self.node.kill()
 
     def _declare(self) -> None:
         with WireClient("127.0.0.1", self.node.amqp_port) as client:
@@ -236,6 +240,7 @@ def run(
     seed: int,
     directory: Path,
     scenarios: Sequence[Scenario] = SCENARIOS,
+    make: Callable[[Path, Scenario, int, int], Cycle] = Cycle,
 ) -> Report:
     """Run that many cycles over the scenarios in turn."""
     report = Report()
@@ -243,7 +248,7 @@ def run(
         scenario = scenarios[number % len(scenarios)]
         large = max(scenario.sizes) > 100_000
         wanted = max(messages // 25, 100) if large else messages
-        cycle = Cycle(directory / f"cycle{number}", scenario, wanted, seed + number)
+        cycle = make(directory / f"cycle{number}", scenario, wanted, seed + number)
         cycle.run(report)
         sys.stderr.write(f"{number + 1}: {scenario}: {report.summary()}\n")
     return report
