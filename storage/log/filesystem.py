@@ -126,6 +126,7 @@ class LogFileSystem:
 
     def _prepare_name(self, path: str) -> None:
         """An own file is about to be made: nothing that the log says of an earlier one may meet it."""
+        self.groups.settle_rename(path)
         is_known = self.groups.forget(path)
         if path in self._own.renamed:
             self.base.fsync_dir(path.rpartition("/")[0])
@@ -139,6 +140,7 @@ class LogFileSystem:
         """Remove a file."""
         content, is_small = self._small.content(path)
         if not is_small:
+            self.groups.settle_rename(path)
             self.base.unlink(path)
             self._drop_own(path)
             return
@@ -175,17 +177,17 @@ class LogFileSystem:
             file = self.base.open(source) if written.file is None else written.file.base
             self.groups.forget(source)  # also when that fails: it is never synced again
             file.fdatasync()
-        known = self._own.get(target)
-        if known is not None and known.is_behind:
-            directory = target.rpartition("/")[0]
+        directory = target.rpartition("/")[0]
+        if self._own.is_behind(target):
             self.base.fsync_dir(directory)
-            self.groups.note(Kind.OWN_RENAME, source, data=target[len(self._root) :].encode())
-            self.groups.flush()
-            self._own.renamed.add(source)
-        self.base.rename(source, target)
-        if source in self._own.renamed:
-            self.groups.changed[target.rpartition("/")[0]] = None
-        self._own.forget(target)
+            self.groups.note_rename(source, target)
+        try:
+            self.base.rename(source, target)
+        except OSError:
+            self.groups.take_rename_back(source, target)
+            raise
+        if self._own.note_renamed(source, target):
+            self.groups.changed[directory] = None
 
     def mkdir(self, path: str) -> None:
         """Create a directory and its parents: a queue's is a small one."""

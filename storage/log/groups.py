@@ -24,6 +24,9 @@ from burrowmq.storage.log.records import Kind, pack_record
 from burrowmq.storage.log.replay import Replayed, replay, seed_of
 from burrowmq.storage.log.small_queues import SmallQueues
 
+# To note a rename, when the log has to be begun anew meanwhile.
+_ATTEMPTS = 3
+
 
 class Groups:
     """See the module."""
@@ -66,6 +69,40 @@ class Groups:
         if is_told:
             self.note(Kind.OWN_FORGET, path)
         return is_told
+
+    # -- renames --------------------------------------------------------------------------------------------------
+
+    def note_rename(self, source: str, target: str) -> None:
+        """Have the log say durably that an own file takes the place of one that it is ahead of. Raises OSError.
+
+        After an error it may say so, or not: nothing is added to it, and `source` stays, before the next generation.
+        """
+        if self.own.renaming is not None:  # another, that was refused
+            self.flush()
+        for _ in range(_ATTEMPTS):
+            generation = self._log.generation
+            self.own.renaming = source, target
+            self.note(Kind.OWN_RENAME, source, data=target[len(self.root) :].encode())
+            try:
+                self.flush()
+            except OSError:
+                self._log.spoil()
+                raise
+            # One that has begun says nothing of it, and may say again what it is ahead of.
+            if self._log.generation == generation or not self.own.is_behind(target):
+                return
+        raise OSError(errno.EIO, "the log takes no note of a rename", target)
+
+    def take_rename_back(self, source: str, target: str) -> None:
+        """The rename did not happen: the next generation begins, which does not say that it has. Raises OSError."""
+        if self.own.renaming == (source, target):
+            self._log.spoil()
+            self.begin_generation()
+
+    def settle_rename(self, path: str) -> None:
+        """This file is to go from its name: first, nothing says that it takes another's place. Raises OSError."""
+        if self.own.renaming is not None and self.own.renaming[0] == path:
+            self.flush()
 
     # -- groups ---------------------------------------------------------------------------------------------------
 
@@ -186,10 +223,12 @@ class Groups:
         if not paths:
             return {}
         found = replay(self._base, self._data_dir, self._identity)
+        said = found.own_writes
+        if self.own.renaming is not None:  # it did not happen, whatever the log says
+            source, target = (path[len(self.root) :] for path in self.own.renaming)
+            said[target] = [*found.replaced.get(source, ()), *said.get(target, ())]
         return {
-            path: pieces
-            for name, pieces in found.own_writes.items()
-            if (path := f"{self.root}{name}") in paths
+            path: pieces for name, pieces in said.items() if (path := f"{self.root}{name}") in paths
         }
 
     def write_back(self, path: str, file: File) -> None:

@@ -34,6 +34,8 @@ class OwnFiles:
         self._behind: dict[str, Unsynced] = {}
         self._refused: dict[str, OSError] = {}
         self.renamed: set[str] = set()  # files that the log says took another's place
+        # (source, target): the log may say that this has happened, and it has not.
+        self.renaming: tuple[str, str] | None = None
 
     # -- one file -------------------------------------------------------------------------------------------------
 
@@ -73,6 +75,20 @@ class OwnFiles:
         for table in tables:
             for name in [name for name in table if name.startswith(below)]:
                 del table[name]
+
+    def is_behind(self, path: str) -> bool:
+        """Whether the log says something of a file that the file itself may not have durably."""
+        known = self._known.get(path)
+        return known is not None and known.is_behind
+
+    def note_renamed(self, source: str, target: str) -> bool:
+        """A file has taken the place of another; True when it is the log that says so first."""
+        self.forget(target)
+        if self.renaming != (source, target):
+            return False
+        self.renamed.add(source)
+        self.renaming = None
+        return True
 
     def spoil(self, path: str) -> bool:
         """A sync of a file failed: it is never synced again. True when only the log has some of its bytes for sure."""
@@ -147,6 +163,7 @@ class OwnFiles:
         kept = self.spoilt(waiting)
         self._due, self._behind = {}, kept
         self.renamed.clear()
+        self.renaming = None
         for path in waiting:
             if path not in kept and path not in self._refused:
                 self._known.pop(path, None)

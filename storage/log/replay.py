@@ -34,6 +34,8 @@ class Replayed:
     directories: dict[str, dict[str, Content]] = field(default_factory=dict)
     own_writes: dict[str, list[Piece]] = field(default_factory=dict)
     own_renames: list[tuple[str, str]] = field(default_factory=list)
+    # What was said of the file that another took the place of, by the other's path.
+    replaced: dict[str, list[Piece]] = field(default_factory=dict)
     removed: dict[str, None] = field(default_factory=dict)  # trees that may be there and should not
 
 
@@ -134,9 +136,10 @@ def _take(found: Replayed, record: Record) -> None:
         found.own_writes.setdefault(path, []).append((record.offset, record.data))
     elif kind == Kind.OWN_FORGET:
         found.own_writes.pop(path, None)
+        found.replaced.pop(path, None)
         found.own_renames = [one for one in found.own_renames if one[0] != path]
     elif kind == Kind.OWN_RENAME:
-        found.own_writes.pop(record.data.decode(), None)
+        found.replaced[path] = found.own_writes.pop(record.data.decode(), [])
         found.own_renames.append((path, record.data.decode()))
 
 

@@ -97,6 +97,7 @@ class SimClient:
             self.model.route(publication, name, is_certain=is_certain, refusing=refusing)
             self.unconfirmed[self._next_publish] = publication
             self._next_publish += 1
+            publication.is_read = is_certain
             self._cover(publication)
         self.send(publish_bytes(channel, exchange, key, publication.body, properties=properties))
 
@@ -105,7 +106,7 @@ class SimClient:
         return node is None or bool(node.alarms.active)
 
     def _cover(self, publication: Publication) -> None:
-        is_kept = any(copy.home.is_durable and copy.home.is_declared for copy in publication.copies)
+        is_kept = any(copy.home.is_durable and copy.is_routed for copy in publication.copies)
         if publication.is_persistent and is_kept:
             publication.covers, self.unsettled = self.unsettled, []
 

@@ -29,6 +29,7 @@ class Publication:
     priority: int
     deadline_ms: int | None
     is_confirmed: bool = False
+    is_read: bool = False  # the broker has routed it as it was sent
     copies: list[Copy] = field(default_factory=list)
     covers: list[Copy] = field(default_factory=list)  # acks that its confirm promises too
 
@@ -156,13 +157,16 @@ class Model:
         publication.copies.append(copy)
 
     def confirm(self, publication: Publication) -> None:
-        """A publication is safe, and with it what was acked before it."""
+        """A publication is safe, and with it what was acked before it where a durable queue has taken it."""
         publication.is_confirmed = True
         self.held.pop(publication.number, None)
+        is_kept = False
         for copy in publication.copies:
             if publication.is_persistent and copy.home.is_durable and copy.is_routed:
                 copy.is_promised = True
-        for copy in publication.covers:
+                # One that waited may have come when its queue was gone: it went nowhere then.
+                is_kept = is_kept or publication.is_read or not copy.home.is_deleting
+        for copy in publication.covers if is_kept else ():
             if copy.state == "left" and copy.left_in == self.start:
                 copy.state = "gone"
 
