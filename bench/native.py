@@ -46,7 +46,7 @@ def build() -> Path:
     unfinished = binary.with_suffix(f".{os.getpid()}")
     command = [compiler, "-O2", "-flto", "-std=gnu11", "-pthread", "-o", str(unfinished)]
     done = subprocess.run(
-        [*command, *map(str, sources)], capture_output=True, text=True, check=False
+        [*command, *map(str, sources), "-ldl"], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise GeneratorFailed(f"the load generator does not compile:\n{done.stderr}")

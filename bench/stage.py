@@ -93,5 +93,5 @@ class Stage:
 
 
 def _known_to(peer: str, setting: Setting) -> Setting:
-    # Peers without our choices share one node for all rows.
-    return setting if peer.startswith("burrowmq") else Setting()
+    # Peers without our choices share one node for all rows, and one with TLS for those.
+    return setting if peer.startswith("burrowmq") else Setting(is_tls=setting.is_tls)

@@ -135,7 +135,9 @@ void connection_flush(Connection *connection)
 {
     size_t sent = 0;
     while (sent < connection->out.length) {
-        ssize_t n = send(connection->fd, connection->out.data + sent, connection->out.length - sent, MSG_NOSIGNAL);
+        const uint8_t *from = connection->out.data + sent;
+        size_t left = connection->out.length - sent;
+        ssize_t n = connection->tls ? tls_send(connection->tls, from, left) : send(connection->fd, from, left, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -161,7 +163,8 @@ int connection_receive(Connection *connection)
     }
     reserve(in, READ_SIZE);
     for (;;) {
-        ssize_t n = recv(connection->fd, in->data + in->length, READ_SIZE, 0);
+        uint8_t *to = in->data + in->length;
+        ssize_t n = connection->tls ? tls_receive(connection->tls, to, READ_SIZE) : recv(connection->fd, to, READ_SIZE, 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -258,7 +261,7 @@ static void start_ok(Connection *connection, const Address *address)
     end_frame(out, start);
 }
 
-static void tune_and_open(Connection *connection, const Buffer *tune)
+static void tune_and_open(Connection *connection, const Address *address, const Buffer *tune)
 {
     Buffer *out = &connection->out;
     connection->frame_max = get_u32(tune->data + 6);
@@ -267,7 +270,7 @@ static void tune_and_open(Connection *connection, const Buffer *tune)
     size_t start = begin_method(out, 0, METHOD_ID(10, 31));
     put_u16(out, get_u16(tune->data + 4));
     put_u32(out, connection->frame_max);
-    put_u16(out, 0); /* no heartbeats: an idle row must not be kept busy by them */
+    put_u16(out, (uint16_t)address->heartbeat);
     end_frame(out, start);
     start = begin_method(out, 0, METHOD_ID(10, 40));
     put_shortstr(out, "/");
@@ -292,6 +295,7 @@ Connection *connection_open(const Address *address, int may_fail)
     if (!connection)
         die("out of memory");
     connection->fd = fd;
+    connection->tls = address->tls ? tls_connect(fd) : NULL;
     put_bytes(&connection->out, "AMQP\0\0\11\1", 8);
     connection_flush(connection);
     if (!connection_read(connection, &frame)) { /* a listener that is not serving yet */
@@ -303,7 +307,7 @@ Connection *connection_open(const Address *address, int may_fail)
     }
     start_ok(connection, address);
     expect_method(connection, METHOD_ID(10, 30), &reply);
-    tune_and_open(connection, &reply);
+    tune_and_open(connection, address, &reply);
     free(reply.data);
     return connection;
 }
@@ -320,6 +324,8 @@ void connection_close(Connection *connection)
     while (connection_read(connection, &frame))
         if (frame.type == FRAME_METHOD && get_u32(frame.payload) == METHOD_ID(10, 51))
             break;
+    if (connection->tls)
+        tls_free(connection->tls);
     close(connection->fd);
     free(connection->in.data);
     free(connection->out.data);

@@ -15,6 +15,7 @@ enum { READ_SIZE = 256 * 1024 };
 #define METHOD_ID(class_id, method_id) (((uint32_t)(class_id) << 16) | (method_id))
 #define BASIC_DELIVER METHOD_ID(60, 60)
 #define BASIC_ACK METHOD_ID(60, 80)
+#define BASIC_REJECT METHOD_ID(60, 90)
 #define BASIC_NACK METHOD_ID(60, 120)
 
 typedef struct {
@@ -31,6 +32,7 @@ typedef struct {
 
 typedef struct {
     int fd;
+    void *tls; /* NULL: octets as they are */
     uint32_t frame_max;
     Buffer in, out;
     size_t in_start;
@@ -40,6 +42,7 @@ typedef struct {
     const char *host;
     int port;
     const char *user, *password;
+    int tls, heartbeat;
 } Address;
 
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -74,9 +77,16 @@ void check_not_closed(const Frame *frame);
 /* Flushes, then reads up to the wanted method; its payload is copied into reply (4 octets of id first). */
 void expect_method(Connection *connection, uint32_t method, Buffer *reply);
 
+/* TLS from the system's libssl, which is looked for at first use; the peer's certificate is not checked. */
+void *tls_connect(int fd);
+long tls_send(void *tls, const void *bytes, size_t length);
+long tls_receive(void *tls, void *bytes, size_t length);
+void tls_free(void *tls);
+
 typedef struct {
     const char *name;
-    int durable, lazy;
+    int durable, lazy, max_priority, message_ttl, max_length;
+    const char *dead_letter; /* the queue that rejected messages go to */
 } Queue;
 
 void queue_declare(Connection *connection, const Queue *queue);
@@ -90,7 +100,10 @@ void confirm_select(Connection *connection);
 void basic_qos(Connection *connection, uint16_t prefetch);
 void basic_consume(Connection *connection, const char *queue, const char *tag, int no_ack);
 void put_ack(Buffer *buffer, uint64_t tag, int multiple);
+void put_reject(Buffer *buffer, uint64_t tag, int requeue);
+void tx_select(Connection *connection);
+void tx_commit(Connection *connection);
 /* 1 and the number of messages left after a get-ok; 0 when the queue is empty. */
-int basic_get(Connection *connection, const char *queue, uint32_t *left);
+int basic_get(Connection *connection, const char *queue, int no_ack, uint32_t *left);
 
 #endif

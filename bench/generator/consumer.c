@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 typedef struct {
     Worker *worker;
     const Options *options;
     uint64_t next_tag, acked_tag, pending; /* pending: consumed since the queue's count was told */
     uint64_t size, seen;                   /* of the message being read */
-    int in_content;
+    int in_content, is_redelivered;
+    int gives_back; /* this queue's messages are rejected */
     uint64_t next_sequence[MAX_PRODUCERS]; /* of each producer; on one channel, of each queue */
 } Consumer;
 
@@ -53,6 +55,7 @@ static void start_message(Consumer *consumer, const Frame *frame)
     if (tag != consumer->next_tag)
         die("delivery tag %llu, %llu was due", (unsigned long long)tag, (unsigned long long)consumer->next_tag);
     consumer->in_content = 1;
+    consumer->is_redelivered = frame->payload[13 + frame->payload[4]];
     consumer->size = UINT64_MAX;
 }
 
@@ -60,8 +63,11 @@ static void end_message(Consumer *consumer, Buffer *out)
 {
     const Options *options = consumer->options;
     consumer->in_content = 0;
-    consumer->pending++;
-    if (options->prefetch && consumer->next_tag % (uint64_t)options->ack_every == 0) {
+    consumer->pending += !options->requeue || consumer->is_redelivered;
+    if (consumer->gives_back || (options->requeue && !consumer->is_redelivered)) {
+        put_reject(out, consumer->next_tag, !consumer->gives_back);
+        consumer->acked_tag = consumer->next_tag;
+    } else if (options->prefetch && consumer->next_tag % (uint64_t)options->ack_every == 0) {
         put_ack(out, consumer->next_tag, options->ack_every > 1);
         consumer->acked_tag = consumer->next_tag;
     }
@@ -98,7 +104,8 @@ static int is_finished(Consumer *consumer)
     Run *run = consumer->worker->run;
     _Atomic uint64_t *total = &run->queue_consumed[consumer->worker->queue];
     uint64_t sum = atomic_fetch_add(total, consumer->pending) + consumer->pending;
-    atomic_fetch_add(&run->consumed, consumer->pending);
+    if (!consumer->gives_back) /* these come again, from another queue */
+        atomic_fetch_add(&run->consumed, consumer->pending);
     consumer->pending = 0;
     if (sum > run->queue_share)
         die("queue %d gave %llu messages, %llu were due", consumer->worker->queue, (unsigned long long)sum,
@@ -136,6 +143,27 @@ static void read_until_done(Consumer *consumer)
     }
 }
 
+/* basic.get in lock step, until the queue's share was got by all together. */
+static void get_until_done(Consumer *consumer)
+{
+    const Options *options = consumer->options;
+    _Atomic uint64_t *total = &consumer->worker->run->queue_consumed[consumer->worker->queue];
+    char name[128];
+    uint32_t left;
+    queue_name(options, consumer->worker->queue, name, sizeof name);
+    while (atomic_load(total) < consumer->worker->run->queue_share) {
+        if (!basic_get(consumer->worker->connection, name, options->prefetch == 0, &left)) {
+            usleep(100);
+            continue;
+        }
+        consumer->pending++;
+        if (options->prefetch)
+            put_ack(&consumer->worker->connection->out, consumer->next_tag++, 0);
+        if (is_finished(consumer))
+            return;
+    }
+}
+
 void *consumer_main(void *argument)
 {
     Worker *worker = argument;
@@ -151,15 +179,19 @@ void *consumer_main(void *argument)
     expect_sequences(consumer);
     if (options->prefetch)
         basic_qos(worker->connection, (uint16_t)options->prefetch);
-    for (int i = 0; i < (options->one_channel ? options->queues : 1); i++) {
+    consumer->gives_back = options->dead_letter && worker->queue == 0;
+    for (int i = 0; i < (options->get ? 0 : options->one_channel ? options->queues : 1); i++) {
         queue_name(options, worker->queue + i, name, sizeof name);
         basic_consume(worker->connection, name, name, options->prefetch == 0);
     }
     pthread_barrier_wait(&run->ready);
     if (options->stall)
         pthread_barrier_wait(&run->written);
-    read_until_done(consumer);
-    if (options->prefetch && consumer->acked_tag + 1 < consumer->next_tag)
+    if (options->get)
+        get_until_done(consumer);
+    else
+        read_until_done(consumer);
+    if (!options->get && options->prefetch && consumer->acked_tag + 1 < consumer->next_tag)
         put_ack(&worker->connection->out, consumer->next_tag - 1, 1);
     connection_flush(worker->connection);
     note_time(&run->cpu_busiest_ns, thread_cpu_ns());

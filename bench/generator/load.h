@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MAX_PRODUCERS = 256, MAX_THREADS = 1024 };
+enum { MAX_PRODUCERS = 1024, MAX_THREADS = 2048 };
 
 typedef struct {
     Address address;
@@ -18,6 +18,13 @@ typedef struct {
     int one_channel;            /* one consumer of each queue, all of them on one channel */
     int bindings;               /* topic: so many more that no key matches */
     uint64_t keys;              /* topic: different keys, in turn */
+    const char *expiration, *reply_to; /* properties of each message */
+    int priorities, cc;         /* priorities in turn below that; the other queues are named in a CC header */
+    int message_ttl, max_length; /* arguments of each queue */
+    int dead_letter, requeue;   /* the first queue's consumer rejects to the second; each message is given back once */
+    int get, rpc;               /* consumers ask with basic.get; producers call, consumers answer */
+    int transaction;            /* messages of each */
+    int ahead;                  /* most that are published and not consumed: a queue that stays short */
     uint64_t messages; /* published in all; with consumers each queue is read up to its share */
     uint32_t size;
     int confirm, prefetch, ack_every; /* prefetch 0: automatic acknowledgement */
@@ -49,9 +56,19 @@ typedef struct {
 
 void queue_name(const Options *options, int index, char *text, size_t size);
 int is_spread(const Options *options);
+int is_copied(const Options *options); /* whether each queue sees every message */
 void note_time(_Atomic uint64_t *latest, uint64_t value); /* keeps the maximum */
 void *producer_main(void *worker);
 void *consumer_main(void *worker);
+void *caller_main(void *worker);
+void *answerer_main(void *worker);
+void churn_connections(const Options *options);
+void churn_queues(const Options *options);
+void idle(const Options *options); /* prints "ready", closes when standard input says so */
+/* A text, the decimal number and a zero behind it; the zero's place. printf would cost more than the rest of a message. */
+char *write_number(char *at, const char *text, uint64_t number);
+/* A content header and a body; the place of the body's first octet. */
+size_t put_content(Buffer *out, const Options *options, uint64_t label, uint32_t size, uint32_t frame_max);
 
 /* Bodies: 8 octets producer << 48 | sequence number, then (with size for it) 8 octets of send time in latency runs,
  * then a fixed pattern, so that a reader can prove order and content without being told anything. */

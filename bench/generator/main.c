@@ -4,6 +4,8 @@
  *   generator --mode get     connect as soon as somebody listens, one basic.get, print when it answered
  *   generator --mode idle    open connections with one channel each, print "ready", close when standard input ends
  *   generator --mode delete  delete the queues and the exchange
+ *   generator --mode churn   open and close a connection with a channel, so many times as there are messages
+ *   generator --mode queues  declare and delete a queue, as often
  *
  * The rate counts from the moment when everybody is connected and subscribed to the last message consumed, or,
  * without consumers, to the reply of a passive declare sent after the last message (so socket buffers do not count). */
@@ -15,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 static Run *watched; /* for the alarm handler only */
@@ -31,6 +32,8 @@ void note_time(_Atomic uint64_t *latest, uint64_t value)
     while (value > seen && !atomic_compare_exchange_weak(latest, &seen, value))
         ;
 }
+
+int is_copied(const Options *options) { return options->fanout || options->one_channel || options->dead_letter || options->cc; }
 
 int is_spread(const Options *options) { return options->spread || options->topic || options->headers; }
 
@@ -73,15 +76,20 @@ static void too_late(int signal)
 
 static void each_queue(const Options *options, Connection *connection, int delete)
 {
-    char name[128];
+    char name[128], second[128];
     const char *type = exchange_type(options);
+    queue_name(options, 1, second, sizeof second);
     if (type && delete)
         exchange_delete(connection, options->name);
     if (type && !delete)
         exchange_declare(connection, options->name, type, options->durable);
     for (int i = 0; i < options->queues; i++) {
         queue_name(options, i, name, sizeof name);
-        Queue queue = {.name = name, .durable = options->durable, .lazy = options->lazy};
+        Queue queue = {.name = name, .durable = options->durable, .lazy = options->lazy, .max_priority = options->priorities};
+        queue.message_ttl = options->message_ttl;
+        queue.max_length = options->max_length;
+        if (options->dead_letter && i == 0)
+            queue.dead_letter = second;
         if (delete)
             queue_delete(connection, name);
         else
@@ -117,7 +125,7 @@ static void print_result(Run *run, uint64_t messages_left, double cpu)
            (unsigned long long)published, (unsigned long long)consumed, (unsigned long long)atomic_load(&run->confirmed),
            (unsigned long long)atomic_load(&run->nacked), (unsigned long long)messages_left, seconds,
            (double)counted / seconds, cpu, (double)atomic_load(&run->cpu_busiest_ns) / 1e9);
-    if (options->latency)
+    if (options->latency || options->rpc)
         print_latency(run);
     printf("}\n");
 }
@@ -136,12 +144,13 @@ static void run_workers(Run *run, Worker *workers, int count)
     const Options *options = run->options;
     for (int i = 0; i < count; i++) {
         int is_producer = i < options->producers;
+        void *(*main)(void *) = is_producer ? options->rpc ? caller_main : producer_main : options->rpc ? answerer_main : consumer_main;
         Worker *worker = &workers[i];
         worker->run = run;
         worker->index = is_producer ? i : i - options->producers;
         worker->queue = worker->index % options->queues;
         worker->connection = connection_open(&options->address, 0);
-        if (pthread_create(&worker->thread, NULL, is_producer ? producer_main : consumer_main, worker) != 0)
+        if (pthread_create(&worker->thread, NULL, main, worker) != 0)
             die("no more threads");
     }
     pthread_barrier_wait(&run->ready);
@@ -174,6 +183,8 @@ static uint64_t await_all(Run *run, Connection *control, uint64_t before)
 {
     const Options *options = run->options;
     uint64_t due = options->messages * (uint64_t)(options->fanout ? options->queues : 1), held;
+    if (options->max_length && due > (uint64_t)options->max_length)
+        due = (uint64_t)options->max_length;
     while ((held = count_all(options, control) - before) != due) {
         if (held > due)
             die("the queues have %llu messages, %llu were published", (unsigned long long)held, (unsigned long long)due);
@@ -186,9 +197,9 @@ static uint64_t await_all(Run *run, Connection *control, uint64_t before)
 static void prepare(Run *run, const Options *options, int count)
 {
     run->options = options;
-    run->queue_share = options->fanout || options->one_channel ? options->messages : options->messages / (uint64_t)options->queues;
+    run->queue_share = is_copied(options) ? options->messages : options->messages / (uint64_t)options->queues;
     run->queue_consumed = calloc((size_t)options->queues, sizeof *run->queue_consumed);
-    run->latency_ns = calloc(options->latency ? options->messages : 1, sizeof *run->latency_ns);
+    run->latency_ns = calloc(options->latency || options->rpc ? options->messages : 1, sizeof *run->latency_ns);
     if (!run->queue_consumed || !run->latency_ns)
         die("out of memory");
     pthread_barrier_init(&run->ready, NULL, (unsigned)count + 1);
@@ -230,31 +241,12 @@ static void first_get(const Options *options)
     while (!(connection = connection_open(&options->address, 1)))
         usleep(2000);
     uint64_t connected = now_ns();
-    int found = basic_get(connection, options->name, &left);
+    int found = basic_get(connection, options->name, 0, &left);
     uint64_t answered = now_ns();
     printf("{\"found\": %d, \"left\": %u, \"connected_s\": %.6f, \"seconds\": %.6f, \"answered_ns\": %llu}\n", found, left,
            (double)(connected - start) / 1e9, (double)(answered - start) / 1e9, (unsigned long long)answered);
     fflush(stdout);
     connection_close(connection);
-}
-
-static void idle(const Options *options)
-{
-    struct rlimit files;
-    Connection **open = calloc((size_t)options->connections, sizeof *open);
-    if (!open)
-        die("out of memory");
-    getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-    uint64_t start = now_ns();
-    for (int i = 0; i < options->connections; i++)
-        open[i] = connection_open(&options->address, 0);
-    double seconds = (double)(now_ns() - start) / 1e9;
-    wait_for_go();
-    for (int i = 0; i < options->connections; i++)
-        connection_close(open[i]);
-    printf("{\"connections\": %d, \"seconds\": %.6f}\n", options->connections, seconds);
 }
 
 static void delete_all(const Options *options)
@@ -308,6 +300,13 @@ static void parse(Options *o, int argc, char **argv)
         {"topic", OPTION_SWITCH, &o->topic},       {"headers", OPTION_SWITCH, &o->headers},
         {"keys", OPTION_LARGE, &o->keys},          {"bindings", OPTION_NUMBER, &o->bindings},
         {"one-channel", OPTION_SWITCH, &o->one_channel},
+        {"expiration", OPTION_TEXT, &o->expiration}, {"reply-to", OPTION_TEXT, &o->reply_to},
+        {"priorities", OPTION_NUMBER, &o->priorities}, {"cc", OPTION_SWITCH, &o->cc},
+        {"message-ttl", OPTION_NUMBER, &o->message_ttl}, {"max-length", OPTION_NUMBER, &o->max_length},
+        {"dead-letter", OPTION_SWITCH, &o->dead_letter}, {"requeue", OPTION_SWITCH, &o->requeue},
+        {"get", OPTION_SWITCH, &o->get},           {"rpc", OPTION_SWITCH, &o->rpc},
+        {"transaction", OPTION_NUMBER, &o->transaction}, {"ahead", OPTION_NUMBER, &o->ahead},
+        {"tls", OPTION_SWITCH, &o->address.tls},   {"heartbeat", OPTION_NUMBER, &o->address.heartbeat},
     };
     enum { COUNT = sizeof settings / sizeof *settings };
     struct option known[COUNT + 1] = {0};
@@ -328,6 +327,8 @@ int main(int argc, char **argv)
     parse(&options, argc, argv);
     if (options.one_channel && (options.consumers != 1 || options.producers != 1 || !is_spread(&options)))
         die("one channel takes one producer to all queues and one consumer of each");
+    if (options.ahead && (options.producers != 1 || !options.consumers))
+        die("a queue is kept short for one producer, by its consumers");
     if (options.latency && options.size < 16)
         die("latency needs bodies of 16 octets or more");
     signal(SIGALRM, too_late);
@@ -338,6 +339,10 @@ int main(int argc, char **argv)
         first_get(&options);
     else if (strcmp(options.mode, "idle") == 0)
         idle(&options);
+    else if (strcmp(options.mode, "churn") == 0)
+        churn_connections(&options);
+    else if (strcmp(options.mode, "queues") == 0)
+        churn_queues(&options);
     else if (strcmp(options.mode, "delete") == 0)
         delete_all(&options);
     else

@@ -4,6 +4,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t begin_table(Buffer *out)
+{
+    size_t start = out->length;
+    put_u32(out, 0);
+    return start;
+}
+
+static void end_table(Buffer *out, size_t start)
+{
+    uint32_t size = __builtin_bswap32((uint32_t)(out->length - start - 4));
+    memcpy(out->data + start, &size, 4);
+}
+
+static void put_text(Buffer *out, const char *name, const char *value)
+{
+    put_shortstr(out, name);
+    put_u8(out, 'S');
+    put_u32(out, (uint32_t)strlen(value));
+    put_bytes(out, value, strlen(value));
+}
+
+static void put_number(Buffer *out, const char *name, int value)
+{
+    if (!value)
+        return;
+    put_shortstr(out, name);
+    put_u8(out, 'I');
+    put_u32(out, (uint32_t)value);
+}
+
+static void put_queue_arguments(Buffer *out, const Queue *queue)
+{
+    size_t start = begin_table(out);
+    if (queue->lazy)
+        put_text(out, "x-queue-mode", "lazy");
+    if (queue->dead_letter) {
+        put_text(out, "x-dead-letter-exchange", "");
+        put_text(out, "x-dead-letter-routing-key", queue->dead_letter);
+    }
+    put_number(out, "x-max-priority", queue->max_priority);
+    put_number(out, "x-message-ttl", queue->message_ttl);
+    put_number(out, "x-max-length", queue->max_length);
+    end_table(out, start);
+}
+
 static void declare(Connection *connection, const Queue *queue, int passive, Buffer *reply)
 {
     Buffer *out = &connection->out;
@@ -11,15 +56,7 @@ static void declare(Connection *connection, const Queue *queue, int passive, Buf
     put_u16(out, 0);
     put_shortstr(out, queue->name);
     put_u8(out, (uint8_t)((passive ? 1 : 0) | (queue->durable ? 2 : 0)));
-    if (queue->lazy) {
-        put_u32(out, 1 + 12 + 1 + 4 + 4);
-        put_shortstr(out, "x-queue-mode");
-        put_u8(out, 'S');
-        put_u32(out, 4);
-        put_bytes(out, "lazy", 4);
-    } else {
-        put_u32(out, 0);
-    }
+    put_queue_arguments(out, queue);
     end_frame(out, start);
     expect_method(connection, METHOD_ID(50, 11), reply);
 }
@@ -122,13 +159,30 @@ void put_ack(Buffer *buffer, uint64_t tag, int multiple)
     end_frame(buffer, start);
 }
 
-int basic_get(Connection *connection, const char *queue, uint32_t *left)
+void put_reject(Buffer *buffer, uint64_t tag, int requeue)
+{
+    size_t start = begin_method(buffer, 1, BASIC_REJECT);
+    put_u64(buffer, tag);
+    put_u8(buffer, (uint8_t)requeue);
+    end_frame(buffer, start);
+}
+
+static void call_tx(Connection *connection, uint16_t method)
+{
+    end_frame(&connection->out, begin_method(&connection->out, 1, METHOD_ID(90, method)));
+    expect_method(connection, METHOD_ID(90, method + 1), NULL);
+}
+
+void tx_select(Connection *connection) { call_tx(connection, 10); }
+void tx_commit(Connection *connection) { call_tx(connection, 20); }
+
+int basic_get(Connection *connection, const char *queue, int no_ack, uint32_t *left)
 {
     Frame frame;
     size_t start = begin_method(&connection->out, 1, METHOD_ID(60, 70));
     put_u16(&connection->out, 0);
     put_shortstr(&connection->out, queue);
-    put_u8(&connection->out, 0);
+    put_u8(&connection->out, (uint8_t)no_ack);
     end_frame(&connection->out, start);
     connection_flush(connection);
     for (;;) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MIN_RING = 1 << 12 };
 
@@ -15,29 +16,13 @@ typedef struct {
     Connection *connection;
     Buffer prefix;  /* basic.publish */
     uint64_t label; /* producer << 48 */
-    uint64_t total, sent, confirmed, nacked;
+    uint64_t total, sent, confirmed, nacked, committed;
     uint64_t base;   /* every tag up to it is confirmed */
     uint8_t *beyond; /* ring of flags: tags above base that were confirmed out of order */
     uint64_t ring;   /* its size, a power of two above the window */
 } Producer;
 
 static uint64_t last_label(const Producer *producer) { return producer->label | producer->sent; }
-
-/* A text, the decimal number and a zero behind it; the zero's place. printf would cost more than the rest of a message. */
-static char *write_number(char *at, const char *text, uint64_t number)
-{
-    char digits[24];
-    int count = 0;
-    do
-        digits[count++] = (char)('0' + number % 10);
-    while (number /= 10);
-    while (*text)
-        *at++ = *text++;
-    while (count)
-        *at++ = digits[--count];
-    *at = 0;
-    return at;
-}
 
 static uint64_t next_queue(const Producer *producer)
 {
@@ -63,47 +48,11 @@ static void set_prefix(Producer *producer)
     end_frame(&producer->prefix, start);
 }
 
-static void put_message(Producer *producer, Buffer *out, uint32_t size, int with_id)
+/* The place of the body's first octet. */
+static size_t put_message(Producer *producer, Buffer *out, uint32_t size)
 {
-    const Options *options = producer->options;
-    char id[32] = "", value[24] = "";
-    uint8_t small[1024];
-    uint32_t limit = producer->connection->frame_max - 8, offset = 0;
     put_bytes(out, producer->prefix.data, producer->prefix.length);
-    if (with_id)
-        write_number(id, "message-", producer->sent);
-    if (options->headers)
-        write_number(value, "", next_queue(producer));
-    put_u8(out, FRAME_HEADER);
-    put_u16(out, 1);
-    put_u32(out, 14 + (options->headers ? 4 + 2 + 1 + 4 + (uint32_t)strlen(value) : 0) + (options->persistent ? 1 : 0) +
-                     (with_id ? 1 + (uint32_t)strlen(id) : 0));
-    put_u16(out, 60);
-    put_u16(out, 0);
-    put_u64(out, size);
-    put_u16(out, (uint16_t)((options->headers ? 1 << 13 : 0) | (options->persistent ? 1 << 12 : 0) | (with_id ? 1 << 7 : 0)));
-    if (options->headers)
-        put_header(out, value);
-    if (options->persistent)
-        put_u8(out, 2);
-    if (with_id)
-        put_shortstr(out, id);
-    put_u8(out, FRAME_END);
-    uint8_t *body = size <= sizeof small ? small : malloc(size);
-    if (!body)
-        die("out of memory");
-    body_fill(body, size, last_label(producer));
-    while (offset < size) {
-        uint32_t part = size - offset < limit ? size - offset : limit;
-        put_u8(out, FRAME_BODY);
-        put_u16(out, 1);
-        put_u32(out, part);
-        put_bytes(out, body + offset, part);
-        put_u8(out, FRAME_END);
-        offset += part;
-    }
-    if (body != small)
-        free(body);
+    return put_content(out, producer->options, last_label(producer), size, producer->connection->frame_max);
 }
 
 /* Singly confirmed tags may run ahead of a later multiple one: each tag is counted exactly once. */
@@ -150,10 +99,35 @@ static void read_confirms(Producer *producer, int wait)
     }
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* A transaction ends when it is full; how much more goes into this one. */
+static uint64_t transaction_room(Producer *producer)
+{
+    uint64_t size = (uint64_t)producer->options->transaction;
+    if (producer->sent > producer->committed && producer->sent % size == 0) {
+        tx_commit(producer->connection);
+        producer->committed = producer->sent;
+    }
+    return size - producer->sent % size;
+}
+
+/* Waits until half of what may be ahead of the consumers is consumed. */
+static uint64_t short_room(Producer *producer)
+{
+    uint64_t most = (uint64_t)producer->options->ahead, ahead;
+    while ((ahead = producer->sent - atomic_load(&producer->worker->run->consumed)) > most / 2)
+        usleep(20);
+    return most - ahead;
+}
+
 static uint64_t room(Producer *producer, uint64_t wanted)
 {
-    uint64_t left = producer->total - producer->sent;
-    wanted = wanted < left ? wanted : left;
+    wanted = smaller(wanted, producer->total - producer->sent);
+    if (producer->options->transaction)
+        return smaller(wanted, transaction_room(producer));
+    if (producer->options->ahead)
+        return smaller(wanted, short_room(producer));
     if (!producer->options->confirm)
         return wanted;
     read_confirms(producer, 0);
@@ -163,21 +137,18 @@ static uint64_t room(Producer *producer, uint64_t wanted)
         read_confirms(producer, 1);
     window = (uint64_t)producer->options->confirm - (producer->sent - producer->confirmed);
     flags = producer->ring - 1 - (producer->sent - producer->base);
-    window = window < flags ? window : flags;
-    return wanted < window ? wanted : window;
+    return smaller(wanted, smaller(window, flags));
 }
 
 static void produce_constant(Producer *producer)
 {
     Connection *connection = producer->connection;
-    Buffer *out = &connection->out, block = {0};
-    put_message(producer, &block, producer->options->size, 0);
-    size_t each = block.length, label_at = producer->prefix.length + 7 + 14 + (producer->options->persistent ? 1 : 0) + 1 + 7;
+    Buffer block = {0};
+    size_t label_at = put_message(producer, &block, producer->options->size), each = block.length;
     uint64_t fit = producer->options->batch > each ? producer->options->batch / each : 1;
     int has_label = producer->options->size >= 8;
     for (uint64_t i = 1; i < fit; i++)
-        put_message(producer, &block, producer->options->size, 0);
-    Buffer spare = *out; /* the block is sent as it is, patched in place */
+        put_message(producer, &block, producer->options->size);
     while (producer->sent < producer->total) {
         uint64_t count = room(producer, fit);
         for (uint64_t i = 0; i < count; i++, producer->sent++) {
@@ -185,39 +156,29 @@ static void produce_constant(Producer *producer)
             if (has_label)
                 memcpy(block.data + i * each + label_at, &label, 8);
         }
-        *out = block;
-        out->length = count * each;
+        Buffer own = connection->out; /* the block is sent as it is, patched in place */
+        connection->out = block;
+        connection->out.length = count * each;
         connection_flush(connection);
+        connection->out = own;
     }
-    *out = spare;
-    out->length = 0;
     free(block.data);
 }
 
+/* Each message is built by itself: its size, address or properties are its own. */
 static void produce_varying(Producer *producer)
 {
+    const Options *options = producer->options;
     Buffer *out = &producer->connection->out;
-    uint32_t smallest = producer->options->size, spread = producer->options->vary ? smallest * 2 + 1 : 1;
+    uint32_t spread = options->vary ? options->size * 2 + 1 : 1;
     while (producer->sent < producer->total) {
         uint64_t count = room(producer, UINT64_MAX);
         do {
-            put_message(producer, out, smallest + (uint32_t)(producer->sent * 7919 % spread), 1);
+            if (is_spread(options))
+                set_prefix(producer);
+            put_message(producer, out, options->size + (uint32_t)(producer->sent * 7919 % spread));
             producer->sent++;
-        } while (--count && out->length < producer->options->batch);
-        connection_flush(producer->connection);
-    }
-}
-
-static void produce_spread(Producer *producer)
-{
-    Buffer *out = &producer->connection->out;
-    while (producer->sent < producer->total) {
-        uint64_t count = room(producer, UINT64_MAX);
-        do {
-            set_prefix(producer);
-            put_message(producer, out, producer->options->size, 0);
-            producer->sent++;
-        } while (--count && out->length < producer->options->batch);
+        } while (--count && out->length < options->batch);
         connection_flush(producer->connection);
     }
 }
@@ -233,8 +194,9 @@ static void produce_paced(Producer *producer)
     Buffer *out = &producer->connection->out, block = {0};
     uint64_t start = now_ns();
     prctl(PR_SET_TIMERSLACK, 1UL);
-    put_message(producer, &block, producer->options->size, 0);
-    size_t body_at = block.length - 1 - producer->options->size;
+    size_t body_at = put_message(producer, &block, producer->options->size);
+    /* Publishers do not send in step: each begins at its own part of the interval. */
+    start += (uint64_t)(1e9 / producer->options->rate * producer->worker->index / producer->options->producers);
     while (producer->sent < producer->total) {
         uint64_t due = start + (uint64_t)((double)producer->sent * 1e9 / producer->options->rate);
         if (now_ns() < due)
@@ -266,17 +228,19 @@ void *producer_main(void *argument)
         die("out of memory");
     if (options->confirm)
         confirm_select(worker->connection);
+    if (options->transaction)
+        tx_select(worker->connection);
     pthread_barrier_wait(&run->ready);
     if (options->rate > 0)
         produce_paced(&producer);
-    else if (is_spread(options))
-        produce_spread(&producer);
-    else if (options->vary)
+    else if (is_spread(options) || options->vary || options->priorities)
         produce_varying(&producer);
     else
         produce_constant(&producer);
     while (options->confirm && producer.confirmed < producer.sent)
         read_confirms(&producer, 1);
+    if (producer.sent > producer.committed && options->transaction)
+        tx_commit(worker->connection);
     /* The reply follows all publishes through the channel, so nothing waits in socket buffers any more. */
     queue_name(options, worker->queue, name, sizeof name);
     queue_count(worker->connection, name);

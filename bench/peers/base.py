@@ -33,6 +33,7 @@ class Setting:
     confirm: str = "fsync"  # fsync | written
     commit_log: str = "off"  # off | on
     scrub_period: str = ""  # empty: the node's default
+    is_tls: bool = False  # a TLS listener beside the other
 
 
 @dataclass(slots=True)
@@ -46,6 +47,7 @@ class Launch:
     port: int
     control: list[str]
     metrics_port: int | None = None
+    tls_port: int = 0
     broker_command_name: str | None = (
         None  # name of the process that is the broker, when a script starts it
     )
@@ -193,6 +195,19 @@ class Peer(Protocol):
 
     def durability(self, setting: Setting) -> str:
         """What a confirm means in this setting, in words."""
+
+
+def certificate(directory: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for this machine and its key, made in `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    found, key = directory / "certificate.pem", directory / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-out", str(found), "-keyout", str(key)]
+    try:
+        subprocess.run(command, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as failure:
+        raise NodeFailed(f"TLS rows need openssl: {failure}") from failure
+    return found, key
 
 
 def free_ports(count: int) -> list[int]:

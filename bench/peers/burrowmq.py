@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.peers.base import Launch, Node, Setting, free_ports
+from bench.peers.base import Launch, Node, Setting, certificate, free_ports
 
 _ROOT = Path(__file__).resolve().parents[2]
 _ASK = (
@@ -75,7 +75,7 @@ class BurrowMQ:
         return f"confirm = {setting.confirm}{log}"
 
     def node(self, directory: Path, setting: Setting) -> Node:
-        port, management, prometheus = free_ports(3)
+        port, management, prometheus, tls_port = free_ports(4)
         data = directory / "data"
         settings = {
             "listeners.tcp.default": f"127.0.0.1:{port}",
@@ -88,6 +88,11 @@ class BurrowMQ:
             settings["store_commit_log"] = setting.commit_log
         if setting.scrub_period:
             settings["store_scrub_period"] = setting.scrub_period
+        if setting.is_tls:
+            found, key = certificate(directory)
+            settings["listeners.ssl.default"] = f"127.0.0.1:{tls_port}"
+            settings["ssl_options.certfile"] = str(found)
+            settings["ssl_options.keyfile"] = str(key)
         command = [*self._server(), "--data-dir", str(data)]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
@@ -98,6 +103,7 @@ class BurrowMQ:
             data_directory=data,
             port=port,
             metrics_port=prometheus,
+            tls_port=tls_port,
             control=[str(_command("burrowctl")), "--data-dir", str(data)],
         )
         return Node(peer=self.name, setting=setting, launch=launch)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bench.peers.base import READY_LINE, Launch, Node, Setting, free_ports
+from bench.peers.base import READY_LINE, Launch, Node, Setting, certificate, free_ports
 
 # bash: wait until the port accepts, say so, then be the broker's parent until it ends.
 _SCRIPT = (
@@ -39,17 +39,21 @@ class LavinMQ:
         return "its default"
 
     def node(self, directory: Path, setting: Setting) -> Node:
-        port, management = free_ports(2)
+        port, management, tls_port = free_ports(3)
         data = directory / "data"
         data.mkdir(parents=True, exist_ok=True)
         broker = [shutil.which("lavinmq") or "lavinmq", "-D", str(data), "--bind=127.0.0.1"]
         broker += [f"--amqp-port={port}", f"--http-port={management}"]
+        if setting.is_tls:
+            found, key = certificate(directory)
+            broker += [f"--amqps-port={tls_port}", f"--cert={found}", f"--key={key}"]
         launch = Launch(
             command=["bash", "-c", _SCRIPT, "lavinmq", *broker],
             environment={"PORT": str(port)},
             directory=directory,
             data_directory=data,
             port=port,
+            tls_port=tls_port,
             control=["lavinmqctl", f"--uri=http://guest:guest@127.0.0.1:{management}"],
             broker_command_name="lavinmq",
         )

@@ -10,7 +10,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from bench.peers.base import Launch, Node, Setting, free_ports
+from bench.peers.base import Launch, Node, Setting, certificate, free_ports
 from bench.procfs import command_name
 
 _SCRIPTS = Path("/usr/lib/rabbitmq/bin")
@@ -55,9 +55,17 @@ class RabbitMQ:
         return "confirm after write, fsync on idle"
 
     def node(self, directory: Path, setting: Setting) -> Node:
-        port, distribution, epmd = free_ports(3)
+        port, distribution, epmd, tls_port = free_ports(4)
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
+        settings = [f"listeners.tcp.1 = 127.0.0.1:{port}"]
+        if setting.is_tls:
+            found, key = certificate(directory)
+            settings += [
+                f"listeners.ssl.1 = 127.0.0.1:{tls_port}",
+                "ssl_options.verify = verify_none",
+            ]
+            settings += [f"ssl_options.certfile = {found}", f"ssl_options.keyfile = {key}"]
+        (directory / "rabbitmq.conf").write_text("\n".join([*settings, ""]))
         (directory / "plugins").write_text("[].\n")
         environment = {
             "HOME": str(directory),
@@ -77,6 +85,7 @@ class RabbitMQ:
             directory=directory,
             data_directory=directory / "data",
             port=port,
+            tls_port=tls_port,
             control=[str(_SCRIPTS / "rabbitmqctl"), "-q"],
             broker_command_name="beam.smp",
             after_stop=lambda: _stop_epmd(epmd),

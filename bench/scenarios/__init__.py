@@ -10,6 +10,7 @@ from bench.scenarios import (
     footprint,
     headline,
     load,
+    matrix,
     perftest,
     restart,
     scrubbing,
@@ -18,6 +19,7 @@ from bench.scenarios.base import Figure, Outcome, Scenario
 
 SCENARIOS: tuple[Scenario, ...] = (
     *load.SCENARIOS,
+    *matrix.SCENARIOS,
     *perftest.SCENARIOS,
     *headline.SCENARIOS,
     *durability.SCENARIOS,
@@ -28,6 +30,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 FIGURES: tuple[Figure, ...] = (
     *load.FIGURES,
+    *matrix.FIGURES,
     *perftest.FIGURES,
     *headline.FIGURES,
     *durability.FIGURES,

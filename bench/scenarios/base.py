@@ -45,7 +45,9 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A promise: `value` of `scenario` on `peer`, alone or as a ratio to `relative_to`, beside must and reach.
+    """A promise: `value` of `scenario` on `peer`, alone or as a ratio, beside must and reach.
+
+    The ratio is to the peer `relative_to`, or to another scenario of the same peer, `over`.
 
     `is_at_most`: smaller is better, and a ratio is peer / other. `only_full`: the promise holds for the full-size run.
     """
@@ -55,6 +57,7 @@ class Figure:
     value: str = "rate"
     peer: str = "burrowmq"
     relative_to: str | None = None
+    over: str | None = None
     must: float
     reach: float | None = None
     is_at_most: bool = False
@@ -82,7 +85,8 @@ def measure_load(node: Node, options: dict[str, native.Option]) -> Outcome:
     rss_before = procfs.rss_bytes(node.pid)
     before = procfs.cpu_use(node.pid)
     busy_before, started = procfs.machine_busy_s(), time.monotonic()
-    report = native.run(node.port, **options)
+    port = node.launch.tls_port if options.get("tls") else node.port
+    report = native.run(port, **options)
     at_end = procfs.cpu_use(node.pid)
     busy_s = procfs.machine_busy_s() - busy_before
     others_s = busy_s - (at_end.total_s - before.total_s) - report["client_cpu_s"]

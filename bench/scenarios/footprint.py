@@ -13,6 +13,7 @@ from bench.stage import Stage
 
 _STARTS = 3
 _COMMANDS = 5
+_HEARTBEAT_S = 60  # what most clients agree on with a broker
 _ENOUGH = 1000  # observations: of fewer, the p99.9 is the maximum
 _STALL = re.compile(
     r"^(\w*loop\w*(?:stall|lag)\w*)_bucket\{[^}]*le=\"([^\"]+)\"[^}]*\}\s+(\S+)$", re.MULTILINE
@@ -71,6 +72,34 @@ def _idle(stage: Stage, peer: str) -> Outcome:
     return Outcome(values, f"{count} connections, one channel each, no heartbeats")
 
 
+def _idle_cpu(stage: Stage, peer: str) -> Outcome:
+    """The share of a core that connections cost which do nothing but exchange heartbeats."""
+    count = stage.scaled(5000, 1000)
+    with stage.fresh(peer, Setting()) as node:
+        before = _share(node)
+        run = native.StagedRun(
+            node.port, mode="idle", connections=count, heartbeat=_HEARTBEAT_S, timeout=300
+        )
+        try:
+            run.await_stage()
+            procfs.wait_idle(node.pid)
+            share = _share(node)
+            run.finish()
+        finally:
+            run.abandon()
+    return Outcome(
+        {"share": share, "share_empty": before},
+        f"{count} connections, one channel each, heartbeats of {_HEARTBEAT_S} s",
+    )
+
+
+def _share(node: Node) -> float:
+    # Half an interval: each side of each connection sends once.
+    start, before = time.monotonic(), procfs.cpu_use(node.pid).total_s
+    time.sleep(_HEARTBEAT_S / 2)
+    return (procfs.cpu_use(node.pid).total_s - before) / (time.monotonic() - start)
+
+
 def stall_counts(page: str) -> dict[float, float]:
     """Upper edge of a bucket → observations up to it, from a Prometheus page."""
     return {float(edge): float(count) for _, edge, count in _STALL.findall(page)}
@@ -106,6 +135,13 @@ SCENARIOS = (
         max_rounds=1,
     ),
     Scenario(key="idle", title="idle connection with a channel", run=_idle, max_rounds=1),
+    Scenario(
+        key="idle-5000",
+        title="5,000 idle connections",
+        run=_idle_cpu,
+        max_rounds=1,
+        is_full_only=True,
+    ),
     Scenario(key="loop-stall", title="loop stall", run=_stalls, peers=OURS, max_rounds=1),
 )
 
@@ -142,6 +178,15 @@ FIGURES = (
         must=8192,
         is_at_most=True,
         unit="KB",
+    ),
+    Figure(
+        title="5,000 idle connections: share of a core",
+        scenario="idle-5000",
+        value="share",
+        must=0.005,
+        is_at_most=True,
+        unit="%",
+        only_full=True,
     ),
     Figure(
         title="loop stall, p99.9",

@@ -15,11 +15,11 @@ from bench.stage import Stage
 
 QUICK_DIVISOR = 3
 # Options that say which queues and exchanges there are.
-_SHAPE = ("queues", "fanout", "topic", "headers")
+SHAPE = ("queues", "fanout", "topic", "headers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Load:
+class Load:
     """`fast`, `interpreted`, `reference`: messages of a full run: ours and LavinMQ's, interpreted, RabbitMQ's."""
 
     key: str
@@ -43,7 +43,7 @@ class _Load:
         options = {**self.options, "messages": self.messages(stage, peer), "timeout": 300}
         with _idle_connections(node, self.idle_connections):
             outcome = measure_load(node, options)
-        shape = {name: self.options.get(name, False) for name in _SHAPE}
+        shape = {name: self.options.get(name, False) for name in SHAPE}
         native.run(node.port, mode="delete", **{k: v for k, v in shape.items() if v})
         procfs.wait_idle(node.pid)
         queue_mode = "lazy" if self.options.get("lazy") else self.setting.default_mode
@@ -74,82 +74,11 @@ def _idle_connections(node: Node, count: int) -> Iterator[None]:
         held.abandon()
 
 
-_PERSISTENT: dict[str, native.Option] = {"durable": True, "persistent": True}
-_BOUNDED = Setting(default_mode="bounded")
-
-_TEN: dict[str, native.Option] = {"queues": 10}
-# One producer whose messages go to all queues in turn: key, title, RabbitMQ's messages, full only, options.
-_MANY_KEYS: tuple[tuple[str, str, int, bool, dict[str, native.Option]], ...] = (
-    ("keys-10", "keys over 10 queues, 10 connections", 100_000, False, {**_TEN, "spread": True}),
-    ("keys-100", "100 queues, 100 connections", 60_000, True, {"queues": 100, "spread": True}),
-    (
-        "keys-100-one",
-        "100 queues, one consumer connection",
-        60_000,
-        True,
-        {"queues": 100, "spread": True, "one_channel": True},
-    ),
-    ("topic-1k", "topic, 1,000 keys", 60_000, False, {**_TEN, "topic": True, "keys": 1000}),
-    ("topic-100k", "topic, 100,000 keys", 60_000, True, {**_TEN, "topic": True, "keys": 100_000}),
-    ("topic-new", "topic, every key new", 60_000, True, {**_TEN, "topic": True, "keys": 1 << 60}),
-    (
-        "topic-bindings",
-        "topic, 10,000 bindings, 1,000 keys",
-        60_000,
-        True,
-        {**_TEN, "topic": True, "keys": 1000, "bindings": 10_000},
-    ),
-    ("headers-10", "headers exchange, 10 bindings", 60_000, True, {**_TEN, "headers": True}),
-    (
-        "acks-10-queues",
-        "one channel, 10 queues, single acks (prefetch 100)",
-        60_000,
-        True,
-        {**_TEN, "spread": True, "one_channel": True, "prefetch": 100},
-    ),
-)
-
-# Where each message waits for the disk: key, title, messages (all peers'; RabbitMQ's), full only, options.
-_WAITING: tuple[tuple[str, str, int, int, bool, dict[str, native.Option]], ...] = (
-    ("window-1", "one publisher waits for each confirm", 12_000, 6_000, False, {"confirm": 1}),
-    ("window-10", "one publisher, window 10", 90_000, 24_000, True, {"confirm": 10}),
-    (
-        "publishers-50",
-        "50 publishers, window 1",
-        60_000,
-        24_000,
-        True,
-        {"confirm": 1, "producers": 50},
-    ),
-    (
-        "publishers-200",
-        "200 publishers on 200 queues, window 1",
-        120_000,  # so that a third is a message of each to each, which the generator wants
-        120_000,
-        True,
-        {"confirm": 1, "producers": 200, "queues": 200},
-    ),
-    (
-        "tasks-20",
-        "4 publishers, window 10, to 20 queues with single acks (prefetch 4)",
-        24_000,
-        12_000,
-        True,
-        {
-            "confirm": 10,
-            "producers": 4,
-            "queues": 20,
-            "spread": True,
-            "consumers": 1,
-            "prefetch": 4,
-        },
-    ),
-)
-_LOG = Setting(commit_log="on")
-
+PERSISTENT: dict[str, native.Option] = {"durable": True, "persistent": True}
+BOUNDED = Setting(default_mode="bounded")
 
 _LOADS = (
-    _Load(
+    Load(
         key="publish-16",
         title="publish-only 16 B",
         fast=4_000_000,
@@ -157,7 +86,7 @@ _LOADS = (
         reference=200_000,
         options={"size": 16},
     ),
-    _Load(
+    Load(
         key="publish-1k",
         title="publish-only 1 KB",
         fast=600_000,
@@ -165,16 +94,16 @@ _LOADS = (
         reference=80_000,
         options={"size": 1024},
     ),
-    _Load(
+    Load(
         key="publish-16-bounded",
         title="publish-only 16 B, `bounded` (goes to disk)",
         fast=2_000_000,
         interpreted=1_000_000,
         reference=200_000,
         options={"size": 16},
-        setting=_BOUNDED,
+        setting=BOUNDED,
     ),
-    _Load(
+    Load(
         key="1p1c-16",
         title="1 producer 1 consumer, auto-ack, 16 B",
         fast=4_000_000,
@@ -182,7 +111,7 @@ _LOADS = (
         reference=200_000,
         options={"size": 16, "consumers": 1, "verify": True},
     ),
-    _Load(
+    Load(
         key="1p1c-varying",
         title="the same, headers and sizes varying (32-96 B, message-id)",
         fast=3_000_000,
@@ -190,14 +119,14 @@ _LOADS = (
         reference=200_000,
         options={"size": 32, "vary": True, "consumers": 1, "verify": True},
     ),
-    _Load(
+    Load(
         key="confirms-1k",
         title="confirms (window 500) + single acks, persistent 1 KB",
         fast=400_000,
         interpreted=300_000,
         reference=50_000,
         options={
-            **_PERSISTENT,
+            **PERSISTENT,
             "size": 1024,
             "confirm": 500,
             "consumers": 1,
@@ -205,7 +134,7 @@ _LOADS = (
             "verify": True,
         },
     ),
-    _Load(
+    Load(
         key="fanout-5",
         title="fan-out 1 → 5 queues → 5 consumers, 16 B",
         fast=1_000_000,
@@ -213,15 +142,15 @@ _LOADS = (
         reference=40_000,
         options={"size": 16, "queues": 5, "fanout": True, "consumers": 1, "verify": True},
     ),
-    _Load(
+    Load(
         key="lazy-1000",
         title="lazy, persistent, 1,000,000 x 1000 B, no consumer",
         fast=1_000_000,
         interpreted=1_000_000,
         reference=300_000,
-        options={**_PERSISTENT, "size": 1000, "lazy": True},
+        options={**PERSISTENT, "size": 1000, "lazy": True},
     ),
-    _Load(
+    Load(
         key="unbatched-16",
         title="1 producer 1 consumer, 16 B, one write per message",
         fast=1_000_000,
@@ -229,14 +158,14 @@ _LOADS = (
         reference=150_000,
         options={"size": 16, "batch": 0, "consumers": 1, "verify": True},
     ),
-    _Load(
+    Load(
         key="confirms-1k-multiple",
         title="confirms (window 500), persistent 1 KB, ack every 100 messages",
         fast=400_000,
         interpreted=300_000,
         reference=50_000,
         options={
-            **_PERSISTENT,
+            **PERSISTENT,
             "size": 1024,
             "confirm": 500,
             "consumers": 1,
@@ -246,7 +175,7 @@ _LOADS = (
         },
         is_full_only=True,
     ),
-    _Load(
+    Load(
         key="idle-500",
         title="500 idle connections beside 1 producer 1 consumer, 16 B",
         fast=4_000_000,
@@ -256,7 +185,7 @@ _LOADS = (
         idle_connections=500,
         is_full_only=True,
     ),
-    _Load(
+    Load(
         key="many-50",
         title="50 producers 50 consumers on 10 queues, one write per message, 16 B",
         fast=1_000_000,
@@ -265,33 +194,7 @@ _LOADS = (
         options={"size": 16, "batch": 0, "queues": 10, "producers": 50, "consumers": 5},
         is_full_only=True,
     ),
-    *(
-        _Load(
-            key=key,
-            title=title,
-            fast=1_000_000,
-            interpreted=300_000,
-            reference=reference,
-            options={"size": 16, "consumers": 1, "verify": True, **options},
-            is_full_only=is_full_only,
-        )
-        for key, title, reference, is_full_only, options in _MANY_KEYS
-    ),
-    *(
-        _Load(
-            key=f"{key}{suffix}",
-            title=f"{title}, persistent 512 B{more}",
-            fast=ours,
-            interpreted=ours,
-            reference=reference,
-            options={**_PERSISTENT, "size": 512, **options},
-            setting=setting,
-            is_full_only=is_full_only,
-        )
-        for key, title, ours, reference, is_full_only, options in _WAITING
-        for suffix, more, setting in (("", "", Setting()), ("-log", ", commit log", _LOG))
-    ),
-    _Load(
+    Load(
         key="latency-5k",
         title="latency at 5,000 msg/s, 16 B, one write per message",
         fast=25_000,
@@ -300,7 +203,7 @@ _LOADS = (
         options={"size": 16, "batch": 0, "rate": 5000, "latency": True, "consumers": 1},
         is_full_only=True,
     ),
-    _Load(
+    Load(
         key="latency-20k",
         title="latency at 20,000 msg/s, 16 B, one write per message",
         fast=100_000,
@@ -324,61 +227,10 @@ _RATIOS: tuple[tuple[str, float, float | None], ...] = (
     ("lazy-1000", 4, 8),
 )
 _TITLES = {load.key: load.title for load in _LOADS}
-# scenario, must, reach: how many times less CPU than RabbitMQ
-_CPU_RATIOS: tuple[tuple[str, float, float | None], ...] = (
-    ("keys-10", 40, 90),
-    ("keys-100", 40, 90),
-    ("keys-100-one", 30, None),
-    ("topic-1k", 30, 70),
-    ("topic-100k", 30, 70),
-    ("topic-new", 8, 20),
-    ("topic-bindings", 60, 180),
-    ("headers-10", 8, 30),
-    ("acks-10-queues", 8, 20),
-)
-# scenario, must, reach: rates with the commit log, as ratios to RabbitMQ, which does not sync
-_WAITING_RATIOS: tuple[tuple[str, float, float | None], ...] = (
-    ("window-1", 1.5, 3),
-    ("window-10", 3, 4.5),
-    ("publishers-50", 3, 6),
-    ("publishers-200", 3, 5),
-    ("tasks-20", 3, 6),
-)
-
 FIGURES = (
     *(
         Figure(title=_TITLES[key], scenario=key, relative_to="rabbitmq", must=must, reach=reach)
         for key, must, reach in _RATIOS
-    ),
-    *(
-        Figure(
-            title=f"{_TITLES[key]}: CPU a message (as a part of RabbitMQ's)",
-            scenario=key,
-            value="cpu_us",
-            relative_to="rabbitmq",
-            must=1 / must,
-            reach=1 / reach if reach else None,
-            is_at_most=True,
-        )
-        for key, must, reach in _CPU_RATIOS
-    ),
-    *(
-        Figure(
-            title=_TITLES[f"{key}-log"],
-            scenario=f"{key}-log",
-            relative_to="rabbitmq",
-            must=must,
-            reach=reach,
-        )
-        for key, must, reach in _WAITING_RATIOS
-    ),
-    Figure(
-        title=f"{_TITLES['window-1-log']}: CPU a message",
-        scenario="window-1-log",
-        value="cpu_us",
-        must=150,
-        is_at_most=True,
-        unit="µs",
     ),
     Figure(
         title="interpreted codec, constant headers (1P1C 16 B)",

@@ -48,6 +48,23 @@ def test_must_is_compared_with_the_median_ratio(rate: float, word: str) -> None:
     assert judge(found, _RATIO).word == word
 
 
+def test_two_rows_of_one_broker_are_compared_round_by_round() -> None:
+    found = _results({"burrowmq": [1.0, 1.0]}, cpu_us=2.0)
+    found.measures += [
+        Measure("keys-10", "burrowmq", number, {"cpu_us": cpu_us})
+        for number, cpu_us in ((0, 6.0), (1, 12.0), (2, 99.0))
+    ]
+    figure = Figure(
+        title="k", scenario="keys-10", value="cpu_us", over="1p1c-16", must=4, is_at_most=True
+    )
+    verdict = judge(found, figure)
+    assert (verdict.value, verdict.word) == (4.5, MISSED)
+
+
+def test_a_broker_for_orientation_has_no_rows_where_it_is_not_installed() -> None:
+    assert "LavinMQ" not in markdown(_results({"burrowmq": [1.0]}))
+
+
 def test_a_figure_without_measurements_is_not_run() -> None:
     assert judge(_results({"rabbitmq": [1.0]}), _RATIO).word == NOT_RUN
 

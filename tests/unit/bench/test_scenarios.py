@@ -1,12 +1,17 @@
 """What scenarios read out of other programs' output, and the figures' references."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from bench.peers import PEERS
-from bench.scenarios import FIGURES, SCENARIOS
+from bench import native
+from bench.peers import PEERS, Setting
+from bench.scenarios import FIGURES, SCENARIOS, matrix
 from bench.scenarios.base import who_was_the_limit
 from bench.scenarios.footprint import stall_counts, stall_quantile_s
 from bench.scenarios.headline import modes_table, queue_columns
+from bench.scenarios.load import SHAPE
 
 
 def test_every_figure_refers_to_a_scenario_and_to_peers_that_run_it() -> None:
@@ -14,6 +19,41 @@ def test_every_figure_refers_to_a_scenario_and_to_peers_that_run_it() -> None:
     for figure in FIGURES:
         assert figure.peer in by_key[figure.scenario].peers
         assert figure.relative_to in {None, *PEERS}
+        assert figure.over is None or figure.peer in by_key[figure.over].peers
+
+
+def test_every_row_of_the_matrix_has_its_must_beside_rabbitmq_and_interpreted() -> None:
+    promised = {
+        (figure.scenario, figure.peer) for figure in FIGURES if figure.relative_to == "rabbitmq"
+    }
+    for row in matrix.ROWS:
+        assert {(row.key, "burrowmq"), (row.key, "burrowmq-pure")} <= promised
+    assert len({each.key for each in SCENARIOS}) == len(SCENARIOS)
+
+
+@pytest.mark.slow
+@pytest.mark.needs_server
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_every_row_of_the_matrix_runs(tmp_path: Path) -> None:
+    """A few messages each: what the generator sends and checks is what a broker understands."""
+    node = PEERS["burrowmq"].node(tmp_path, Setting(is_tls=True))
+    node.start()
+    try:
+        for row in matrix.ROWS:
+            options = {"size": 16, **row.options, "timeout": 30}
+            options["messages"] = few = 40 if options["size"] > 65_536 else 400
+            if "bindings" in options:
+                options["bindings"] = 100
+            if options.get("producers") == 1000:
+                few = options["messages"] = 1000
+                options["rate"] = 1000
+            port = node.launch.tls_port if options.get("tls") else node.port
+            report = native.run(port, **options)
+            assert report["consumed"] or report["published"] == few, row.key
+            shape = {name: options[name] for name in SHAPE if options.get(name)}
+            native.run(node.port, mode="delete", **shape)
+    finally:
+        node.stop()
 
 
 def test_queue_columns_are_numbers_of_the_named_queue() -> None:
