@@ -296,11 +296,15 @@ def _drops(queue: Queue) -> Iterator[str]:
 
 
 def _expiry(queue: Queue) -> Iterator[str]:
-    """The timer is armed exactly when a deadline is noted, and for the head if that is in RAM and expires."""
+    """The timer is armed exactly when a deadline is noted, and for the head if that is in RAM and expires.
+
+    Nothing expires while the disk refuses the queue: the end of that has it pumped, which sets the timer.
+    """
     due, is_armed = queue.expiry.due_ms, queue.expiry.timer is not None
     if is_armed != bool(due):
         yield f"the expiry timer is {'armed' if is_armed else 'not armed'}, its deadline is {due}"
     level = next((level for level in reversed(queue.levels) if level.count), None)
     head = level.head() if level is not None else None
-    if head is not None and head[1] and not queue.is_dirty and not 0 < due <= head[1]:
+    is_waiting = queue.is_dirty or queue.is_blocked
+    if head is not None and head[1] and not is_waiting and not 0 < due <= head[1]:
         yield f"the head expires at {head[1]}, the timer's deadline is {due}"

@@ -347,6 +347,20 @@ def test_the_timer_is_armed_for_the_head():
         verify(bench.queue)
 
 
+def test_nothing_has_to_expire_while_the_disk_refuses_the_queue():
+    bench = QueueBench(mode="cached", message_ttl_ms=1000)
+    bench.publish(message(b"x"))
+    queue = bench.queue
+    queue.note_blocked(is_blocked=True)
+    queue.expiry.timer.cancel()
+    queue.expiry.timer, queue.expiry.due_ms = None, 0
+    queue.is_dirty = False
+    verify(queue)
+    queue.is_blocked = False
+    with pytest.raises(AssertionError, match="the head expires at"):
+        verify(queue)
+
+
 def test_a_heap_entry_that_is_logged_needs_a_store():
     queue = QueueBench(durable=False).queue
     queue.levels[0].next_seq = 1
