@@ -16,6 +16,7 @@ counts. A file is only appended to. Source: rabbit_queue_index; writing large ru
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import compress
@@ -306,10 +307,18 @@ class IndexFilesV1:
         return over.part(0, last - first)
 
     def open_bodies(self, segment: Segment, kind: int) -> File:
-        """Open the file that holds the bodies of a kind of entries. Raises OSError."""
+        """Open the file that holds the bodies of a kind of entries. Raises OSError.
+
+        After a failed sync that may be a journal that was given up. Where it is that one and the one in use, nobody can
+        read until the segment is written anew.
+        """
         if kind == KIND_JOURNAL:
-            assert self._journal.path is not None
-            return self.directory.cache.get(self._journal.path)
+            paths = {run.path for run in self._journal.runs[segment.number]}
+            if len(paths) > 1:
+                raise OSError(
+                    errno.EBUSY, "a sync failed, its bodies are in two journals", max(paths)
+                )
+            return self.directory.cache.get(paths.pop())
         return self._files.open(segment)
 
     def body_files(self, segment: Segment, kinds: bytes) -> Callable[[int], File]:

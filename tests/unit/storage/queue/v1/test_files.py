@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.queue.v1.files import IndexFilesV1
 from tests.simulation.store_world import make_message, read_all
 from tests.support.one_queue import DIRECT, LARGE, OPTIONS, SMALL, OneQueue
+from tests.support.queue_on_disk import bodies_of, messages, queue_on
+from tests.support.sim_filesystem import SimFileSystem
 
 
 @pytest.fixture(params=[1, 2])
@@ -132,3 +136,18 @@ def test_a_queue_that_is_not_durable_keeps_no_journal() -> None:
     store.settle()
     paths = [path for path in store.filesystem.paths() if "/transient/" in path]
     assert [path for path in paths if path.endswith((".jif", ".idx"))] == []
+
+
+def test_after_a_failed_sync_bodies_are_read_from_the_journal_that_was_given_up() -> None:
+    queue = queue_on(SimFileSystem(), version=1)
+    queue.put(0, messages(0, 5), None)
+    queue.flush_journals()
+    files = queue.files
+    assert isinstance(files, IndexFilesV1)
+    files._journal.take_back()
+    bodies = bodies_of(queue)
+    assert len(bodies) == 5
+    assert None not in bodies
+    queue.put(5, messages(5, 5), None)
+    with pytest.raises(ReadFailed, match="two journals"):
+        bodies_of(queue)
