@@ -197,14 +197,18 @@ class FileCache:
         self._dirty_dirs[path] = None
 
     def unlink(self, path: str) -> None:
-        """Remove a file and forget it; nothing happens when it is not there."""
-        self.forget(path)
+        """Remove a file and forget it; nothing happens when it is not there.
+
+        Raises WriteFailed: then the next sync still makes durable what was written to it, since a start may find it.
+        """
         try:
             self.filesystem.unlink(path)
         except FileNotFoundError:
+            self.forget(path)
             return
         except OSError as error:
             raise write_error(path, error) from error
+        self.forget(path)
         self._dirty_dirs[parent_of(path)] = None
 
     def unlink_or_leave(self, path: str) -> None:

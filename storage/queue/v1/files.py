@@ -148,9 +148,9 @@ class IndexFilesV1:
 
     def remove(self, segment: Segment) -> None:
         """Take a segment without live entries out of the table and remove its file; no journal is left then."""
-        self._table.forget(segment)
         if segment.store_end:
             self.directory.cache.unlink(self.path(segment.number))
+        self._table.forget(segment)
 
     # -- when there is time ---------------------------------------------------------------------------------------
 

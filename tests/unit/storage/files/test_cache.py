@@ -141,6 +141,16 @@ def test_unlinking_forgets_the_file_and_what_is_not_there_is_nothing() -> None:
         cache.unlink("/d/b")
 
 
+def test_what_was_written_to_a_file_that_cannot_be_removed_becomes_durable() -> None:
+    cache, filesystem = cache_of()
+    written(cache, "a")
+    filesystem.fail("unlink")
+    cache.unlink_or_leave("/d/a")
+    assert cache.leftover_count == 1
+    cache.sync()
+    assert filesystem.is_durable("/d/a")
+
+
 def test_releasing_closes_everything() -> None:
     cache, _ = cache_of()
     written(cache, "a")

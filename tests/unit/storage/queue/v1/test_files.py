@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from burrowmq.storage.errors import ReadFailed
+from burrowmq.storage.errors import ReadFailed, WriteFailed
 from burrowmq.storage.queue.v1.files import IndexFilesV1
 from tests.simulation.store_world import make_message, read_all
 from tests.support.one_queue import DIRECT, LARGE, OPTIONS, SMALL, OneQueue
@@ -151,3 +151,17 @@ def test_after_a_failed_sync_bodies_are_read_from_the_journal_that_was_given_up(
     queue.put(5, messages(5, 5), None)
     with pytest.raises(ReadFailed, match="two journals"):
         bodies_of(queue)
+
+
+def test_a_segment_whose_file_cannot_be_removed_stays() -> None:
+    filesystem = SimFileSystem()
+    queue = queue_on(filesystem, version=1)
+    queue.put(0, messages(0, 40, 400), None)
+    (segment,) = queue.index
+    queue.ack(0, 39, None, [])
+    filesystem.fail("unlink")
+    with pytest.raises(WriteFailed):
+        queue.remove(segment)
+    assert list(queue.index) == [segment]
+    queue.remove(segment)
+    assert not list(queue.index)
