@@ -18,6 +18,7 @@ from tests.support.bench.client import Client
 from tests.support.wire_client import method_bytes, publish_bytes
 
 CONFIRMING, TRANSACTING, REST = 1, 2, 3
+CLOSES = (spec.Channel.Close, spec.Connection.Close)
 Answer = Callable[[Any], None]
 
 
@@ -44,6 +45,7 @@ class SimClient:
         }
         self.unconfirmed: dict[int, Publication] = {}
         self.in_transaction: list[tuple[Publication, str]] = []
+        self._incoming: list[tuple[int, Any]] = []
         self.gets: list[Home] = []  # basic.get without acks, not answered yet
         self._next_publish = 1
         self._next_tag = 0
@@ -251,11 +253,18 @@ class SimClient:
 
     # -- what comes back ----------------------------------------------------------------------------------------
 
+    def is_being_closed(self) -> bool:
+        """Whether the broker has closed something: others may get already what this client had there."""
+        if not self.is_lost:
+            self._incoming += self.client.read()
+        return any(isinstance(method, CLOSES) for _, method in self._incoming)
+
     def pump(self) -> None:
         """Take in what the broker has written."""
         if self.is_lost:
             return
-        for channel, method in self.client.read():
+        incoming, self._incoming = [*self._incoming, *self.client.read()], []
+        for channel, method in incoming:
             self._take_in(channel, method)
 
     def _take_in(self, channel: int, method: Any) -> None:
@@ -274,6 +283,9 @@ class SimClient:
                 elif method.reply_code not in (404, 541, 320):
                     raise Violation(f"closed with {method.reply_code} {method.reply_text}")
                 self.is_refused = True
+                for copy in self.deliveries.values():
+                    copy.is_outstanding = False
+                self.deliveries.clear()
             case spec.Connection.Blocked() | spec.Connection.Unblocked():
                 pass
             case _:

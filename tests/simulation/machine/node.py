@@ -39,6 +39,7 @@ from tests.support.counting_entropy import CountingEntropy
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_threads import SimThreads
 
+COUNTED = "requeued ids up to"  # the self-check's word for more messages than ids
 SETTLE_STEPS = 200_000
 CALLS_MAX = 200_000  # a run makes some thousand
 LAG_SAMPLE = f"{LoopScheduler.watch_lag.__qualname__}.<locals>.sample"
@@ -173,6 +174,8 @@ class Machine:
         self.starts = 0
         self.calls = 0  # to the disk, in all
         self.broken: list[str] = []
+        # A start has read pages whose sync had failed: the power may take them, and a clean stop has counted them.
+        self.is_suspicious = False
         self.doing = "start"  # what is under way, and what befell it
         self.met: Met = Met()
         self.has_failed = False  # the disk, some call, ever
@@ -361,7 +364,10 @@ class Machine:
             error = self.loop.errors[0].get("exception")
             raise Violation(f"a bug in a turn: {error!r}") from error
         if self.broken:
-            raise Violation(f"the self-check: {self.observer.named('invariant_broken')}")
+            found = self.observer.named("invariant_broken")
+            if not self.is_suspicious or any(COUNTED not in str(one) for one in found):
+                raise Violation(f"the self-check: {found}")
+            self.broken.clear()
 
     def settle(self) -> None:
         """Until nobody can move without time passing."""

@@ -244,13 +244,20 @@ class Run:
 
     def _pump(self) -> None:
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
-        for client in self.clients:
+        closed = [client for client in self.clients if client.is_being_closed()]
+        for client in [*closed, *self.clients]:
             client.pump()
         lost = [
             client for client in self.clients if client.is_refused or client.client.session.is_ended
         ]
         for client in lost:
             self._lose(client)
+
+    def _pump_one(self, client: SimClient) -> None:
+        if any(each.is_being_closed() for each in self.clients):
+            self._pump()
+        else:
+            client.pump()
 
     def _lose(self, client: SimClient) -> None:
         client.lose()
@@ -333,7 +340,9 @@ class Run:
         self._adopt(is_power=is_power)
 
     def _adopt(self, *, is_power: bool) -> None:
-        self.model.begin_start(is_suspicious=self.is_after_faults and not is_power)
+        is_suspicious = self.is_after_faults and not is_power
+        self.machine.is_suspicious = self.machine.is_suspicious or is_suspicious
+        self.model.begin_start(is_suspicious=is_suspicious)
         self.machine.disk.cut_before = None
         self._heal()
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
@@ -527,8 +536,8 @@ class Run:
     def do_settle(self) -> None:
         """Ack, requeue, reject some deliveries."""
         client = self._client()
-        client.pump()
-        if client.is_paused or client.is_busy(CONFIRMING) or client.is_busy(REST):
+        self._pump_one(client)
+        if client.is_lost or client.is_paused or client.is_busy(CONFIRMING) or client.is_busy(REST):
             return
         for _ in range(self.rng.choice((1, 2, 6, 15))):
             if client.deliveries:
@@ -625,7 +634,10 @@ class Run:
     def do_lose(self) -> None:
         """A client's socket breaks."""
         if self.clients:
-            self._lose(self.rng.choice(self.clients))
+            client = self.rng.choice(self.clients)
+            self._pump_one(client)
+            if not client.is_lost:
+                self._lose(client)
 
     def do_wait(self) -> None:
         """Time passes."""
