@@ -11,10 +11,12 @@ rabbit_recovery_terms for the idea.
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
 import zlib
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import cast
 
 from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
@@ -28,6 +30,8 @@ CLEAN_FILE = "CLEAN"
 SEGMENT_MARGIN = 64
 _RESERVED = 4096
 _MAGIC = b"BQT1"
+# How the sync of a directory fails that this process cannot have made a name in.
+_NOT_OURS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL})
 NAMED_LEVELS = 2
 """The first format in which levels have names of their own; `takeover` brings an older store there."""
 WITH_LOG = 3
@@ -99,6 +103,7 @@ def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions)
         if filesystem.exists(f"{data_dir}/vhosts"):
             raise StoreRefused(f"{data_dir} has a store but no {STORE_FILE}: restore that file")
         filesystem.mkdir(data_dir)
+        _hold_on_to(filesystem, data_dir)
         recorded = RecordedStore(path, uuid.uuid4().bytes, limits)
         reserve_segments(filesystem, recorded)
         return recorded
@@ -106,6 +111,20 @@ def recorded_store(filesystem: FileSystem, data_dir: str, options: StoreOptions)
     if recorded.limits != limits:
         raise LimitChanged(_limits_text(data_dir, recorded.limits, limits))
     return recorded
+
+
+def _hold_on_to(filesystem: FileSystem, data_dir: str) -> None:
+    """Make the names that lead to a new data directory durable, whoever made them. Raises OSError.
+
+    One that may not be read, or is of a file system that cannot be written, is none that was made just now.
+    """
+    for parent in PurePosixPath(data_dir).parents:
+        try:
+            filesystem.fsync_dir(str(parent))
+        except OSError as error:
+            if error.errno not in _NOT_OURS:
+                raise
+            return
 
 
 def read_recorded(filesystem: FileSystem, data_dir: str) -> RecordedStore:

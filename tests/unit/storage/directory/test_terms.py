@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import random
 
 import pytest
 
@@ -26,6 +27,7 @@ from burrowmq.storage.directory.terms import (
 )
 from burrowmq.storage.errors import LimitChanged, StoreRefused, UnknownFormat, WriteFailed
 from burrowmq.storage.types import StoreOptions
+from tests.support.machine_disk import MachineDisk
 from tests.support.sim_filesystem import SimFileSystem
 
 DATA = "/data"
@@ -93,6 +95,24 @@ def test_a_new_directory_gets_an_identity_of_its_own() -> None:
     text = json.loads(made().content(f"{DATA}/{STORE_FILE}"))
     assert (text["format"], text["checksum"]) == (NAMED_LEVELS, "crc32")
     assert "taking_over" not in text
+
+
+def test_the_names_that_lead_to_a_new_directory_are_durable() -> None:
+    for seed in range(20):
+        disk = MachineDisk()
+        recorded_store(disk, "/srv/mq/data", StoreOptions())
+        found = disk.cut(random.Random(seed))
+        assert read_recorded(found, "/srv/mq/data")
+
+
+def test_a_parent_that_may_not_be_read_was_there_before() -> None:
+    filesystem = SimFileSystem()
+    filesystem.fail("fsync_dir", errno.EACCES)
+    assert read_recorded(made(filesystem), DATA)
+    filesystem = SimFileSystem()
+    filesystem.fail("fsync_dir", errno.EIO)
+    with pytest.raises(OSError, match="Input/output"):
+        made(filesystem)
 
 
 def test_changed_limits_are_refused_with_both_ways_out() -> None:
