@@ -4,8 +4,8 @@ One SQLite database in WAL mode with `synchronous=FULL`, one table of (kind, key
 the meaning of a row. State: the connection. Called by recovery, then by the disk thread only. The rows of a staged
 commit are written before it is reported, so that a reply that waits for it leaves after the row is durable: before its
 messages, or after them where it deletes a queue that has just given some away (`storage.disk.writer`).
-SQLite does its own file work and cannot run on a simulated disk: tests and the power-cut simulation put a twin behind
-the `DefinitionStore` protocol.
+SQLite does its own file work: tests put a twin behind the `DefinitionStore` protocol, and the simulated machine gives
+some of its runs a connection whose files lie on its disk.
 
 A commit that fails is looked at twice. Where a file beside the database finds no room or no descriptor either, the disk
 is full, whatever SQLite called it, and the commit may be tried again. After any other error the database is opened
@@ -19,7 +19,6 @@ Invariant: `commit` is atomic; after it returned, the rows survive a power cut.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,6 +33,7 @@ from burrowmq.storage.errors import (
     error_text,
 )
 from burrowmq.storage.files.cache import NO_ROOM, write_error
+from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
 from burrowmq.storage.types import JsonValue
 
 FORMAT = 1
@@ -71,21 +71,33 @@ class DefinitionStore(Protocol):
 class SqliteDefinitionStore:
     """`DefinitionStore` on SQLite."""
 
-    def __init__(self, path: str, connect: Callable[..., sqlite3.Connection] | None = None) -> None:
-        """Open or make the database. Raises StoreRefused when it is damaged or of a newer format, StorageError."""
+    def __init__(
+        self,
+        path: str,
+        connect: Callable[..., sqlite3.Connection] | None = None,
+        filesystem: FileSystem | None = None,
+    ) -> None:
+        """Open or make the database. Raises StoreRefused when it is damaged or of a newer format, StorageError.
+
+        `connect` stands for `sqlite3.connect`; `filesystem` is where its connections find their files.
+        """
         self._path = path
         self._connect = connect or sqlite3.connect
+        self._filesystem = filesystem or OsFileSystem()
         self._is_suspect = False  # a commit failed, and it was not opened again yet
         self._is_closed = False
         self.reopened = 0
         # It holds password hashes, so others may not read it. SQLite gives the files beside it the same mode.
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640))
+            is_there = self._filesystem.exists(path)
+            file = self._filesystem.open(path) if is_there else self._filesystem.create(path)
+            file.close()
         except OSError as error:
-            error.add_note("open")
             raise WriteFailed(error_text(error, path)) from error
-        # Recovery opens it and the disk thread goes on with it: one thread at a time, but not the same one.
-        self._connection = self._connect(path, check_same_thread=False, isolation_level=None)
+        try:
+            self._open()
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from error
         try:
             self._set_up()
             self._check_format()
@@ -94,6 +106,10 @@ class SqliteDefinitionStore:
         except sqlite3.Error as error:
             self._connection.close()
             raise self._unreadable(error) from error
+
+    def _open(self) -> None:
+        # Recovery opens it and the disk thread goes on with it: one thread at a time, but not the same one.
+        self._connection = self._connect(self._path, check_same_thread=False, isolation_level=None)
 
     def _set_up(self) -> None:
         self._connection.execute("PRAGMA journal_mode=WAL")
@@ -165,7 +181,7 @@ class SqliteDefinitionStore:
         """Close, open, and empty the write-ahead log, whose last sync may have failed. Raises sqlite3.Error."""
         with suppress(sqlite3.Error):
             self._connection.close()
-        self._connection = self._connect(self._path, check_same_thread=False, isolation_level=None)
+        self._open()
         self._set_up()
         is_busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
@@ -178,18 +194,20 @@ class SqliteDefinitionStore:
         text = f"{self._path}: commit failed: {error}"
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
             raise DiskFull(text) from error
-        probe = f"{self._path}.probe"
+        probe, filesystem = f"{self._path}.probe", self._filesystem
         try:
-            with open(probe, "wb") as file:
-                file.write(bytes(_PROBE_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
+            if filesystem.exists(probe):  # a killed process left it
+                filesystem.unlink(probe)
+            file = filesystem.create(probe)
+            file.pwrite(bytes(_PROBE_BYTES), 0)
+            file.fdatasync()
+            file.close()
         except OSError as refused:
             if refused.errno in NO_ROOM:
                 raise write_error(probe, refused) from error
         finally:
             with suppress(OSError):
-                os.unlink(probe)
+                filesystem.unlink(probe)
 
     def _commit(self, changes: list[DefinitionChange]) -> None:
         execute = self._connection.execute

@@ -1,9 +1,10 @@
 """Definitions on the simulated disk: what SQLite promises (`storage.directory.definition_store`), made of its own calls.
 
-SQLite does its own file work. This twin keeps the same promise on files that the power may cut: a log to which each
-commit is appended as one record with a checksum and synced, and which is written anew, under another name, after an
-error, as the real one is opened again; a start writes again what it finds, as the real one empties its log. So a commit has all of its moments: not begun, torn, written and not synced,
-durable; and after a power cut it is there whole or not at all.
+SQLite does its own file work; `tests.support.sqlite_disk` has it done here, in some runs. This twin, in the others,
+keeps the same promise on files that the power may cut: a log to which each commit is appended as one record with a
+checksum and synced, and which is written anew, under another name, after an error, as the real one is opened again; a
+start writes again what it finds, as the real one empties its log. So a commit has all of its moments: not begun,
+torn, written and not synced, durable; and after a power cut it is there whole or not at all.
 
 State owned: the rows as committed. The simulated machine opens one at each start.
 """

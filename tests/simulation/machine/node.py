@@ -29,6 +29,7 @@ from burrowmq.broker.turn.loop_scheduler import LoopScheduler
 from burrowmq.config.schema import LoginConfig, NodeConfig, ResourceConfig
 from burrowmq.config.store import StoreConfig
 from burrowmq.storage.directory import context, terms
+from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.types import StoreOptions
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
 from tests.simulation.machine.definitions import LoggedDefinitions
@@ -38,6 +39,7 @@ from tests.support.collector import IdleCollector
 from tests.support.counting_entropy import CountingEntropy
 from tests.support.machine_disk import MachineDisk
 from tests.support.sim_threads import SimThreads
+from tests.support.sqlite_disk import connect_on
 
 COUNTED = "requeued ids up to"  # the self-check's word for more messages than ids
 SETTLE_STEPS = 200_000
@@ -65,6 +67,7 @@ class Limits:
     reserved_segments: int = 4096  # numbers that a start takes before it uses any
     logs: tuple[bool, ...] = (False,)  # whether the store has a commit log, by start, in turn
     is_checked_each_turn: bool = False
+    has_sqlite: bool = False  # the definitions are SQLite's own files, else those of its twin
 
 
 class SimLoop:
@@ -260,7 +263,7 @@ class Machine:
             observer=cast("Any", self.observer),
             machine=Standing(
                 filesystem=self.disk,
-                definitions_at=lambda path: LoggedDefinitions(self.disk, path),
+                definitions_at=self._definitions_at,
                 measure=Figures().measure,
                 allocator=Figures(),
                 collector=IdleCollector(),
@@ -274,6 +277,11 @@ class Machine:
         node = RunningNode(process, cast("asyncio.AbstractEventLoop", self.loop))
         self._drive(node.start())
         self.node = node
+
+    def _definitions_at(self, path: str) -> DefinitionStore:
+        if self.limits.has_sqlite:
+            return SqliteDefinitionStore(path, connect_on(self.disk), self.disk)
+        return LoggedDefinitions(self.disk, path)
 
     def _failed(self, operation: str, number: int) -> None:
         self.met[self.doing, fault_of(operation, number)] += 1

@@ -31,6 +31,7 @@ from tests.support.sim_threads import Stuck
 from tests.support.wire_client import method_bytes
 
 STORMS = 0.25  # of the runs
+SQLITE = 0.2
 NEAR = 256  # what stands in a record before its body
 PIECE = 8  # octets by which a part of a body is known
 NAMES = ("a", "b", "c", "d")
@@ -131,6 +132,7 @@ def plan_of(seed: int, *, may_fail: bool = False) -> Plan:
         reserved_segments=rng.choice((4, 10, 4096)),
         is_checked_each_turn=rng.random() < 0.1,
         logs=log.choice(LOGS),
+        has_sqlite=random.Random(f"sqlite {seed}").random() < SQLITE,
     )
     weights = {name: weight * rng.choice((0, 1, 1, 1, 3)) for name, weight in WEIGHTS.items()}
     weights["publish"] = weights["publish"] or 30

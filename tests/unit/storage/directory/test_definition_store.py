@@ -13,6 +13,7 @@ import pytest
 
 from burrowmq.storage.directory.definition_store import FORMAT, SqliteDefinitionStore
 from burrowmq.storage.errors import DiskFull, StorageError, StoreRefused, with_way_out
+from tests.support.sim_filesystem import SimFileSystem
 
 
 def test_rows_survive_closing(tmp_path: Path) -> None:
@@ -151,9 +152,11 @@ def test_a_file_of_somebody_else_is_said_to_be_that(
     def refuse(path: str, *_: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
+    path = tmp_path / "definitions.db"
+    path.touch()
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(StorageError) as caught:
-        SqliteDefinitionStore(str(tmp_path / "definitions.db"))
+        SqliteDefinitionStore(str(path))
     text = with_way_out(caught.value)
     assert (
         "definitions.db: open failed: Permission denied (EACCES); give the data directory" in text
@@ -173,11 +176,20 @@ class FailingConnection(sqlite3.Connection):
         return super().execute(statement, *values)
 
 
-def failing_store(path: Path, *failures: int) -> SqliteDefinitionStore:
+def failing_store(
+    path: Path, *failures: int, disk: SimFileSystem | None = None
+) -> SqliteDefinitionStore:
     FailingConnection.failures[:] = failures
     return SqliteDefinitionStore(
-        str(path), lambda *at, **how: sqlite3.connect(*at, factory=FailingConnection, **how)
+        str(path), lambda *at, **how: sqlite3.connect(*at, factory=FailingConnection, **how), disk
     )
+
+
+def disk_beside(path: Path) -> SimFileSystem:
+    """Where the store looks for room."""
+    disk = SimFileSystem()
+    disk.mkdir(str(path.parent))
+    return disk
 
 
 def test_after_an_error_the_database_is_opened_again_once(tmp_path: Path) -> None:
@@ -198,31 +210,45 @@ def test_a_second_error_is_one(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_whatever_sqlite_calls_it(tmp_path: Path) -> None:
-    """The probe beside the database finds no room: nothing can be created in a place that leads to a full device."""
+    """The probe beside the database finds no room."""
     path = tmp_path / "definitions.db"
-    (tmp_path / "definitions.db.probe").symlink_to("/dev/full")
-    store = failing_store(path, sqlite3.SQLITE_IOERR_WRITE)
+    disk = disk_beside(path)
+    store = failing_store(path, sqlite3.SQLITE_IOERR_WRITE, disk=disk)
+    disk.create(f"{path}.probe")  # a killed process left it
+    disk.free_bytes = 0
     with pytest.raises(DiskFull, match=r"probe.*ENOSPC"):
         store.commit([("queue", "q", 1)])
+    assert not disk.exists(f"{path}.probe")
+    disk.free_bytes = None
     store.commit([("queue", "q", 1)])
     assert (store.reopened, store.load()) == (1, [("queue", "q", 1)])
     store.close()
 
 
+def test_a_database_that_cannot_be_opened_is_an_error_of_the_store(tmp_path: Path) -> None:
+    def refuse(*_: object, **__: object) -> sqlite3.Connection:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    with pytest.raises(StorageError, match="it cannot be opened: unable to open"):
+        SqliteDefinitionStore(str(tmp_path / "definitions.db"), refuse)
+
+
 def test_a_second_attempt_that_finds_no_room_is_not_trusted_either(tmp_path: Path) -> None:
     """Its sync may have failed as the first one's did: the next attempt begins with an empty log again."""
     path, opened = tmp_path / "definitions.db", list[str]()
+    disk = disk_beside(path)
 
     def connect(*at: str, **how: object) -> sqlite3.Connection:
         opened.append(at[0])
         if len(opened) == 2:
-            (tmp_path / "definitions.db.probe").symlink_to("/dev/full")
+            disk.free_bytes = 0
         return sqlite3.connect(*at, factory=FailingConnection, **how)  # type: ignore[call-overload, no-any-return]
 
     FailingConnection.failures[:] = [sqlite3.SQLITE_IOERR_FSYNC] * 2
-    store = SqliteDefinitionStore(str(path), connect)
+    store = SqliteDefinitionStore(str(path), connect, disk)
     with pytest.raises(DiskFull):
         store.commit([("queue", "q", 1)])
+    disk.free_bytes = None
     store.commit([("queue", "q", 1)])
     assert (store.reopened, store.load()) == (2, [("queue", "q", 1)])
     store.close()
