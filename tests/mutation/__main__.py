@@ -30,11 +30,14 @@ RESULTS = ROOT / "build" / "mutants.jsonl"
 
 
 def read_results(path: Path) -> dict[str, Verdict]:
-    """What is known; of several verdicts on a mutant the last counts."""
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return {row["name"]: Verdict(**row) for row in rows}
+    """What is known; of several verdicts on one edit that of the machine counts, then that of tests, then the last."""
+    found: dict[str, Verdict] = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in lines:
+        verdict = Verdict(**json.loads(line))
+        known = found.get(verdict.name)
+        found[verdict.name] = verdict if known is None else verdict.beside(known)
+    return found
 
 
 def known_of(mutant: Mutant, results: dict[str, Verdict]) -> Verdict | None:
@@ -143,7 +146,10 @@ def main() -> None:
         waiting = []
         for one in chosen:
             known = known_of(one, results)
-            if known is None or (arguments.again and not known.by):
+            is_found = known is not None and bool(known.by)
+            if known is not None and arguments.seeds and one.kind == "durability":
+                is_found = known.is_simulator or (is_found and bool(one.outside))
+            if known is None or (arguments.again and not is_found):
                 waiting.append(one)
         if arguments.tests == "none":
             gc.freeze()

@@ -52,6 +52,19 @@ class Verdict(NamedTuple):
         """Whether the simulated machine has found it."""
         return self.by.startswith(("seed ", "fault ", "kept ", "failed ", START))
 
+    def beside(self, known: Verdict) -> Verdict:
+        """What is known of this edit after this verdict and an earlier one."""
+        if known.edit != self.edit:
+            return self
+        best = (
+            known
+            if (known.is_simulator, bool(known.by)) > (self.is_simulator, bool(self.by))
+            else self
+        )
+        tested = max(self.tested, known.tested, key=LEVELS.index)
+        considered = max(self.considered, known.considered)
+        return best._replace(ran=max(self.ran, known.ran), tested=tested, considered=considered)
+
 
 def edit_of(mutant: Mutant) -> str:
     """What the verdict on a mutant is worth for: this edit of this file."""
