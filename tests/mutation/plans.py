@@ -1,14 +1,16 @@
 """The plans of the simulated machine by name, in the order in which they are tried on a mutant.
 
-`seed 5` and `fault 5` are drawn (without and with failing calls), `failed 3` is a line of failing_plans.jsonl, and
+`seed 5` and `fault 5` are drawn (without and with failing calls), `focus 5` does much of one thing, `failed 3` is a line of failing_plans.jsonl, and
 `kept 3` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named after, when no other did.
 A plan is kept whole, so that it stays what it was when the way in which seeds are drawn changes. State: none but that file.
 """
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.simulation.machine.plans import kept as plans_of
 from tests.simulation.machine.plans import packed
 from tests.simulation.machine.run import Plan, plan_of
 
+ACCENTS = ("crash", "restart", "strike", "redeclare", "settle", "idle", "policy", "consume")
 KEPT = Path(__file__).with_name("plans.jsonl")
 
 
@@ -38,7 +41,27 @@ def plan_by(name: str) -> Plan:
         return kept()[int(number)][0]
     if kind == "failed":
         return failed()[int(number)]
+    if kind == "focus":
+        return focused(int(number))
     return plan_of(int(number), may_fail=kind == "fault")
+
+
+def focused(number: int) -> Plan:
+    """A plan that does much of one thing, on a store that has a commit log or has none."""
+    rng = random.Random(f"focus {number}")
+    plan = plan_of(number, may_fail=rng.random() < 0.4)
+    accents = rng.sample(ACCENTS, 2)
+    share = rng.choice((0.2, 0.4))
+    steps = tuple(
+        (rng.choice(accents) if rng.random() < share else name, seed) for name, seed in plan.steps
+    )
+    is_damaged = rng.random() < 0.2 and not plan.has_faults
+    limits = replace(
+        plan.limits,
+        logs=rng.choice(((False,), (False,), (True,), (True, False), (False, True))),
+        is_checked_each_turn=plan.limits.is_checked_each_turn and not is_damaged,
+    )
+    return replace(plan, limits=limits, steps=steps, has_damage=is_damaged or plan.has_damage)
 
 
 def drawn_as(name: str) -> str:
@@ -46,8 +69,8 @@ def drawn_as(name: str) -> str:
     if not name.startswith("kept "):
         return name
     plan = plan_by(name)
-    other = f"{'fault' if plan.has_faults else 'seed'} {plan.seed}"
-    return other if plan_by(other) == plan else name
+    others = [f"{kind} {plan.seed}" for kind in ("seed", "fault", "focus")]
+    return next((other for other in others if plan_by(other) == plan), name)
 
 
 def keep(name: str, mutant: str) -> None:
@@ -58,9 +81,11 @@ def keep(name: str, mutant: str) -> None:
 
 def drawn(first: int, count: int) -> Iterator[str]:
     """Plans that are drawn."""
-    for seed in range(first, first + (count + 1) // 2):
+    for seed in range(first, first + (count + 3) // 4):
         yield f"seed {seed}"
+        yield f"focus {2 * seed}"
         yield f"fault {seed}"
+        yield f"focus {2 * seed + 1}"
 
 
 def directed(mutant: str, kills: Counter[str]) -> list[str]:

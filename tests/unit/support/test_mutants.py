@@ -76,7 +76,8 @@ def test_what_is_no_mutant_is_refused(block: str) -> None:
 
 
 def test_plans_go_by_their_names() -> None:
-    assert list(drawn(3, 4)) == ["seed 3", "fault 3", "seed 4", "fault 4"]
+    assert list(drawn(3, 4)) == ["seed 3", "focus 6", "fault 3", "focus 7"]
+    assert plan_by("focus 6").seed == 6
     assert plan_by("seed 3") == plan_of(3)
     assert plan_by("fault 3") == plan_of(3, may_fail=True)
     assert plan_by("failed 1") == failed()[1]
