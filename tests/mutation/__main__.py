@@ -151,6 +151,8 @@ def main() -> None:
                 is_found = known.is_simulator or (is_found and bool(one.outside))
             if known is None or (arguments.again and not is_found):
                 waiting.append(one)
+        known = {one.name: known_of(one, results) for one in waiting}
+        waiting.sort(key=lambda one: verdict.ran if (verdict := known[one.name]) else 0)
         if arguments.tests == "none":
             gc.freeze()
             judge_all(waiting, results, arguments)

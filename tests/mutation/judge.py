@@ -115,6 +115,8 @@ class Judge:
         waiting = list(drawn(0, self._count))
         place = {name: at for at, name in enumerate(waiting, start=1)}
         first = directed(mutant.name, self._kills)
+        if considered:
+            first = [name for name in first if name.startswith("kept ")]
         names = [*first, *waiting[considered:]]
         as_drawn = {name: drawn_as(name) for name in first}
         met = set(self._reach.comes_past(mutant, [as_drawn.get(name, name) for name in names]))

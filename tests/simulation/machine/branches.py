@@ -15,7 +15,7 @@ import os
 import random
 import signal
 
-MOST = 12  # copies of one run
+MOST = 5  # copies of one run
 WINDOW = 24  # calls to the disk behind a moment of interest
 SHARE = 0.3  # of these calls
 SHARE_ELSEWHERE = 0.004
