@@ -183,8 +183,14 @@ simulate: $(DEV_STAMP) ## SEEDS=n runs of the simulated machine on JOBS=n proces
 	$(PY) -m tests.simulation.machine --seeds $(or $(SEEDS),1000) --jobs $(or $(JOBS),$(shell nproc)) --first $(or $(FIRST),0) $(if $(FAULTS),--faults)
 
 .PHONY: mutants
-mutants: $(DEV_STAMP) ## does the simulated machine find the mistakes of a list? hours; goes on where it was (ARGS="--kind durability")
-	$(PY) -m tests.mutation --jobs $(or $(JOBS),$(shell nproc)) $(ARGS)
+mutants: $(DEV_STAMP) build/mutation-reach.json ## does the simulated machine find the mistakes of a list? hours; goes on where it was (ARGS="--kind durability")
+	@jobs=$(or $(JOBS),$(shell nproc)); part=0; while [ $$part -lt $$jobs ]; do \
+	  $(PY) -m tests.mutation --part $$part/$$jobs $(ARGS) & part=$$((part + 1)); done; wait
+	$(PY) -m tests.mutation --report $(ARGS)
+
+build/mutation-reach.json: $(DEV_STAMP)
+	$(PY) -m tests.mutation.reach plans
+	$(PY) -m tests.mutation.reach tests
 
 .PHONY: conformance
 conformance: $(DEV_STAMP) ## wire scripts, one per rule of the protocol

@@ -1,6 +1,6 @@
 """`python -m tests.mutation`: does the simulated machine find the mistakes of a list? A table says what found each.
 
-Each mutant of `mutants/*.txt` is put into a copy of the checkout, on which seeds of the machine run, then tests. What
+Each mutant of `mutants/*.txt` is put into copies of this process, in which seeds of the machine run, then tests. What
 came of it is added to a file of results, one line each, so that a run can be cut off and goes on where it was, and so
 that several processes can share the work (`--part 0/2` and `--part 1/2`). A mutant that survived runs further seeds with
 each run that asks for more (`--again`). Exits with 1 if one survived.
@@ -9,28 +9,35 @@ each run that asks for more (`--again`). Exits with 1 if one survived.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import os
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+
+import pytest
 
 from tests.mutation.judge import LEVELS, Judge, Verdict, edit_of
 from tests.mutation.mutant import KINDS, ROOT, Mutant, mutants
+from tests.mutation.reach import ALL_TESTS, MARKED
 
 RESULTS = ROOT / "build" / "mutants.jsonl"
 
 
 def read_results(path: Path) -> dict[str, Verdict]:
-    """What is known; of several verdicts on a mutant the last counts."""
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return {row["name"]: Verdict(**row) for row in rows}
+    """What is known; of several verdicts on one edit that of the machine counts, then that of tests, then the last."""
+    found: dict[str, Verdict] = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in lines:
+        verdict = Verdict(**json.loads(line))
+        known = found.get(verdict.name)
+        found[verdict.name] = verdict if known is None else verdict.beside(known)
+    return found
 
 
 def known_of(mutant: Mutant, results: dict[str, Verdict]) -> Verdict | None:
@@ -66,58 +73,56 @@ def table(chosen: Iterable[Mutant], results: dict[str, Verdict]) -> list[str]:
 
 
 def judge_all(
-    waiting: list[Mutant], results: dict[str, Verdict], arguments: argparse.Namespace
+    waiting: list[Mutant],
+    results: dict[str, Verdict],
+    arguments: argparse.Namespace,
+    items: Sequence[pytest.Item] = (),
 ) -> None:
-    """Judge them, some at a time; each verdict is kept at once."""
+    """Judge them; each verdict is kept at once."""
     path: Path = arguments.results
     path.parent.mkdir(parents=True, exist_ok=True)
-    judges: SimpleQueue[Judge] = SimpleQueue()
-    everybody = [
-        Judge(arguments.first, arguments.seeds, arguments.seconds, tests=arguments.tests)
-        for _ in range(arguments.jobs)
-    ]
-
+    kills = Counter(verdict.by for verdict in results.values() if verdict.is_simulator)
+    judge = Judge(
+        arguments.seeds, arguments.seconds, tests=arguments.tests, kills=kills, items=items
+    )
     until = time.monotonic() + 60 * arguments.minutes
-
-    def judge(mutant: Mutant) -> Verdict | None:
+    for number, mutant in enumerate(waiting, start=1):
         if time.monotonic() > until:
-            return None
-        mine = judges.get()
-        try:
-            return mine.verdict(mutant, known_of(mutant, results))
-        finally:
-            judges.put(mine)
+            return
+        verdict = judge.verdict(mutant, known_of(mutant, results))
+        results[verdict.name] = verdict
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(verdict._asdict()) + "\n")
+        by = verdict.by or f"SURVIVED {verdict.ran} plans"
+        print(f"{number}/{len(waiting)} {verdict.name}: {by} ({verdict.seconds} s)", flush=True)
 
-    try:
-        for one in everybody:
-            judges.put(one)
-        with ThreadPoolExecutor(arguments.jobs) as pool:
-            futures: list[Future[Verdict | None]] = [pool.submit(judge, one) for one in waiting]
-            for number, future in enumerate(as_completed(futures), start=1):
-                verdict = future.result()
-                if verdict is None:
-                    continue
-                results[verdict.name] = verdict
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(verdict._asdict()) + "\n")
-                by = verdict.by or f"SURVIVED {verdict.ran} plans"
-                print(
-                    f"{number}/{len(waiting)} {verdict.name}: {by} ({verdict.seconds} s)",
-                    flush=True,
-                )
-    finally:
-        for one in everybody:
-            one.close()
+
+def with_tests(judging: Callable[[Sequence[pytest.Item]], None]) -> None:
+    """Collect the store's tests, and judge instead of running them."""
+
+    class Loop:
+        """Takes the place of pytest's."""
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtestloop(self, session: pytest.Session) -> bool:
+            judging(session.items)
+            return True
+
+    chosen = ["-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", MARKED]
+    pytest.main([*chosen, *ALL_TESTS], plugins=[Loop()])
 
 
 def main() -> None:
     """Read the arguments."""
+    if os.environ.get("BURROWMQ_PURE") != "1" or "BURROWMQ_VERIFY" in os.environ:
+        # An edited text has to be what runs, and the self-check is the plans' to choose.
+        environment = {**os.environ, "BURROWMQ_PURE": "1"}
+        environment.pop("BURROWMQ_VERIFY", None)
+        os.execve(sys.executable, [*sys.orig_argv], environment)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="regular expressions; only mutants that one fits")
     parser.add_argument("--kind", choices=KINDS)
     parser.add_argument("--part", default="0/1", help="this part of so many")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="seed of the first plan")
     parser.add_argument("--seeds", type=int, default=400, help="plans of the machine for each")
     parser.add_argument("--seconds", type=float, default=40.0, help="at most, for these")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no mutant after these")
@@ -141,9 +146,18 @@ def main() -> None:
         waiting = []
         for one in chosen:
             known = known_of(one, results)
-            if known is None or (arguments.again and not known.by):
+            is_found = known is not None and bool(known.by)
+            if known is not None and arguments.seeds and one.kind == "durability":
+                is_found = known.is_simulator or (is_found and bool(one.outside))
+            if known is None or (arguments.again and not is_found):
                 waiting.append(one)
-        judge_all(waiting, results, arguments)
+        known = {one.name: known_of(one, results) for one in waiting}
+        waiting.sort(key=lambda one: verdict.ran if (verdict := known[one.name]) else 0)
+        if arguments.tests == "none":
+            gc.freeze()
+            judge_all(waiting, results, arguments)
+        else:
+            with_tests(partial(judge_all, waiting, results, arguments))
     for row in table(chosen, results):
         print(row)
     verdicts = [known_of(one, results) for one in chosen]

@@ -13,6 +13,7 @@ it, where that is so. State: none.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).parent / "mutants"
 KINDS = ("durability", "order", "accounting")
+MET = "__mutant_is_met__"
+"""What is called where a function begins that a mutant is in, so that its user knows when it matters."""
 
 
 class NotApplicable(Exception):
@@ -36,6 +39,13 @@ class Mutant(NamedTuple):
     new: str
     outside: str
 
+    def marked(self, *, has_edit: bool) -> str:
+        """The file with the edit or without it, and a call of `MET` in the function that it is in."""
+        text = (ROOT / self.path).read_text(encoding="utf-8")
+        at = text.count("\n", 0, text.index(self.old)) + 1
+        name = _function_at(text, at)
+        return _with_call(self.applied() if has_edit else text, name)
+
     def applied(self, root: Path = ROOT) -> str:
         """The file with the edit. Raises NotApplicable."""
         text = (root / self.path).read_text(encoding="utf-8")
@@ -43,6 +53,44 @@ class Mutant(NamedTuple):
         if count != 1:
             raise NotApplicable(f"{self.path} has the text of '{self.name}' {count} times")
         return text.replace(self.old, self.new)
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _functions(node: ast.AST, within: str = "") -> Iterator[tuple[str, Function]]:
+    """All functions below a node, each with its name and those of what it is in; inner ones last."""
+    for child in ast.iter_child_nodes(node):
+        name = within
+        if isinstance(child, Function | ast.ClassDef):
+            name = f"{within}.{child.name}"
+        if isinstance(child, Function):
+            yield name, child
+        yield from _functions(child, name)
+
+
+def _function_at(text: str, line: int) -> str:
+    """The innermost function that a line is in; empty where there is none."""
+    found = ""
+    for name, function in _functions(ast.parse(text)):
+        if function.lineno <= line <= (function.end_lineno or 0):
+            found = name
+    return found
+
+
+def _with_call(text: str, name: str) -> str:
+    """The text with a call of `MET` as the first statement of a function."""
+    lines = text.split("\n")
+    for found, function in _functions(ast.parse(text)):
+        has_text = ast.get_docstring(function) is not None
+        if found == name:
+            first = function.body[min(has_text, len(function.body) - 1)]
+            decorators = first.decorator_list if isinstance(first, Function) else []
+            line = min(one.lineno for one in (first, *decorators))
+            if line > function.lineno:
+                lines.insert(line - 1, f"{' ' * first.col_offset}{MET}()")
+                break
+    return "\n".join(lines)
 
 
 def parsed(text: str) -> Iterator[Mutant]:

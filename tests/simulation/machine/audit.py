@@ -251,6 +251,7 @@ class Auditor:
     def _check_promises(self, contents: dict[str, list[int]], *, is_exact: bool) -> None:
         places = {name: Counter(numbers) for name, numbers in contents.items()}
         model = self.model
+        self._check_dead_letters(places)
         for home in [model.current[name] for name in contents]:
             missing: list[int] = []
             for number, copies in home.copies.items():
@@ -265,6 +266,29 @@ class Auditor:
                     f"{home.name}: lost {sorted(missing)[:20]} of {sum(places[home.name].values())}"
                     f" (start {model.start}, {'exact' if is_exact else 'after a crash'})"
                 )
+
+    def _check_dead_letters(self, places: dict[str, Counter[int]]) -> None:
+        """A dead letter's copy and its origin's ack are one commit: a promised message is in one of the two queues."""
+        dead = self.model.current.get(DEAD)
+        if dead is None or dead.is_replaced or DEAD not in places or self.damaged:
+            return
+        missing: list[int] = []
+        for number, heirs in dead.copies.items():
+            owed = [heir for heir in heirs if heir.is_owed and heir.state == "in"]
+            wanted = [heir for heir in owed if not self._may_have_gone(heir, places)]
+            if len(wanted) > places[DEAD][number]:
+                missing.append(number)
+        if len(missing) > dead.grace:
+            raise Violation(
+                f"neither in its queue nor a dead letter: {missing} (start {self.model.start})"
+            )
+
+    def _may_have_gone(self, heir: Copy, places: dict[str, Counter[int]]) -> bool:
+        """Whether a dead letter's origin is back, or its time was over."""
+        origin = heir.origin
+        assert origin is not None
+        is_over = self.model.is_over(origin) or origin.home.is_replaced
+        return heir.is_suspect or is_over or self._is_elsewhere(heir, places)
 
     def _must_be(self, copy: Copy, *, is_exact: bool) -> bool:
         home = copy.home

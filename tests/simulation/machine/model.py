@@ -51,6 +51,7 @@ class Copy:
     left_in: int = 0  # the process in which it left
     heirs: list[Copy] = field(default_factory=list)
     origin: Copy | None = None
+    is_owed: bool = False  # a dead letter whose origin was promised: it is here, or that is back
     is_guess: bool = False  # it expired somewhere, and which copy did is not known
 
     @property
@@ -181,8 +182,9 @@ class Model:
         copy.leave(self.start)
         dead, home = self.current.get(DEAD), copy.home
         if home.has_dead_letters and not home.is_deleted and dead is not None:
-            is_certain = dead.is_stable and not home.is_deleting
-            self.bequeath(copy, dead).is_certain = is_certain
+            heir = self.bequeath(copy, dead)
+            heir.is_certain = dead.is_stable and not home.is_deleting
+            heir.is_owed = heir.is_certain and copy.is_promised and not copy.is_suspect
 
     def bequeath(self, copy: Copy, dead: Home) -> Copy:
         """A copy goes to the queue of dead letters."""

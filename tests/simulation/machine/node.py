@@ -31,6 +31,7 @@ from burrowmq.config.store import StoreConfig
 from burrowmq.storage.directory import context, terms
 from burrowmq.storage.directory.definition_store import DefinitionStore, SqliteDefinitionStore
 from burrowmq.storage.types import StoreOptions
+from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.coverage import KILLED, POWER_CUT, Met, fault_of
 from tests.simulation.machine.definitions import LoggedDefinitions
 from tests.support.bench.node import Figures
@@ -182,6 +183,7 @@ class Machine:
         self.doing = "start"  # what is under way, and what befell it
         self.met: Met = Met()
         self.has_failed = False  # the disk, some call, ever
+        self.branches = Branches(0)
         self._failed_before = 0  # calls, when this process started
 
     @contextmanager
@@ -291,6 +293,9 @@ class Machine:
         self.calls += 1
         if self.calls > CALLS_MAX:
             raise Violation("the disk is called for ever")
+        if self.branches.at_call(self.starts):
+            self.rng.seed(self.branches.rng.random())
+            self.disk.cut_before = self.disk.operations
         self.threads.switch_point()
 
     def _config(self) -> NodeConfig:

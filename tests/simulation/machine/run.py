@@ -20,6 +20,7 @@ from burrowmq.broker.rules.policy import Policy
 from burrowmq.storage.errors import StorageError
 from burrowmq.storage.names import QueueNames
 from tests.simulation.machine.audit import Auditor
+from tests.simulation.machine.branches import Branches
 from tests.simulation.machine.clients import CONFIRMING, REST, TRANSACTING, Refused, SimClient
 from tests.simulation.machine.coverage import Met
 from tests.simulation.machine.model import DEAD, Home, Model, Publication
@@ -176,12 +177,13 @@ class Result:
 class Run:
     """One plan on its way."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, branches: Branches | None = None) -> None:
         self.plan = plan
         self.rng = random.Random(plan.seed)
         disk = MachineDisk(strict=plan.strict)
         disk.sector, disk.reverts = plan.sector, plan.reverts
         self.machine = Machine(random.Random(plan.seed + 1), disk, plan.limits, plan.switch_share)
+        self.machine.branches = branches or self.machine.branches
         self.model = Model()
         self.auditor = Auditor(self.machine, self.model)
         self.clients: list[SimClient] = []
@@ -227,12 +229,27 @@ class Run:
         self.machine.doing = name
         self.note(name)
         self.model.now_ms = int(self.machine.threads.now_s * 1000)
+        branches = self.machine.branches
+        branches.is_open = True
         try:
             getattr(self, f"do_{name}")()
             self._move(self.rng.choice((0, 0, 1, 3, 10, 40)))
         except PowerCut:
             self._crash_now(is_power=self._is_power())
+        finally:
+            branches.is_open = False
         self._look_for_failure()
+        if branches.is_copy:
+            self._end_copy()
+        if branches.reason:
+            raise Violation(f"in a copy: {branches.reason}")
+
+    def _end_copy(self) -> None:
+        """The machine went off in this copy of the run; a second time may find what the first start made of it."""
+        branches = self.machine.branches
+        if self.machine.starts == branches.start or branches.rng.random() < 0.3:
+            self._crash_now(is_power=self._is_power())
+        branches.finish()
 
     def note(self, text: str) -> None:
         """A line of the history."""
@@ -326,7 +343,8 @@ class Run:
 
     def _is_power(self) -> bool:
         """Whether the power goes now, or the process is killed."""
-        return self.rng.random() < 0.7 and self.plan.may_lose_power
+        rng = self.machine.branches.rng if self.machine.branches.is_copy else self.rng
+        return rng.random() < 0.7 and self.plan.may_lose_power
 
     def _crash_now(self, *, is_power: bool) -> None:
         """The power goes, or the process is killed, at this moment; and what the next start finds."""
@@ -342,6 +360,7 @@ class Run:
         self._adopt(is_power=is_power)
 
     def _adopt(self, *, is_power: bool) -> None:
+        self.machine.branches.is_open = False
         is_suspicious = self.is_after_faults and not is_power
         self.machine.is_suspicious = self.machine.is_suspicious or is_suspicious
         self.model.begin_start(is_suspicious=is_suspicious)
@@ -734,12 +753,14 @@ def _is_queue_file(path: str) -> bool:
     return path.endswith((".seg", ".qs", ".qi", ".idx"))
 
 
-def run(plan: Plan) -> Result:
+def run(plan: Plan, branches: Branches | None = None) -> Result:
     """Run a plan; a failure carries its history."""
-    current = Run(plan)
+    current = Run(plan, branches)
     try:
         return current.go()
-    except Exception as error:
+    except BaseException as error:
+        if current.machine.branches.is_copy:
+            current.machine.branches.finish(f"{type(error).__name__}: {error}")
         error.add_note("\n".join(current.result.history[-60:]))
         raise
 

@@ -1,13 +1,25 @@
-"""The list of mutants fits the code: each text is found once, and what comes of it is a module that compiles."""
+"""The list of mutants fits the code: each text is found once, and what comes of it is a module that compiles.
+
+Also which plans are tried on a mutant, in which order, and that one is found by its own.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from tests.mutation.mutant import LISTS, ROOT, Mutant, NotApplicable, mutants, parsed
+from burrowmq.storage.names import parse_names
+from tests.mutation.hunt import hunt
+from tests.mutation.mutant import LISTS, MET, ROOT, Mutant, NotApplicable, mutants, parsed
+from tests.mutation.plans import directed, drawn, drawn_as, failed, kept, plan_by
+from tests.mutation.reach import IMPORT, Reach, lines_of
+from tests.simulation.machine.run import plan_of
 
 MUTANTS = mutants()
 BLOCK = "# a name\ndurability storage/names.py | nobody sees it\n-old\n+new"
@@ -61,3 +73,76 @@ def test_a_block_is_read() -> None:
 def test_what_is_no_mutant_is_refused(block: str) -> None:
     with pytest.raises(ValueError, match="no mutant"):
         list(parsed(block))
+
+
+def test_plans_go_by_their_names() -> None:
+    assert list(drawn(3, 4)) == ["seed 3", "focus 6", "fault 3", "focus 7"]
+    assert plan_by("focus 6").seed == 6
+    assert plan_by("seed 3") == plan_of(3)
+    assert plan_by("fault 3") == plan_of(3, may_fail=True)
+    assert plan_by("failed 1") == failed()[1]
+    assert plan_by("kept 0") == kept()[0][0]
+    assert plan_by(drawn_as("kept 0")) == kept()[0][0]
+    assert drawn_as("seed 3") == "seed 3"
+
+
+def test_a_mutants_own_plan_comes_first_then_those_that_found_most() -> None:
+    names = [mutant for _, mutant in kept()]
+    own = [f"kept {at}" for at, name in enumerate(names) if name == names[-1]]
+    found = directed(names[-1], Counter({"kept 1": 2, "kept 0": 1}))
+    assert found[: len(own)] == own
+    assert sorted(found) == sorted(
+        [*(f"kept {at}" for at in range(len(names))), *found[len(names) :]]
+    )
+    others = [name for name in ("kept 1", "kept 0") if name not in own]
+    assert found[len(own) :][: len(others)] == others
+
+
+def test_kept_plans_are_of_mutants_that_are_there() -> None:
+    assert {mutant for _, mutant in kept()} <= {one.name for one in MUTANTS}
+
+
+def test_only_what_comes_past_a_mutant_is_run(tmp_path: Path) -> None:
+    mutant = MUTANTS[0]
+    bits = f"{1 << max(lines_of(mutant)):x}"
+    path = tmp_path / "reach.json"
+    path.write_text(
+        json.dumps({"seed 1": {mutant.path: bits}, "seed 2": {mutant.path: "1"}, IMPORT: {}})
+    )
+    names = ["seed 1", "seed 2", "seed 3"]
+    assert Reach(path).comes_past(mutant, names) == ["seed 1", "seed 3"]  # nothing is known of 3
+    assert Reach(tmp_path / "none").comes_past(mutant, names) == names
+    path.write_text(json.dumps({"seed 2": {}, IMPORT: {mutant.path: bits}}))
+    assert Reach(path).comes_past(mutant, names) == names, "it matters when it is imported"
+
+
+def test_a_mutant_is_put_into_what_is_loaded() -> None:
+    code = (
+        "from tests.mutation.mutant import Mutant\n"
+        "from tests.mutation.swapped import put_in\n"
+        "from burrowmq.storage.shared import segment_set\n"
+        "from burrowmq.storage.names import parse_names as parse\n"
+        "def mutant(path, old, new): return Mutant('m', 'order', path, old, new, '')\n"
+        "put_in(mutant('storage/names.py', 'def parse_names(', '# text\\ndef parse_names('))\n"
+        "put_in(mutant('storage/shared/segment_set.py', '_ATTEMPTS: Final = 3', '_ATTEMPTS: Final = 7'))\n"
+        "print(segment_set._ATTEMPTS, parse.__code__.co_firstlineno)\n"
+    )
+    before = parse_names.__code__.co_firstlineno
+    # What is put in stays: another process has it.
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    assert done.stdout.split() == ["7", str(before + 1)]
+
+
+def test_a_hunt_tells_what_it_ran() -> None:
+    assert hunt(["seed 3", "failed 1"], 1e6) == (2, "", "")
+
+
+def test_the_function_that_a_mutant_is_in_says_so() -> None:
+    for mutant in MUTANTS:
+        for has_edit in (True, False):
+            text = mutant.marked(has_edit=has_edit)
+            compile(text, mutant.path, "exec")
+            is_constant = mutant.old.startswith("_")  # of a module: no function has it
+            assert (f"{MET}()" in text) is not is_constant, mutant.name

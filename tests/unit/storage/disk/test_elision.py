@@ -106,3 +106,27 @@ def test_queues_are_told_apart_and_control_commands_keep_their_order() -> None:
         1: [1],
         2: [0, 1, 2],
     }
+
+
+def test_runs_with_a_gap_between_them_stay_two() -> None:
+    changes = QueueChanges()
+    changes.append(Append(1, 0, messages(0, 2), None))
+    changes.append(Append(1, 5, messages(5, 2), None))
+    assert [(run.first_seq, run.end_seq) for run in changes.runs] == [(0, 2), (5, 7)]
+
+
+def test_an_ack_is_kept_for_the_one_message_of_it_that_is_on_disk() -> None:
+    changes = QueueChanges()
+    changes.append(Append(1, 10, messages(10, 2), None))
+    changes.append(Append(1, 12, messages(12, 2), None))
+    changes.ack(Ack(1, 10, 11, None))
+    changes.ack(Ack(1, 11, 13, None))
+    assert (written(changes), changes.acks) == ([], [Ack(1, 11, 13, None)])
+
+
+def test_a_purge_takes_what_is_on_disk_too() -> None:
+    changes = QueueChanges()
+    changes.append(Append(1, 10, messages(10, 4), None))
+    changes.discard(12)
+    changes.discard(3)
+    assert (written(changes), changes.discard_below) == ([12, 13], 12)

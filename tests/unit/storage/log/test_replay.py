@@ -177,3 +177,14 @@ def test_records_of_every_kind() -> None:
     assert found.own_writes == {"v/queues/out/f": [(3, b"y")]}
     assert found.own_renames == [("v/queues/out/h.tmp", "v/queues/out/h")]
     assert list(found.removed) == ["v/queues/old"]
+
+
+def test_a_group_that_was_cut_off_is_no_commit_and_the_next_takes_its_place() -> None:
+    log, filesystem = begun("a")
+    filesystem.fail("pwrite", errno.ENOSPC, path_part="0.log", keep=60)
+    with pytest.raises(OSError, match="No space"):
+        log.append(written("b") + written("c", b"y" * 100))
+    assert names_of(filesystem) == ["a"]
+    log.append(written("d"))
+    log.sync()
+    assert names_of(filesystem) == ["a", "d"]

@@ -206,3 +206,12 @@ def test_what_was_written_and_what_had_to_be_read_is_counted() -> None:
     collector.at_once = [(2, messages[2], 0)], 3
     assert log.read(2, 10, 1000, lambda *answer: found.append(answer)) == collector.at_once
     assert log.loaded_count == 3
+
+
+def test_an_ack_is_known_until_its_own_commit_is_on_disk() -> None:
+    log, collector = log_with(RecoveredQueue(QueueNames("/", "q"), next_seq=10))
+    collector.epoch = 2
+    log.ack(1, 1)
+    log.release(1)
+    collector.at_once = ([(seq, make_message(seq, 50, True), 0) for seq in (0, 1)], 2)
+    assert seqs(log.read(0, 50, 4096, nobody)) == [0]

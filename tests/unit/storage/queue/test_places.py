@@ -74,3 +74,9 @@ def test_bits_and_places_convert() -> None:
     assert bits_of(b"\1\0\xff\1") == 0b1001
     assert bits_of(b"") == 0
     assert selectors_of(0b101) == b"\1\0\1"
+
+
+def test_acked_places_at_the_end_stay_used_over_a_start() -> None:
+    places = Places()
+    places.restore(0b11110, 0b11000)
+    assert (places.live, places.used) == (2, 5)

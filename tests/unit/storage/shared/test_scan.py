@@ -270,3 +270,12 @@ def test_refusals_write_nothing(
     with pytest.raises(error, match=r"5\.g0\.seg|format 9"):
         open_directory(filesystem, TERMS)
     assert filesystem.operations == operations
+
+
+def test_what_is_behind_the_seal_of_a_scanned_file_is_cut_off() -> None:
+    whole = header(1) + records(1, [b"b", b"c"])
+    filesystem = disk({"1.g0.seg": whole + b"\xa5\x51 torn" * 40})
+    open_directory(filesystem, TERMS)
+    sealed_text = filesystem.content("/v/store/1.g0.seg")
+    assert sealed_text[: len(whole)] == whole
+    assert b"torn" not in sealed_text

@@ -112,3 +112,10 @@ def test_a_place_is_written_again_where_it_was() -> None:
     index.write(segment, 0, columns(10, KIND_SHARED), is_synced=True)
     index.relocate(segment, 4, columns(1, KIND_SHARED)._replace(locations=array("Q", [7])))
     assert list(index.load(0, 3, 5).locations) == [103, 7, 105]
+
+
+def test_the_newer_copy_of_the_acks_counts_wherever_it_lies() -> None:
+    header = pack_header(0, COUNT, 0, IDENTITY)
+    first, second = pack_block(2, 1001, 0b11, COUNT), pack_block(1, 1000, 0b1, COUNT)
+    assert read_acks(header + first + second, COUNT) == (2, 1001, 0b11)
+    assert read_acks(header + second + first, COUNT) == (2, 1001, 0b11)

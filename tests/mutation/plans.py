@@ -1,0 +1,96 @@
+"""The plans of the simulated machine by name, in the order in which they are tried on a mutant.
+
+`seed 5` and `fault 5` are drawn (without and with failing calls), `focus 5` does much of one thing, `failed 3` is a line of failing_plans.jsonl, and
+`kept 3` one of tests/mutation/plans.jsonl: each of those found the mutant that it is named after, when no other did.
+A plan is kept whole, so that it stays what it was when the way in which seeds are drawn changes. State: none but that file.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from tests.simulation.machine.plans import kept as plans_of
+from tests.simulation.machine.plans import packed
+from tests.simulation.machine.run import Plan, plan_of
+
+ACCENTS = ("crash", "restart", "strike", "redeclare", "settle", "idle", "policy", "consume")
+KEPT = Path(__file__).with_name("plans.jsonl")
+
+
+@cache
+def kept() -> tuple[tuple[Plan, str], ...]:
+    """Plans, each with the name of the mutant that it found."""
+    return tuple(plans_of(KEPT)) if KEPT.exists() else ()
+
+
+@cache
+def failed() -> tuple[Plan, ...]:
+    """Plans that failed once without any mutant."""
+    return tuple(plan for plan, _ in plans_of())
+
+
+def plan_by(name: str) -> Plan:
+    """The plan of a name."""
+    kind, _, number = name.partition(" ")
+    if kind == "kept":
+        return kept()[int(number)][0]
+    if kind == "failed":
+        return failed()[int(number)]
+    if kind == "focus":
+        return focused(int(number))
+    return plan_of(int(number), may_fail=kind == "fault")
+
+
+def focused(number: int) -> Plan:
+    """A plan that does much of one thing, on a store that has a commit log or has none."""
+    rng = random.Random(f"focus {number}")
+    plan = plan_of(number, may_fail=rng.random() < 0.4)
+    accents = rng.sample(ACCENTS, 2)
+    share = rng.choice((0.2, 0.4))
+    steps = tuple(
+        (rng.choice(accents) if rng.random() < share else name, seed) for name, seed in plan.steps
+    )
+    is_damaged = rng.random() < 0.2 and not plan.has_faults
+    limits = replace(
+        plan.limits,
+        logs=rng.choice(((False,), (False,), (True,), (True, False), (False, True))),
+        is_checked_each_turn=plan.limits.is_checked_each_turn and not is_damaged,
+    )
+    return replace(plan, limits=limits, steps=steps, has_damage=is_damaged or plan.has_damage)
+
+
+def drawn_as(name: str) -> str:
+    """The name of a kept plan where it would still be drawn like that, else its own."""
+    if not name.startswith("kept "):
+        return name
+    plan = plan_by(name)
+    others = [f"{kind} {plan.seed}" for kind in ("seed", "fault", "focus")]
+    return next((other for other in others if plan_by(other) == plan), name)
+
+
+def keep(name: str, mutant: str) -> None:
+    """Keep a plan that was drawn, for the mutant that it found."""
+    with KEPT.open("a", encoding="utf-8") as file:
+        file.write(packed(plan_by(name), mutant) + "\n")
+
+
+def drawn(first: int, count: int) -> Iterator[str]:
+    """Plans that are drawn."""
+    for seed in range(first, first + (count + 3) // 4):
+        yield f"seed {seed}"
+        yield f"focus {2 * seed}"
+        yield f"fault {seed}"
+        yield f"focus {2 * seed + 1}"
+
+
+def directed(mutant: str, kills: Counter[str]) -> list[str]:
+    """What is tried before any that is drawn: the mutant's own plan, those that found most, those that failed once."""
+    names = [f"kept {number}" for number in range(len(kept()))]
+    own = [name for name, (_, reason) in zip(names, kept(), strict=True) if reason == mutant]
+    others = sorted((name for name in names if name not in own), key=lambda name: -kills[name])
+    return [*own, *others, *(f"failed {number}" for number in range(len(failed())))]
