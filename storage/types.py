@@ -123,6 +123,7 @@ class RecoveredQueue:
     persistent_count: int = 0
     persistent_bytes: int = 0
     version: int = 2  # of its newest index segment; 2 when it has none
+    may_expire: bool = True  # False: no message has a deadline
 
 
 ALL = 1 << 62

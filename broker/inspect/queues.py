@@ -64,7 +64,7 @@ def _owner(queue: Queue) -> Row | None:
 
 def _head_timestamp(queue: Queue) -> int | None:
     """The timestamp property of the message that is delivered next; None when its body is on disk only."""
-    if queue.is_dormant:
+    if queue.is_asleep:
         return None
     for level in reversed(queue.levels):
         if level.count:
@@ -124,8 +124,8 @@ QUEUE_COLUMNS: dict[str, Column] = {
     "message_bytes_persistent": lambda n, v, q: q.persistent_bytes,
     "message_bytes_paged_out": lambda n, v, q: _paged_out(q, size=True),
     "head_message_timestamp": lambda n, v, q: _head_timestamp(q),
-    "disk_reads": lambda n, v, q: 0 if q.is_dormant else q.levels.loaded_count,
-    "disk_writes": lambda n, v, q: 0 if q.is_dormant else q.levels.written_count,
+    "disk_reads": lambda n, v, q: 0 if q.is_asleep else q.levels.loaded_count,
+    "disk_writes": lambda n, v, q: 0 if q.is_asleep else q.levels.written_count,
     "consumers": lambda n, v, q: len(q.consumers),
     "consumer_utilisation": lambda n, v, q: q.consumers.capacity,
     "consumer_capacity": lambda n, v, q: q.consumers.capacity,

@@ -101,6 +101,6 @@ class SelfCheck:
 
 
 def _logs(queues: set[Queue]) -> list[QueueLog]:
-    used = [queue for queue in queues if not (queue.is_deleted or queue.is_dormant)]
+    used = [queue for queue in queues if not (queue.is_deleted or queue.is_asleep)]
     levels = [level for queue in used for level in queue.levels]
     return [level.log for level in levels if level.has_log]

@@ -36,6 +36,8 @@ class StartBatches:
             count = min(queue.ready_count, START_BATCH)
             if not count:
                 continue
+            if queue.is_asleep:
+                continue  # it reads what it has when it wakes, and knows that nothing of it expires
             self._unseen.append(queue)
             most = min(queue.ready_bytes, count * self._embed_below, START_BATCH_BYTES)
             room = self._room - count * MESSAGE_BYTES

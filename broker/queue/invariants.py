@@ -29,7 +29,7 @@ def verify(queue: Queue, walk_limit: int = WALK_LIMIT) -> None:
 
 
 def _broken(queue: Queue, walk_limit: int) -> Iterator[tuple[str, str]]:
-    if queue.is_dormant:
+    if queue.is_asleep:
         return  # it has no part that could be wrong
     if queue.is_deleted:
         yield from (("", sentence) for sentence in _deleted(queue))

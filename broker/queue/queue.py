@@ -79,9 +79,11 @@ class Queue:
 
     is_dormant = False
     """Whether it has no parts yet, because nothing has happened to it."""
+    is_asleep = False
+    """Whether it has no parts yet: it is dormant, or nothing has happened to what a start has found."""
 
     __slots__ = (
-        "_after_pump", "_changed", "_context", "_getters", "_is_plain", "_lease", "_limits", "_origins",
+        "_after_pump", "_changed", "_context", "_found", "_getters", "_is_plain", "_lease", "_limits", "_origins",
         "_scheduler", "_serving", "_transition", "arguments", "arrivals", "auto_delete", "consumers", "counts",
         "dead_letters", "durable", "exclusive_owner", "expiry", "idle", "is_blocked", "is_deleted", "is_dirty",
         "is_unreadable", "levels", "made_ms", "name", "paging", "rate", "settings",
@@ -108,6 +110,7 @@ class Queue:
         self.is_deleted = False
         self.made_ms = context.scheduler.wall_ms()
         self._context = context
+        self._found: QueueLog | None = None  # while it sleeps on what a start has found
         self._begin()
 
     def _begin(self) -> None:
@@ -381,7 +384,7 @@ class Queue:
     @property
     def is_withheld(self) -> bool:
         """Whether there are messages that nobody gets, since the disk does not serve the queue."""
-        if self.is_dormant or self.is_deleted:
+        if self.is_asleep or self.is_deleted:
             return False
         return (self.is_unreadable or self.is_blocked) and self.ready_count > 0
 

@@ -24,6 +24,8 @@ from burrowmq.storage.types import JsonValue, RecoveredQueue, RecoveryReport
 
 # Of a segment's row in the terms; the bit sets follow where there are any.
 _FIXED_FIELDS = 13
+# In a queue's row.
+_LEVEL_AT, _MAY_EXPIRE_AT = 11, 12
 
 
 def save(
@@ -108,6 +110,7 @@ def _queue_row(
         segments,
         queue.journal_mark,
         queue.names.level,
+        live.may_expire,
     ]
 
 
@@ -135,7 +138,9 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
     for row in terms["queues"]:
         names = _names_in(row)
         counts = cast("tuple[int, int, int, int, int, int, int]", row[2:9])
-        found = RecoveredQueue(names, *counts)
+        # Rows of earlier releases do not say it.
+        may_expire = len(row) <= _MAY_EXPIRE_AT or row[_MAY_EXPIRE_AT] is not False
+        found = RecoveredQueue(names, *counts, may_expire=may_expire)
         queue = context.new_queue(names, durable=True)
         if queue.directory not in unnamed:
             queue.mark_made()
@@ -151,7 +156,7 @@ def restore(context: StoreContext, parts: list[bytes], report: RecoveryReport) -
 
 def _names_in(row: list[object]) -> QueueNames:
     """Give whose a queue's row is."""
-    return QueueNames(str(row[0]), str(row[1]), cast("int", row[11]))
+    return QueueNames(str(row[0]), str(row[1]), cast("int", row[_LEVEL_AT]))
 
 
 def _look_for_files(context: StoreContext, rows: list[list[object]]) -> set[str] | None:

@@ -31,6 +31,7 @@ class LiveCount:
         self.first_seq = 0
         self.count = 0
         self.bytes = 0
+        self.may_expire = False
 
     def add(self, segment: Segment, columns: EntryColumns) -> None:
         """Count a segment's live entries."""
@@ -40,7 +41,9 @@ class LiveCount:
         first_seq = segment.number * self._entry_count + (live & -live).bit_length() - 1
         self.first_seq = min(self.first_seq, first_seq) if self.count else first_seq
         self.count += segment.live
-        self.bytes += sum(compress(columns.payload_sizes, selectors_of(live)))
+        selectors = selectors_of(live)
+        self.bytes += sum(compress(columns.payload_sizes, selectors))
+        self.may_expire = self.may_expire or any(compress(columns.expiries, selectors))
 
     def as_recovered(
         self, names: QueueNames, next_seq: int, next_deliver_seq: int
@@ -56,6 +59,7 @@ class LiveCount:
             self.bytes,
             self.count,
             self.bytes,
+            may_expire=self.may_expire,
         )
 
 

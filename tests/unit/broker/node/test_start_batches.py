@@ -15,6 +15,7 @@ class CountedQueue:
         self.ready_count = count
         self.ready_bytes = count * size
         self.is_deleted = False
+        self.is_asleep = False
         self.asked: list[int] = []
         self.looks = 0
 
@@ -35,6 +36,14 @@ def test_every_queue_with_messages_is_asked_while_there_is_room() -> None:
     queues = [CountedQueue(1_000, 100), CountedQueue(0, 0), CountedQueue(1, 1)]
     load(1 << 30, *queues)
     assert [len(queue.asked) for queue in queues] == [1, 0, 1]
+
+
+def test_a_queue_that_sleeps_is_left_to_sleep_and_takes_no_room() -> None:
+    sleeping, other = CountedQueue(1, 1), CountedQueue(1, 1)
+    sleeping.is_asleep = True
+    load(10 * (MESSAGE_BYTES + 1), sleeping, other).look()
+    assert (sleeping.asked, sleeping.looks) == ([], 0)
+    assert (len(other.asked), other.looks) == (1, 1)
 
 
 def test_batches_stay_within_a_tenth_of_the_limit_together() -> None:

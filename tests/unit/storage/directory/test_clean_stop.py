@@ -117,6 +117,28 @@ def test_terms_of_a_release_that_knew_version_2_only_are_not_believed() -> None:
     assert again.read() == live()
 
 
+@pytest.mark.parametrize("expiry", [0, 5_000])
+def test_whether_any_message_has_a_deadline_is_known(expiry: int) -> None:
+    side = DiskSide(**OPTIONS)
+    side.open()
+    side.commit(Append(1, 0, list(messages(0, 1)), [expiry]))
+    side.jobs.close({1: (1, 0)})
+    again = DiskSide(side.filesystem, **OPTIONS)
+    assert (again.report.clean, again.report.queues[Q].may_expire) == (True, bool(expiry))
+
+
+def test_terms_that_do_not_say_whether_any_has_a_deadline_are_believed() -> None:
+    side = stopped()
+    parts = take_terms(side.filesystem, "/data")
+    assert parts is not None
+    terms = json.loads(parts[0])
+    for row in terms["queues"]:
+        assert row.pop() is False
+    write_terms(side.filesystem, "/data", [json.dumps(terms).encode(), *parts[1:]])
+    again = DiskSide(side.filesystem, **OPTIONS)
+    assert (again.report.clean, again.report.queues[Q].may_expire) == (True, True)
+
+
 def test_references_that_could_not_be_given_back_leave_no_terms() -> None:
     side = DiskSide(**OPTIONS)
     side.open()

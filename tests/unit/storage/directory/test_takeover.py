@@ -75,7 +75,7 @@ def store_of_format_1(version: int, *, clean: bool, strict: bool = True) -> SimF
     if parts is not None:
         terms = load_json(parts[0])
         for row in terms["queues"]:  # type: ignore[index, call-overload]
-            del row[11]  # type: ignore[union-attr, arg-type, index]
+            del row[11:]  # type: ignore[union-attr, arg-type, index]
         write_terms(filesystem, "/data", [dump_json(terms), *parts[1:]])
     return filesystem
 

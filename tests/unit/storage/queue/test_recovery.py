@@ -68,6 +68,15 @@ def restart(request: pytest.FixtureRequest) -> Restart:
     return Restart(request.param)
 
 
+@pytest.mark.parametrize("acked", [0, 1])
+def test_whether_any_live_message_has_a_deadline(restart: Restart, acked: int) -> None:
+    restart.queue.put(0, messages(0, 3), [0, 5_000, 0])
+    assert restart.recover().finish().may_expire
+    restart.queue.ack(acked, 1, None, [])
+    restart.queue.keep_up(is_idle=True)
+    assert not restart.recover().finish().may_expire
+
+
 def test_the_counts_of_what_is_live(restart: Restart) -> None:
     restart.queue.put(0, messages(0, COUNT), None)
     restart.queue.put(COUNT, messages(COUNT, 10), None)
