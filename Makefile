@@ -15,7 +15,7 @@ SPARK_STAMP := $(VENV)/.stamp-spark
 PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/record/_record_c.pyx storage/files/_sync_c.pyx build_stamp.pxi)
 
 # Directories that are checked; a directory that does not exist yet is left out.
-PACKAGES := $(wildcard protocol storage config broker management offline cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
+PACKAGES := $(wildcard protocol storage config broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
 # Spark's side is a distribution of its own, made from the same tree.
 SPARK_DISTRIBUTION := distributions/pyspark-amqp
 LINTED := $(PACKAGES) burrowmq/__init__.py burrowmq/__main__.py $(wildcard bench tests scripts) setup.py

@@ -4,8 +4,17 @@ Everything of the server is imported below this name, so that an installation ne
 `config` or `storage`. In a checkout the folders stand at the top and are linked here (ADR 16).
 
 Owns no state, and imports nothing: `burrowctl` starts in the time that it takes to load this line and itself.
+`burrowmq.Broker`, the broker for a test suite, is loaded when somebody asks for it.
 """
 
 from __future__ import annotations
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name in ("Broker", "BrokerError"):
+        from burrowmq import embedded  # noqa: PLC0415 - see above
+
+        return getattr(embedded, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,6 +23,7 @@ PACKAGES = (
     "broker",
     "management",
     "offline",
+    "embedded",
     "cli",
     "pyspark_amqp",
     "pyspark_amqp_jobs",

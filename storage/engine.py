@@ -156,6 +156,16 @@ class Engine:
             self._recovered.discard()
             if writer is not None:
                 writer.release()
+            self._setup.filesystem.let_go()
+
+    def abandon(self) -> None:
+        """End as if the process were killed: nothing more is written than the commit on its way. Blocking.
+
+        Raises: StorageError, for a store that is not closed cleanly.
+        """
+        if self._backend is not None:
+            self._backend.abandon()
+        self.close()
 
     def idle(self) -> None:
         """Inline mode: do what the disk thread does when it is idle. Nothing where there are threads."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 
@@ -72,3 +72,23 @@ class PythonCollector:
         """Unfreeze, then collect."""
         gc.unfreeze()
         gc.collect()
+
+
+class HostsCollector:
+    """The collector of a process that is somebody else's: left alone."""
+
+    def collect(self) -> None:
+        """Nothing."""
+
+    def settle(self) -> None:
+        """Nothing."""
+
+    def resting(self) -> AbstractContextManager[None]:
+        """Nothing."""
+        return nullcontext()
+
+    def keep(self) -> None:
+        """Nothing."""
+
+    def let_go(self) -> None:
+        """Nothing."""

@@ -87,6 +87,17 @@ class CLibrary:
             self._malloc_trim(0)
 
 
+class HostsAllocator:
+    """The memory of a process that is somebody else's: left alone."""
+
+    def unused_bytes(self) -> int:
+        """Nothing is known."""
+        return 0
+
+    def give_back(self) -> None:
+        """Nothing."""
+
+
 class Reclaim:
     """Decides, at the monitor's looks, when memory is given back."""
 

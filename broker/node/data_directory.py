@@ -63,5 +63,12 @@ class DataDirectory:
     def unlock(self) -> None:
         """Let another node have it; harmless when it was not locked."""
         if self._lock is not None:
+            # A child that was forked meanwhile has the file open, too, and would keep the lock.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the file and leave the lock as it is: in a forked child it is the parent's."""
+        if self._lock is not None:
             self._lock.close()
             self._lock = None

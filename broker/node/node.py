@@ -116,6 +116,21 @@ class Node:
         """Stop for good, once what is under way is through. False when the store was not closed cleanly."""
         return await self._in_turn(self._end)
 
+    async def kill(self) -> None:
+        """End at once, as a killed process would; the data directory may be used again."""
+        self._has_ended = True
+        running, self.running = self.running, None
+        if running is not None:
+            await running.kill()
+            self._directory.unlock()
+        self.state = "stopped"
+
+    def forget(self) -> None:
+        """In a forked child: let go of what came along, and leave it to the parent."""
+        if self.running is not None:
+            self.running.acceptor.forget()
+        self._directory.forget()
+
     async def _in_turn(self, change: Callable[[], Awaitable[T]]) -> T:
         """Make a change once the ones before are through. Who waits may give up; the change is made all the same."""
 

@@ -61,6 +61,10 @@ SESSIONS_AT_ONCE = 50
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
 
 
+def _nothing() -> None:
+    return None
+
+
 class RunningNode:
     """One broker, from its start to its stop."""
 
@@ -100,7 +104,7 @@ class RunningNode:
         self.scheduler = make_scheduler(
             loop,
             self.engine.hand_over,
-            Pacing(self.metrics, busy_wait).turn_ended,
+            _nothing if process.machine.is_shared else Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
         )
         self.queue_faults = QueueFaults(observer, self.scheduler.wall_ms, self.vhosts)
@@ -403,6 +407,19 @@ class RunningNode:
                 self.observer.store_failed(with_way_out(error))
             return False
         return not has_failed
+
+    async def kill(self) -> None:
+        """End as if the process were killed: connections break, what no commit has is lost, nothing is tidied up."""
+        self._sweep.stop()
+        self._heartbeats.stop()
+        self.monitor.stop()
+        self.scheduler.stop()
+        self.acceptor.close()
+        for session in list(self.sessions):
+            if isinstance(session.wire, AmqpTransport):
+                session.wire.abort()
+        with contextlib.suppress(StorageError):
+            await self._loop.run_in_executor(None, self.engine.abandon)
 
     async def _close_sessions(self, grace_s: float) -> None:
         for session in list(self.sessions):

@@ -51,6 +51,8 @@ class Machine:
     entropy: Entropy = field(default_factory=SystemEntropy)
     end: Callable[[int], object] | None = field(default_factory=end_if_verified)
     """Ends the process with a status when an invariant does not hold; None: nobody looks."""
+    is_shared: bool = False
+    """The process is somebody else's, who has a use for its time: the loop does not pause between turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

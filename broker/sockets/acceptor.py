@@ -1,13 +1,15 @@
 """The AMQP listeners of a node: what is bound, and what becomes of an accepted socket.
 
-State: the servers of both kinds of listener, the sockets whose TLS handshake or proxy header is not complete. Made and
-closed by `broker.node.node`. A socket above the limit of connections is closed at once: the store needs file
-descriptors too, and a connection less is better than a read that cannot open its file.
+State: the sockets and servers of both kinds of listener, and accepted sockets whose TLS handshake or proxy header is
+not complete. Made and closed by `broker.node.node`. A socket above the limit of connections is closed at once: the
+store needs file descriptors too, and a connection less is better than a read that cannot open its file.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,6 +63,7 @@ class Acceptor:
         self._session_count = session_count
         self._observer = observer
         self.servers: list[asyncio.Server] = []
+        self._sockets: list[socket.socket] = []
         self._pending: list[PendingSockets] = []
 
     def check_free(self) -> None:
@@ -94,14 +97,31 @@ class Acceptor:
             plain, self._behind_proxy(self._make_transport), options.sockets
         )
         for sockets, protocol in ((plain, "amqp"), (secure, "amqp/ssl")):
+            self._sockets += sockets
             for sock in sockets:
                 self._observer.listener_started(listener.address_of(sock), protocol)
 
     def suspend(self) -> None:
         """Accept no more for now; what was accepted stays."""
+        for sock in self._sockets:
+            # A forked child may hold it open: it refuses from now on all the same.
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        self._sockets.clear()
         for server in self.servers:
             server.close()
         self.servers.clear()
+
+    def forget(self) -> None:
+        """Close the sockets and leave them listening: in a forked child they are the parent's."""
+        for sock in self._sockets:
+            sock.close()
+        self._sockets.clear()
+
+    @property
+    def ports(self) -> list[int]:
+        """Where it listens, also where the configuration leaves the number to the system."""
+        return [sock.getsockname()[1] for sock in self._sockets]
 
     async def resume(self) -> None:
         """Accept again. Raises CannotListen; harmless when it does."""

@@ -12,10 +12,12 @@ from typing import Protocol
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.retries import RefusedRead
 from burrowmq.storage.disk.writer import Writer
-from burrowmq.storage.errors import DiskFull, ReadFailed, with_way_out
+from burrowmq.storage.errors import DiskFull, ReadFailed, StoreClosed, with_way_out
 from burrowmq.storage.loop.staged_commit import ReadRequest, StagedCommit
 from burrowmq.storage.types import LoadedMessage, ScrubStatus
 
+ABANDONED = "the broker was killed"
+"""Why a store that was abandoned is not closed cleanly."""
 _INLINE_RETRIES = 1000
 # What a step of the scrubber is taken to last.
 _STEP_S = 0.1
@@ -74,6 +76,9 @@ class Backend(Protocol):
     def idle(self) -> None:
         """Do the idle work now, unless a thread does it by itself."""
 
+    def abandon(self) -> None:
+        """Write nothing more: `close`, which is next, leaves everything as a killed process does."""
+
     def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
         """Apply a last commit and stop cleanly; a backup on its way fails. Raises StorageError if it is not clean."""
 
@@ -88,6 +93,7 @@ class InlineBackend:
         writer.refused.tell_written = loop_side.queue_written
         self._jobs.scrub.tell = loop_side.queue_faulty
         self._refused: list[RefusedRead] = []
+        self._is_abandoned = False
 
     def submit(self, commit: StagedCommit) -> None:
         """Apply a commit and report it, then go on with what is being converted."""
@@ -178,8 +184,14 @@ class InlineBackend:
             if not self._jobs.compactor.put_in_place(store, plan, self._jobs.compactor.copy(plan)):
                 return
 
+    def abandon(self) -> None:
+        """Nothing is written by `close`."""
+        self._is_abandoned = True
+
     def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
-        """Stop cleanly."""
+        """Stop cleanly, unless abandoned."""
+        if self._is_abandoned:
+            raise StoreClosed(ABANDONED)
         if commit is not None:
             self.submit(commit)
         self._jobs.close(ends)

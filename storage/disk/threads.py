@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from burrowmq.storage.disk.backend import LoopSide
+from burrowmq.storage.disk.backend import ABANDONED, LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.retries import FIRST_PAUSE_S, RefusedRead, Retries
 from burrowmq.storage.disk.writer import Writer
@@ -149,8 +149,12 @@ class ThreadedBackend:
     def idle(self) -> None:
         """Do nothing: the disk thread does its idle work by itself."""
 
+    def abandon(self) -> None:
+        """The threads do nothing more than what they are at."""
+        self._failure = ABANDONED
+
     def close(self, commit: StagedCommit | None, ends: QueueEnds) -> None:
-        """Stop cleanly; waits for the threads."""
+        """Stop cleanly, unless the store has failed or was abandoned; waits for the threads."""
         if commit is not None:
             self._inbox.put(commit)
         self._closing.set()

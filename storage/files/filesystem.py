@@ -124,6 +124,9 @@ class FileSystem(Protocol):
     def keep_spare(self) -> None:
         """Take what `fsync_dir` needs to work even when no descriptor is left."""
 
+    def let_go(self) -> None:
+        """Let go of threads and descriptors that it keeps for itself; it takes them again when it needs them."""
+
     def open(self, path: str) -> File:
         """Open an existing file for reading and writing. Raises FileNotFoundError."""
 
@@ -373,6 +376,16 @@ class OsFileSystem:
             if self._spare < 0:
                 with Naming("open", os.devnull):
                     self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def let_go(self) -> None:
+        """End the threads that sync, close the spare descriptor; nobody may be in a call meanwhile."""
+        syncers, self._syncers = self._syncers, None
+        if syncers is not None:
+            syncers.shutdown()
+        with self._spare_lock:
+            spare, self._spare = self._spare, -1
+        if spare >= 0:
+            os.close(spare)
 
     def __del__(self) -> None:
         if self._spare >= 0:

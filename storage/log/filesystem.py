@@ -232,6 +232,10 @@ class LogFileSystem:
         """See `FileSystem`."""
         self.base.keep_spare()
 
+    def let_go(self) -> None:
+        """See `FileSystem`."""
+        self.base.let_go()
+
     def reserve(self, path: str, size: int) -> None:
         """See `FileSystem`."""
         self.base.reserve(path, size)

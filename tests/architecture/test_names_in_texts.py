@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("protocol", "storage", "broker", "cli", "offline")
+PACKAGES = ("protocol", "storage", "broker", "cli", "offline", "embedded")
 NAME = re.compile(r"`(?:burrowmq\.)?((?:" + "|".join(PACKAGES) + r")(?:\.\w+)+)`")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER = ("protocol", "storage", "config", "broker", "management", "offline", "cli")
+SERVER = ("protocol", "storage", "config", "broker", "management", "offline", "embedded", "cli")
 SPARK = ("pyspark_amqp", "pyspark_amqp_jobs", "pyspark_amqp_store")
 PACKAGES = (*SERVER, *SPARK)
 

@@ -14,7 +14,17 @@ from .conftest import ROOT, Built, environment, install, run
 
 pytestmark = pytest.mark.needs_server
 THEIRS = 'raise RuntimeError("this is the project\'s own " + __name__)\n'
-FOLDERS = ("broker", "storage", "cli", "protocol", "management", "offline", "bench", "scripts")
+FOLDERS = (
+    "broker",
+    "storage",
+    "cli",
+    "protocol",
+    "management",
+    "offline",
+    "embedded",
+    "bench",
+    "scripts",
+)
 
 
 @pytest.fixture(scope="session")

@@ -466,6 +466,9 @@ class SimFileSystem:
     def keep_spare(self) -> None:
         """Nothing to keep."""
 
+    def let_go(self) -> None:
+        """Nothing was kept."""
+
     def _find(self, path: str) -> _Inode:
         directory, name = _split(path)
         inode = self._names.get(directory, {}).get(name)

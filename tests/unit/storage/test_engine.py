@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -597,6 +598,39 @@ def test_order_of_life() -> None:
     with pytest.raises(StoreClosed):
         engine.start_inline()
     engine.close()
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_what_is_abandoned_is_as_a_killed_process_leaves_it(tmp_path: Path, threads: bool) -> None:
+    simulated, real, rows = SimFileSystem(), str(tmp_path / "data"), {}
+
+    def opened() -> Engine:
+        engine = unopened(simulated, rows)
+        if threads:
+            engine = Engine(real, OsFileSystem(), StoreOptions(), SilentObserver(), FakeMessage)
+        engine.recover()
+        return engine
+
+    first = opened()
+    committed = threading.Event()
+    first.on_committed = lambda _: committed.set()
+    if threads:
+        first.start(lambda callback: callback())
+    else:
+        first.start_inline()
+    log = first.open_queue("/", "q", durable=True)
+    publish(log, 0, 3)
+    first.require_sync()
+    first.hand_over()
+    assert committed.wait(10)
+    publish(log, 3, 2)
+    with pytest.raises(StoreClosed, match="was killed"):
+        first.abandon()
+    second = opened()
+    second.start_inline()
+    log = second.open_queue("/", "q", durable=True)
+    assert [seq for seq, _, _ in read_all(log, 10)] == [0, 1, 2]
+    second.close()
 
 
 def mixed(*sizes: int) -> QueueLog:

@@ -35,6 +35,20 @@ def test_the_owners_number_replaces_an_older_one(tmp_path):
     directory.unlock()
 
 
+def test_a_child_has_no_say_in_the_lock(tmp_path):
+    first, second = DataDirectory(str(tmp_path)), DataDirectory(str(tmp_path))
+    first.lock()
+    inherited = os.dup(first._lock.fileno())  # what a fork leaves open in the child
+    try:
+        first.unlock()
+        second.lock()
+    finally:
+        os.close(inherited)
+    second.forget()  # closes the last of its descriptors
+    first.lock()
+    first.unlock()
+
+
 def test_a_directory_that_cannot_be_used_says_what_to_do(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "data"):

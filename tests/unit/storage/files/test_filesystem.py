@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,6 +130,18 @@ def test_the_descriptor_goes_with_the_last_reference(tmp_path: Path) -> None:
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
+
+
+def test_what_it_keeps_for_itself_it_lets_go_of_and_takes_again(tmp_path: Path) -> None:
+    disk = OsFileSystem(None)
+    files = [disk.create(str(tmp_path / name)) for name in "ab"]
+    before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+    for _ in range(2):
+        disk.keep_spare()
+        assert disk.sync_all(files, [str(tmp_path)]) == []
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+        disk.let_go()
+        assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == (before, threads)
 
 
 @pytest.fixture(params=["compiled", "threads"])

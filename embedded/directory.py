@@ -1,0 +1,35 @@
+"""Where an embedded broker's files lie: a directory that somebody names, or one of its own that goes when it ends.
+
+A directory of its own lies in memory where there is a tmpfs (/dev/shm), so that a sync costs nothing, else where
+temporary files do. State: the path, and whether it is to go. The directory of a program that was killed stays, as any
+temporary file does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+
+from burrowmq.embedded.errors import BrokerError
+
+IN_MEMORY = "/dev/shm"  # noqa: S108 - not a name in it: mkdtemp makes one
+
+
+class Directory:
+    """A data directory."""
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        self._is_own = path is None
+        if path is None:
+            within = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else None
+            try:
+                path = tempfile.mkdtemp(prefix="burrowmq-", dir=within)
+            except OSError as error:
+                raise BrokerError(f"no directory can be made for the broker: {error}") from error
+        self.path = os.path.abspath(os.fspath(path))
+
+    def remove(self) -> None:
+        """Remove it if it is the broker's own; harmless twice."""
+        if self._is_own:
+            shutil.rmtree(self.path, ignore_errors=True)

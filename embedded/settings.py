@@ -1,0 +1,67 @@
+"""The configuration of an embedded broker: a server's, but for what has no place in somebody else's program.
+
+No file and no environment variable is read, so that the machine's own RabbitMQ settings stay out of a test suite. No
+state. Raises: BrokerError with every key that is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from burrowmq.config.errors import ConfigError
+from burrowmq.config.load import Loaded, load
+from burrowmq.config.units import Endpoint
+from burrowmq.embedded.errors import BrokerError
+
+HOST = "127.0.0.1"
+OWN = {
+    "log.console": "false",
+    "log.file": "false",
+    # The host's memory and disk are its own: a small tmpfs is a fine place for a suite's messages.
+    "start_check": "warn",
+    "disk_free_limit.absolute": "1MB",
+    "busy_wait": "off",
+    "store_scrub_period": "0",
+}
+
+
+class Settings(NamedTuple):
+    """What an embedded broker is asked for; `port` of 0: one that is free."""
+
+    data_dir: str
+    port: int
+    user: str
+    password: str
+    keys: Mapping[str, str]
+
+    def loaded(self) -> Loaded:
+        """The configuration. Raises BrokerError."""
+        own = OWN | {"default_user": self.user, "default_pass": self.password}
+        try:
+            found = load(None, {}, [*(own | dict(self.keys)).items()], self.data_dir)
+        except ConfigError as error:
+            raise BrokerError("; ".join(str(each) for each in error.problems)) from error
+        listeners = (Endpoint(HOST, self.port),)
+        return replace(found, config=replace(found.config, listeners=listeners))
+
+
+def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, object]) -> Settings:
+    """Settings with a user of their own. Raises BrokerError."""
+    if type(port) is not int or not 0 <= port <= 65535:
+        raise BrokerError(f"port is {port!r}: give a number from 0 (any free port) to 65535")
+    for key in keys:
+        if key.startswith("listeners.tcp"):
+            raise BrokerError(f"{key}: an embedded broker has one listener; give its port as port=")
+    texts = {key: _text(value) for key, value in keys.items()}
+    user = texts.get("default_user", "embedded")
+    password = texts.get("default_pass", secrets.token_urlsafe(16))
+    return Settings(os.fspath(data_dir), port, user, password, texts)
+
+
+def _text(value: object) -> str:
+    """As it would stand in rabbitmq.conf."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,163 @@
+"""`burrowmq.Broker`, with pika in the same process.
+
+Covers: embedded/broker.py, embedded/directory.py, embedded/errors.py, embedded/in_thread.py, embedded/settings.py
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pika
+import pytest
+
+import burrowmq
+from burrowmq.embedded import Broker, BrokerError
+
+PERSISTENT = pika.BasicProperties(delivery_mode=pika.DeliveryMode.Persistent)
+
+
+def publish(broker: Broker, *bodies: bytes) -> None:
+    """Publish with confirms to the durable queue "q"."""
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q", durable=True)
+        channel.confirm_delivery()
+        for body in bodies:
+            channel.basic_publish("", "q", body, PERSISTENT)
+
+
+def taken(broker: Broker) -> list[bytes]:
+    """All bodies of the queue, acked."""
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        channel = connection.channel()
+        count = channel.queue_declare("q", passive=True).method.message_count
+        return [channel.basic_get("q", auto_ack=True)[2] for _ in range(count)]
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_it_takes_and_gives_messages() -> None:
+    with burrowmq.Broker() as broker:  # type: ignore[operator]
+        publish(broker, b"a", b"b")
+        assert taken(broker) == [b"a", b"b"]
+
+
+def test_nothing_of_it_is_left() -> None:
+    with Broker():
+        pass  # what is loaded and opened once for all
+    threads, files = threading.active_count(), descriptors()
+    for _ in range(5):
+        broker = Broker().start()
+        publish(broker, b"x")
+        broker.kill()
+        broker.start()
+        broker.restart()
+        broker.stop()
+    assert threading.active_count() == threads
+    assert descriptors() == files
+
+
+@pytest.mark.parametrize("end", ["restart", "kill"])
+def test_what_was_confirmed_is_there_again_on_the_same_port(end: str) -> None:
+    with Broker() as broker:
+        publish(broker, b"a", b"b")
+        port = broker.port
+        if end == "restart":
+            broker.restart()
+        else:
+            broker.kill()
+            assert not broker.is_running
+            broker.start()
+        assert broker.port == port
+        assert taken(broker) == [b"a", b"b"]
+
+
+def test_a_directory_that_was_named_stays_and_one_of_its_own_goes(tmp_path: Path) -> None:
+    with Broker(tmp_path / "data") as broker:
+        publish(broker, b"kept")
+    with Broker(tmp_path / "data", config={"default_user": "u", "default_pass": "p"}) as broker:
+        assert broker.user == "u"
+        assert taken(broker) == [b"kept"]
+    with Broker() as broker:
+        own = Path(broker.data_dir)
+        assert own.is_dir()
+    assert not own.exists()
+
+
+def test_two_at_a_time_know_nothing_of_each_other() -> None:
+    with Broker() as first, Broker() as second:
+        publish(first, b"first")
+        publish(second, b"second")
+        assert (taken(first), taken(second)) == ([b"first"], [b"second"])
+
+
+def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "data").start()
+    port = broker.port
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(writing)
+        os.read(reading, 1)  # until the parent is done
+        os._exit(0)
+    os.close(reading)
+    try:
+        publish(broker, b"while the child is there")
+        broker.stop()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        with Broker(tmp_path / "data", port=port):
+            pass
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"port": -1}, "port is -1: give a number from 0"),
+        ({"port": True}, "port is True"),
+        ({"config": {"no_such_key": 1}}, "no_such_key: there is no setting with that name"),
+        ({"config": {"heartbeat": "soon"}}, "heartbeat"),
+        ({"config": {"listeners.tcp.default": 5672}}, "give its port as port="),
+    ],
+)
+def test_what_it_cannot_do_it_says_before_anything_is_made(
+    arguments: dict[str, object], text: str
+) -> None:
+    before = set(Path("/dev/shm").glob("burrowmq-*"))
+    with pytest.raises(BrokerError, match=text):
+        Broker(**arguments)  # type: ignore[arg-type]
+    assert set(Path("/dev/shm").glob("burrowmq-*")) == before
+
+
+def test_a_directory_or_a_port_that_somebody_uses(tmp_path: Path) -> None:
+    with Broker(tmp_path / "data") as broker:
+        with pytest.raises(BrokerError, match="is in use by process"):
+            Broker(tmp_path / "data").start()
+        with pytest.raises(BrokerError, match=f"cannot listen on 127.0.0.1:{broker.port}"):
+            Broker(port=broker.port).start()
+        publish(broker, b"still here")
+
+
+def test_stop_twice_and_use_after_the_stop() -> None:
+    broker = Broker()
+    with pytest.raises(BrokerError, match=r"does not run: call start\(\)"):
+        _ = broker.url
+    broker.start()
+    with pytest.raises(BrokerError, match="runs already"):
+        broker.start()
+    broker.stop()
+    broker.stop()
+    for use in (lambda: broker.url, broker.restart, broker.kill):
+        with pytest.raises(BrokerError, match="does not run"):
+            use()
+    with pytest.raises(BrokerError, match="was stopped: make another one"):
+        broker.start()
