@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     if name in ("Broker", "BrokerError"):
-        from burrowmq import embedded  # noqa: PLC0415 - see above
+        from importlib import import_module  # noqa: PLC0415 - see above
 
-        return getattr(embedded, name)
+        return getattr(import_module("burrowmq.embedded"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

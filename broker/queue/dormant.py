@@ -39,9 +39,8 @@ NO_METRICS = QueueMetrics()
 # What makes a queue before it has parts.
 OWN = frozenset(
     {
-        "_context", "_found", "arguments", "auto_delete", "durable", "exclusive_owner", "is_deleted", "is_dirty", "made_ms",
-        "name",
-        "settings",
+        "_context", "_found", "arguments", "auto_delete", "durable", "exclusive_owner", "is_deleted", "is_dirty",
+        "made_ms", "name", "settings",
     }
 )  # fmt: skip
 PARTS = tuple(name for name in Queue.__slots__ if name not in OWN)
