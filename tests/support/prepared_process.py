@@ -178,6 +178,9 @@ def serve(asked_on: socket.socket) -> None:
                 log, status = descriptors
                 pid = os.fork()
                 if not pid:
+                    # Now: when the node ends they would close whatever file of its own has their numbers by then.
+                    waiting.close()
+                    asked_on.close()
                     become(own, log, *json.loads(asked))
                 os.close(log)
                 pid_fd = os.pidfd_open(pid)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +26,14 @@ node = BrokerProcess(Path(sys.argv[1]))
 node.start()
 print(node.running().pid, flush=True)
 input()
+"""
+
+SERVES = """
+import socket
+import sys
+from tests.support import prepared_process
+prepared_process.MODULES = ("ends_with_files_open",)
+prepared_process.serve(socket.socket(fileno=int(sys.argv[1])))
 """
 
 
@@ -82,6 +92,39 @@ def _held(pid: int) -> set[str]:
     place = Path(f"/proc/{pid}/fd")
     found = {os.readlink(place / number) for number in os.listdir(place)}
     return {each for each in found if not each.startswith("anon_inode:")}
+
+
+ENDS_WITH_FILES_OPEN = """
+import atexit
+import os
+def main():
+    for _ in range(8):
+        atexit.register(os.close, os.open(os.devnull, os.O_RDONLY))
+    return 0
+"""
+
+
+@pytest.mark.slow
+def test_what_it_has_open_at_its_end_is_closed_by_nobody_else(tmp_path: Path) -> None:
+    (tmp_path / "ends_with_files_open.py").write_text(ENDS_WITH_FILES_OPEN, encoding="utf-8")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVES, str(theirs.fileno())],
+        cwd=ROOT,
+        env=dict(os.environ, PYTHONPATH=str(tmp_path)),
+        pass_fds=[theirs.fileno()],
+    ):
+        theirs.close()
+        reading, status = os.pipe()
+        with (tmp_path / "log").open("w+b") as log, open(reading, "rb") as told, ours:
+            asked = json.dumps([[], str(tmp_path), dict(os.environ)]).encode()
+            socket.send_fds(ours, [asked], [log.fileno(), status])
+            os.close(status)
+            for descriptor in socket.recv_fds(ours, 64, 1)[1]:
+                os.close(descriptor)
+            assert told.read() == b"0"
+            log.seek(0)
+            assert log.read() == b""
 
 
 @pytest.mark.slow
