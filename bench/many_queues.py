@@ -1,4 +1,4 @@
-"""A node with very many queues: `python -m bench.many_queues [--queues 100000] [--small 10000] [--commit-log on]`.
+"""A node with very many queues: `python -m bench.many_queues [--queues 100000] [--small 10000] [--commit-log off]`.
 
 Two nodes, one after the other. The first has `--queues` empty durable queues, a tenth of them bound to an exchange: what each page of the
 HTTP API and the metrics cost, how long other clients wait meanwhile, memory, stop and start. The second has `--small`
@@ -379,7 +379,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.many_queues", description=__doc__)
     parser.add_argument("--queues", type=int, default=100_000)
     parser.add_argument("--small", type=int, default=10_000)
-    parser.add_argument("--commit-log", choices=("off", "on"), default="off")
+    parser.add_argument("--commit-log", choices=("off", "on"), default="on")
     parser.add_argument("--short", action="store_true", help="without the lists of everything")
     options = parser.parse_args()
     table, scratch = Table(), Path(tempfile.mkdtemp(prefix="many-queues-"))

@@ -96,7 +96,7 @@ class StoreConfig:
     commit_log: str = option(
         "store_commit_log",
         units.choice_of({"on": "on", "off": "off"}),
-        "off",
+        "on",
         "`on`: small queues have no files of their own, and what is written to many queues is synced once,"
         " in a log of the node. May be changed at any start.",
         ours=True,

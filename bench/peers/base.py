@@ -31,7 +31,7 @@ class Setting:
 
     default_mode: str = "cached"  # cached | bounded
     confirm: str = "fsync"  # fsync | written
-    commit_log: str = "off"  # off | on
+    commit_log: str = ""  # off | on; empty: the node's default, which is on
     scrub_period: str = ""  # empty: the node's default
     is_tls: bool = False  # a TLS listener beside the other
 

@@ -71,7 +71,7 @@ class BurrowMQ:
         return f"{version}, {codec} codec" if codec == wanted else None
 
     def durability(self, setting: Setting) -> str:
-        log = ", commit log" if setting.commit_log == "on" else ""
+        log = ", no commit log" if setting.commit_log == "off" else ""
         return f"confirm = {setting.confirm}{log}"
 
     def node(self, directory: Path, setting: Setting) -> Node:
@@ -84,7 +84,7 @@ class BurrowMQ:
             "confirm": setting.confirm,
             "classic_queue.default_mode": setting.default_mode,
         }
-        if setting.commit_log != "off":  # an older commit does not know the key
+        if setting.commit_log:
             settings["store_commit_log"] = setting.commit_log
         if setting.scrub_period:
             settings["store_scrub_period"] = setting.scrub_period

@@ -7,6 +7,7 @@ their wire types, order and redelivered flag; definitions as the export of the m
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,12 @@ Manifest = dict[str, Any]
 def archive(request: pytest.FixtureRequest) -> Archive:
     """Give each archive of each release."""
     found: Archive = request.param
+    return found
+
+
+def store_format(data_dir: Path) -> int:
+    """Give the format that a data directory says it has."""
+    found: int = json.loads((data_dir / "STORE.json").read_text(encoding="utf-8"))["format"]
     return found
 
 
@@ -58,9 +65,38 @@ def test_a_commit_log_may_be_switched_off(
     archive: Archive, manifest: Manifest, tmp_path: Path
 ) -> None:
     archive.unpack(tmp_path / "data")
+    node = BrokerProcess(tmp_path / "data", {"store_commit_log": "off"})
+    node.start()
+    try:
+        reading.check(node.amqp_port, node.management_port, manifest)
+        assert node.stop() == 0
+    finally:
+        node.kill()
+    assert store_format(tmp_path / "data") == 2
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [one for one in archives() if one.name == "killed"],
+    ids=lambda one: one.title,
+    indirect=True,
+)
+def test_a_store_gets_a_commit_log_and_can_go_back(
+    archive: Archive, manifest: Manifest, tmp_path: Path
+) -> None:
+    archive.unpack(tmp_path / "data")
     node = BrokerProcess(tmp_path / "data")
     node.start()
     try:
+        assert store_format(tmp_path / "data") == 3
+        node.kill()
+        node.settings = {"store_commit_log": "off"}
+        node.start()
+        assert store_format(tmp_path / "data") == 2
+        reading.mark_crashed(manifest["queues"])
+        manifest["queues"] = [
+            queue for queue in manifest["queues"] if queue["name"] != reading.FILLED_WHEN_OPENED
+        ]
         reading.check(node.amqp_port, node.management_port, manifest)
         assert node.stop() == 0
     finally:

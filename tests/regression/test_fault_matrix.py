@@ -18,6 +18,7 @@ from burrowmq.storage.errors import DiskFull, ReadFailed, StorageError
 from burrowmq.storage.loop.staged_commit import Ack, Append, Delete, Open, ReadRequest
 from burrowmq.storage.names import QueueNames
 from tests.support.disk_side import LARGE, SMALL, DiskSide, messages
+from tests.support.sim_filesystem import SimFileSystem
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "disk-faults.md"
 BEGIN, END = "<!-- matrix: begin -->\n", "<!-- matrix: end -->\n"
@@ -51,6 +52,13 @@ SITES = {
     "removing a queue's directory": ("rmtree", "/queues/"),
     "definitions": ("commit", ""),
 }
+# These with a commit log; the others with files of their own for each queue (`store_commit_log = off`), whose rules
+# hold for those of larger queues with a log too.
+LOG_SITES = {
+    "writing the commit log": ("pwrite", "commit_log/"),
+    "syncing the commit log": ("fdatasync", "commit_log/"),
+    "making the files of a queue that grows out of the commit log": ("create", "/queues/"),
+}
 FAULTS = {
     "EIO once": (errno.EIO, 1),
     "EIO for good": (errno.EIO, FOR_GOOD),
@@ -62,8 +70,9 @@ FAULTS = {
 class Cell:
     """One site and one fault."""
 
-    def __init__(self) -> None:
-        self.side = DiskSide(segment_entry_count=16, segment_size_limit=30_000)
+    def __init__(self, *, has_log: bool = False) -> None:
+        self.has_log = has_log
+        self.side = self.start()
         self.troubled: set[str] = set()
         self.side.writer.troubles.tell = lambda _, kind, why: self.troubled.add(kind)
         self.refused_reads = self.has_waited = self.is_stuck = False
@@ -77,6 +86,15 @@ class Cell:
         self.ack(0, 17)
         self.side.jobs.idle()
         self.side.context.release_clean_files()
+
+    def start(self, filesystem: SimFileSystem | None = None) -> DiskSide:
+        return DiskSide(
+            filesystem,
+            segment_entry_count=16,
+            segment_size_limit=30_000,
+            has_log=self.has_log,
+            log_queue_limit=4000,
+        )
 
     def put(self, first: int, count: int, size: int) -> None:
         for queue_id in (1, 2):
@@ -142,9 +160,7 @@ class Cell:
                 if not refusals.has(queue_id):
                     self.live[queue_id] |= self.owed[queue_id]
             self.check(self.side)
-        again = DiskSide(
-            self.side.filesystem.process_killed(), segment_entry_count=16, segment_size_limit=30_000
-        )
+        again = self.start(self.side.filesystem.process_killed())
         for queue_id, version in ((1, 1), (2, 2)):
             again.take_up(queue_id, f"q{version}", version)
         self.check(again)
@@ -179,8 +195,11 @@ class Cell:
 def made() -> str:
     """The table, as it is."""
     lines = [f"| what fails | {' | '.join(FAULTS)} |", "|---|" + "---|" * len(FAULTS)]
-    for site, (operation, part) in SITES.items():
-        cells = [Cell().outcome(operation, part, *fault) for fault in FAULTS.values()]
+    for site, (operation, part) in (*SITES.items(), *LOG_SITES.items()):
+        has_log = site in LOG_SITES
+        cells = [
+            Cell(has_log=has_log).outcome(operation, part, *fault) for fault in FAULTS.values()
+        ]
         lines.append(f"| {site} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from pika import spec
 
+from burrowmq.config.store import StoreConfig
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import publish
 
 
 @pytest.mark.parametrize("damaged", [(0,), (1,), (2,), (0, 1, 2)])
 def test_what_the_store_has_lost_is_not_counted(tmp_path: Path, damaged: tuple[int, ...]) -> None:
-    with NodeBench(tmp_path) as bench:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
         client = bench.connect(1)
         lazy = {"x-queue-mode": "lazy"}
         client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=lazy))

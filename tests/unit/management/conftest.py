@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from burrowmq.config.store import StoreConfig
 from tests.support.bench.node import NodeBench
 from tests.support.bench.world import small_world
 from tests.support.served import Served, serving
@@ -16,6 +17,14 @@ from tests.support.served import Served, serving
 def served(tmp_path: Path) -> Iterator[Served]:
     """The HTTP API over `small_world`."""
     with serving(tmp_path / "data", small_world) as running:
+        yield running
+
+
+@pytest.fixture
+def served_files(tmp_path: Path) -> Iterator[Served]:
+    """The same, of a node whose queues have files of their own, however small: a test damages them."""
+    store = StoreConfig(commit_log="off")
+    with serving(tmp_path / "data", small_world, store=store) as running:
         yield running
 
 

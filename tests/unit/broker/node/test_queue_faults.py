@@ -10,6 +10,7 @@ from pika import spec
 from burrowmq.broker import inspect
 from burrowmq.broker.node.queue_faults import QueueFaults
 from burrowmq.broker.queue import queue as queue_module
+from burrowmq.config.store import StoreConfig
 from burrowmq.management import messages
 from burrowmq.management.answers.reply import ApiError
 from burrowmq.storage.names import QueueNames
@@ -59,7 +60,7 @@ def test_a_queue_in_trouble_says_so(tmp_path) -> None:
 
 
 def test_a_cancel_does_not_wait_for_a_read_that_is_refused(tmp_path) -> None:
-    with NodeBench(tmp_path) as bench:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
         client = bench.connect(1)
         lazy = {"x-queue-mode": "lazy"}
         client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=lazy))
@@ -81,7 +82,7 @@ def test_a_get_does_not_wait_for_ever_for_a_read_that_is_refused(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue_module, "WITHHELD_S", 0.0)
-    with NodeBench(tmp_path) as bench:
+    with NodeBench(tmp_path, store=StoreConfig(commit_log="off")) as bench:
         client = bench.connect(1, 2)
         lazy = {"x-queue-mode": "lazy"}
         client.call(1, spec.Queue.Declare(queue="q", durable=True, arguments=lazy))

@@ -15,6 +15,7 @@ from pika import BasicProperties, spec
 
 from burrowmq.broker import inspect
 from burrowmq.broker.queue.queue import Queue
+from burrowmq.config.store import StoreConfig
 from burrowmq.storage.names import QueueNames
 from tests.support.bench.client import Client
 from tests.support.bench.node import NodeBench
@@ -26,7 +27,9 @@ PERSISTENT = BasicProperties(delivery_mode=2)
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[NodeBench]:
-    with NodeBench(tmp_path) as found:
+    with NodeBench(
+        tmp_path, store=StoreConfig(commit_log="off")
+    ) as found:  # the files of one queue
         yield found
 
 

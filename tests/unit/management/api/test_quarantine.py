@@ -39,7 +39,8 @@ def spoiled(served: Served, place: int) -> str:
     return str(row["name"])
 
 
-def test_a_message_whose_body_is_damaged_goes_back_as_it_is(served: Served) -> None:
+def test_a_message_whose_body_is_damaged_goes_back_as_it_is(served_files: Served) -> None:
+    served = served_files
     name = spoiled(served, 10)
     assert served.get("/api/queues/%2F/t")["messages"] == 2
     assert served.api("POST", f"{PATH}/{name}/restore").status == 204
@@ -48,7 +49,8 @@ def test_a_message_whose_body_is_damaged_goes_back_as_it_is(served: Served) -> N
     assert served.api("POST", f"{PATH}/{name}/restore").status == 404
 
 
-def test_one_whose_envelope_is_damaged_does_not_and_can_be_dropped(served: Served) -> None:
+def test_one_whose_envelope_is_damaged_does_not_and_can_be_dropped(served_files: Served) -> None:
+    served = served_files
     name = spoiled(served, 1)
     answer = served.api("POST", f"{PATH}/{name}/restore")
     assert (answer.status, "its envelope is damaged" in answer.body["reason"]) == (400, True)

@@ -18,7 +18,8 @@ def spoil(served: Served, name: str, ending: str, place: int) -> None:
     disk.damage(path, place if place >= 0 else disk.file_size(path) + place, b"?")
 
 
-def test_a_pass_is_begun_and_says_what_it_found(served: Served) -> None:
+def test_a_pass_is_begun_and_says_what_it_found(served_files: Served) -> None:
+    served = served_files
     before = served.get(PATH)
     assert (before["running"], before["last"], before["last_complete"]) == (False, None, None)
     assert served.get(DAMAGE) == {"status": "ok"}
