@@ -115,7 +115,7 @@ class RunningNode:
         self._start_batches = StartBatches(
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
         )
-        self._heartbeats = Heartbeats(self.sessions, self.scheduler)
+        self._heartbeats = Heartbeats(self.scheduler)
         self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )

@@ -88,6 +88,15 @@ class ServerConnection:
         return self._channels.numbers
 
     @property
+    def is_between_frames(self) -> bool:
+        """Whether it runs, and nothing is kept of a frame that has come in part."""
+        return (
+            self._handshake.state == "running"
+            and not (self._is_deaf or self._held)
+            and not self._codec.buffered
+        )
+
+    @property
     def close_timeout_s(self) -> float:
         """How long to wait for close-ok, or for the client to hang up, before dropping the socket."""
         if self._is_broken:

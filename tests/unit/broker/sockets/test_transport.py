@@ -18,7 +18,7 @@ from burrowmq.broker.sockets.transport import (
     AmqpTransport,
 )
 from tests.support.bench.broker import BrokerBench
-from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
+from tests.support.wire_client import PROTOCOL_HEADER, method_bytes, publish_bytes
 
 HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"
 
@@ -136,6 +136,27 @@ def test_one_write_for_all_that_is_queued(run):
         world.bench.run()
         assert world.sock.written == [b"ab"]
         assert (world.transport.writes, world.transport.reads) == (4, 4)
+        world.lose()
+
+    run(step)
+
+
+def test_a_heartbeat_is_heard_and_ends_no_turn(run):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=10)
+        turns, heard = world.bench.scheduler.turns, world.transport.bytes_received
+        world.transport.data_received(HEARTBEAT)
+        world.bench.run()
+        assert world.bench.scheduler.turns == turns
+        assert world.transport.bytes_received == heard + len(HEARTBEAT)
+        # These octets are the middle of a frame: what is not one by itself is not taken for one.
+        publish = publish_bytes(0, "", "", b"x" + HEARTBEAT + b"y")
+        at = publish.index(HEARTBEAT)
+        for part in (publish[:at], HEARTBEAT, publish[at + len(HEARTBEAT) :]):
+            world.transport.data_received(part)
+            world.bench.run()
+        assert b"unexpected method" in b"".join(world.sock.written), "a publish on channel 0"
         world.lose()
 
     run(step)

@@ -48,7 +48,7 @@ def test_so_is_one_by_several_keys(bench: BrokerBench) -> None:
     by_keys = vhost.route_tables.of("guest", bench.auth.generation).by_keys
     (octets,) = by_keys
     by_keys[octets] = Route(vhost.exchange(""), ())
-    with pytest.raises(AssertionError, match="the keys .* lead to"):
+    with pytest.raises(AssertionError, match=r"the keys .* lead to"):
         verify(vhost)
 
 
