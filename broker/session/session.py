@@ -331,6 +331,12 @@ class Session:
         if not self.is_dirty:
             self.scheduler.output_dirty(self)
 
+    def write_parts(self, parts: list[bytes]) -> None:
+        """Queue octets that are large: nobody joins them."""
+        self.connection.out += parts[:-1]
+        self.pending_bytes += sum(map(len, parts[:-1]))
+        self.write(parts[-1])
+
     def send(self, channel: int, method: Method) -> None:
         """Queue a method frame for this turn's write."""
         self.connection.send(channel, method)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import Any, cast
 
@@ -51,7 +52,10 @@ class FakeSocketTransport:
         self.options.append((level, option, value))
 
     def write(self, data: bytes) -> None:
-        self.written.append(data)
+        self.written.append(bytes(data))
+
+    def writelines(self, parts: list[bytes]) -> None:
+        self.written += map(bytes, parts)
 
     def get_write_buffer_size(self) -> int:
         return self.buffered
@@ -254,6 +258,28 @@ def test_much_output_goes_to_the_socket_and_the_rest_to_the_loop(run, pair):
         sent = theirs.recv(len(output))
         assert sent
         assert sent + rest == output
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("sizes", [[LARGE_WRITE] * 20, [100_000, 3, 4 << 20, 7], [1] * 70_000])
+def test_large_parts_are_written_as_they_lie_and_nothing_is_lost(run, pair, sizes: list[int]):
+    ours, theirs = pair
+
+    def step() -> None:
+        world = World(FakeSocketTransport(ours.fileno()))
+        world.open()
+        parts = [bytes((number % 251,)) * size for number, size in enumerate(sizes)]
+        world.client.session.write_parts(parts)
+        assert world.client.session.pending_bytes == sum(sizes)
+        world.bench.run()
+        got = b""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                got += theirs.recv(1 << 20)
+        assert got
+        assert got + b"".join(world.sock.written) == b"".join(parts)
         world.lose()
 
     run(step)
