@@ -1,8 +1,8 @@
 """Figures of the operating system about this process and its disk.
 
-Owns no state; read by status pages, /api/nodes and Prometheus. Linux's /proc where there is one, `resource` and
-`shutil` elsewhere; a figure that the system does not give is 0. Invariant: a call costs microseconds and starts no
-process.
+Read by status pages, /api/nodes and Prometheus. State owned: how many descriptors were sockets at the last look.
+Linux's /proc where there is one, `resource` and `shutil` elsewhere; a figure that the system does not give is 0.
+Invariant: a call costs microseconds and starts no process.
 """
 
 from __future__ import annotations
@@ -56,19 +56,40 @@ def disk_free_bytes(path: str) -> int:
         return 0
 
 
-def _descriptors() -> tuple[int, int]:
-    """(open descriptors, sockets among them)."""
-    try:
-        names = os.listdir("/proc/self/fd")
-    except OSError:
-        return 0, 0
-    sockets = 0
-    for name in names:
+class Descriptors:
+    """Counts what is open. Thousands of idle connections need not be looked at every few seconds.
+
+    State owned: what was found last, and how often that was told since. A look at each is taken when the number has
+    changed, and every `LOOK_EVERY` times in any case: one that was closed may have made room for one of another kind.
+    """
+
+    LOOK_EVERY = 12
+
+    def __init__(self, directory: str = "/proc/self/fd") -> None:
+        self._directory = directory
+        self._found = 0, 0
+        self._told = 0
+
+    def count(self) -> tuple[int, int]:
+        """(open descriptors, sockets among them)."""
         try:
-            sockets += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+            names = os.listdir(self._directory)
         except OSError:
-            continue  # listdir's own descriptor is gone by now
-    return len(names), sockets
+            return 0, 0
+        self._told += 1
+        if len(names) != self._found[0] or self._told >= self.LOOK_EVERY:
+            self._told = 0
+            self._found = len(names), sum(map(self._is_socket, names))
+        return self._found
+
+    def _is_socket(self, name: str) -> bool:
+        try:
+            return os.readlink(f"{self._directory}/{name}").startswith("socket:")
+        except OSError:
+            return False  # listdir's own descriptor is gone by now
+
+
+_descriptors = Descriptors()
 
 
 def _io_counters() -> dict[str, int]:
@@ -110,7 +131,7 @@ def _thread_limit() -> int:
 def figures(data_dir: str) -> Figures:
     """Everything at once."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    descriptors, sockets = _descriptors()
+    descriptors, sockets = _descriptors.count()
     transfers = _io_counters()
     thread_count, threads_waiting = threads()
     return Figures(

@@ -35,6 +35,7 @@ from burrowmq.broker.vhost.trace import Tapped
 from burrowmq.protocol.codec import (
     Message,
     body_bytes,
+    deliver_parts,
     encode_deliver,
     encode_get_ok,
     encode_return,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from burrowmq.protocol.methods import Method
     from burrowmq.storage.engine import Engine
 
+LARGE = 16 * 1024
+"""Octets of a body from which on its frames are written from where they lie."""
 SETTLED_MAX = 256
 """Levels that a connection remembers to have acknowledged something of: more of them need not wait for a confirm."""
 
@@ -74,6 +77,10 @@ class ChannelSession(Protocol):
 
     def write(self, data: bytes) -> None:
         """Queue bytes for this turn's write."""
+        ...
+
+    def write_parts(self, parts: list[bytes]) -> None:
+        """Queue octets that are large: nobody joins them."""
         ...
 
     def send(self, channel: int, method: Method) -> None:
@@ -199,16 +206,12 @@ class Channel:
         self.next_tag = tag + count
         consumer.waiting_place = 0
         session = self.session
-        session.write(
-            encode_deliver(
-                self.number,
-                consumer.tag_bytes,
-                tag,
-                run.redelivered,
-                messages,
-                session.connection.frame_max,
-            )
-        )
+        frame_max = session.connection.frame_max
+        where = self.number, consumer.tag_bytes, tag, run.redelivered
+        if run.size < LARGE * count:
+            session.write(encode_deliver(*where, messages, frame_max))
+        else:
+            session.write_parts(deliver_parts(*where, messages, frame_max))
         if self.vhost.tracer is not None:
             self.vhost.tracer.delivered(origin.queue_name, messages, run.redelivered, self.tapped)
         metrics = self.metrics

@@ -45,6 +45,7 @@ from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.turn.busy_wait import BusyWait
 from burrowmq.broker.turn.checked_scheduler import make_scheduler
+from burrowmq.broker.turn.commit_pacing import CommitPacing
 from burrowmq.broker.turn.pacing import Pacing
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import load_message
@@ -103,7 +104,7 @@ class RunningNode:
             busy_wait = BusyWait(loop.call_soon, self.engine.is_idle)
         self.scheduler = make_scheduler(
             loop,
-            self.engine.hand_over,
+            CommitPacing(self.engine, self._call_later).turn_ended,
             _nothing if process.machine.is_shared else Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
         )
@@ -115,7 +116,7 @@ class RunningNode:
         self._start_batches = StartBatches(
             self.monitor.limits.memory_bytes, config.store.embed_below_bytes
         )
-        self._heartbeats = Heartbeats(self.sessions, self.scheduler)
+        self._heartbeats = Heartbeats(self.scheduler)
         self.ack_timeouts = AckTimeouts(
             self.sessions, self.scheduler, observer, config.consumer_timeout_ms
         )
@@ -136,6 +137,9 @@ class RunningNode:
             self.sessions.__len__,
             observer,
         )
+
+    def _call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
+        self.scheduler.call_later(delay_s, callback)
 
     def _make_engine(self, refuse: Callable[[str], None] | None) -> Engine:
         config, machine = self.config, self.process.machine

@@ -153,7 +153,9 @@ class Queue:
         self.consumers = Consumers(scheduler, is_single_active=settings.single_active_consumer)
         self.rate = ConsumptionRate(scheduler)
         is_cached = context.options.default_mode == "cached"
-        self.paging = Paging(self.levels, self.rate, self._wake_waiting, is_cached=is_cached)
+        self.paging = Paging(
+            self.levels, self.consumers, self.rate, self._wake_waiting, is_cached=is_cached
+        )
         self.idle = Idle(scheduler, self.consumers, self.counts, self.paging)
         self.dead_letters = DeadLetters(self.name, scheduler, context.metrics, context.republish)
         self.expiry = Expiry(scheduler, self.levels, self.consumers, self.counts, self.dead_letters)

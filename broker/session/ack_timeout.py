@@ -3,9 +3,11 @@
 Nothing is written down when a message is delivered. Once a second the node looks at the channels that have unacked
 deliveries and notes how far their delivery tags have come; a tag below a note was delivered by then. So an age is never
 overestimated, and underestimated by the distance of two notes: a second, or a twentieth of the age on a channel that
-has been busy for so long that its notes were thinned out.
+has been busy for so long that its notes were thinned out. On a node with more than `SCAN` connections the first note
+of a channel comes later, since only so many are searched for such channels in a second.
 
-State owned: the notes, at most MARKS_MAX a channel, none for a channel without unacked deliveries. As in RabbitMQ only
+State owned: the notes, at most MARKS_MAX a channel, none for a channel without unacked deliveries; which connections
+are searched next. As in RabbitMQ only
 the oldest delivery of a channel counts, those of basic.get included, and its queue's own timeout (argument or policy)
 replaces the node's. Called by the node's sweep.
 
@@ -21,23 +23,19 @@ from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.unacked import Delivery
 from burrowmq.broker.report.observer import Observer
 from burrowmq.broker.turn.clock import Clock
-from burrowmq.protocol.errors import AmqpError, PreconditionFailed
+from burrowmq.protocol.errors import PreconditionFailed
 
 MARKS_MAX = 128
+SCAN = 500
+"""Connections searched in a second for channels that have unacked deliveries since lately."""
 
 
 class TimedSession(Protocol):
     """What is asked of a connection."""
 
-    name: str
-
     @property
     def channels(self) -> Mapping[int, Channel]:
         """Its channels by number."""
-        ...
-
-    def fail_channel(self, channel: Channel, error: AmqpError) -> None:
-        """Close one because of an error."""
         ...
 
 
@@ -95,19 +93,28 @@ class AckTimeouts:
         self._observer = observer
         self._timeout_ms = timeout_ms
         self._marks: dict[Channel, TagMarks] = {}
+        self._unsearched: list[TimedSession] = []
 
     def look(self) -> None:
-        """Close the channels that are overdue. O(channels)."""
+        """Close the channels that are overdue. O(channels that have unacked deliveries, and `SCAN` connections)."""
         now = self._clock.monotonic()
-        before, self._marks = self._marks, {}
-        for session in list(self._sessions):
-            for channel in list(session.channels.values()):
-                if not channel.unacked.count or channel.is_closed:
-                    continue
-                marks = self._marks[channel] = before.get(channel) or TagMarks()
-                # A held channel waits for its reply: it is looked at when it has got it, and is as old as it is.
-                if not channel.is_held:
-                    self._look_at(session, channel, marks, now)
+        for session in self._next_searched():
+            for channel in session.channels.values():
+                if channel.unacked.count and channel not in self._marks:
+                    self._marks[channel] = TagMarks()
+        for channel, marks in list(self._marks.items()):
+            if not channel.unacked.count or channel.is_closed:
+                del self._marks[channel]
+            elif not channel.is_held:
+                # A held one waits for its reply: it is looked at when it has got it, and is as old as it is.
+                self._look_at(channel, marks, now)
+
+    def _next_searched(self) -> list[TimedSession]:
+        if not self._unsearched:
+            self._unsearched = list(self._sessions)
+        found = self._unsearched[-SCAN:]
+        del self._unsearched[-SCAN:]
+        return found
 
     def age_s(self, channel: Channel, tag: int) -> float:
         """For how long at least an unacked delivery of a channel has been out; 0 until it was looked at."""
@@ -115,9 +122,7 @@ class AckTimeouts:
         since = None if marks is None else marks.since(tag)
         return 0.0 if since is None else max(0.0, self._clock.monotonic() - since)
 
-    def _look_at(
-        self, session: TimedSession, channel: Channel, marks: TagMarks, now: float
-    ) -> None:
+    def _look_at(self, channel: Channel, marks: TagMarks, now: float) -> None:
         oldest = next(channel.unacked.oldest_first())
         tag = oldest.first_tag + oldest.head
         age_s = marks.age_s(now, tag, channel.next_tag)
@@ -125,6 +130,7 @@ class AckTimeouts:
         if timeout_ms is None or age_s * 1000 <= timeout_ms:
             return
         del self._marks[channel]
+        session = channel.session
         consumer_tag = "" if oldest.consumer is None else oldest.consumer.tag
         self._observer.consumer_timed_out(
             session.name, channel.number, consumer_tag, oldest.origin.queue_name, tag, timeout_ms

@@ -158,6 +158,11 @@ class Session:
         if self.connection.out:
             self.scheduler.output_dirty(self)
 
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether the connection is open and all that came was whole frames."""
+        return self.is_open and self.connection.is_between_frames
+
     def _take(self, events: list[Event]) -> None:
         """Handle events in order; under an alarm the first publish and all behind it wait, as if still unread."""
         handlers = self._handlers
@@ -325,6 +330,12 @@ class Session:
             self.is_congested = True
         if not self.is_dirty:
             self.scheduler.output_dirty(self)
+
+    def write_parts(self, parts: list[bytes]) -> None:
+        """Queue octets that are large: nobody joins them."""
+        self.connection.out += parts[:-1]
+        self.pending_bytes += sum(map(len, parts[:-1]))
+        self.write(parts[-1])
 
     def send(self, channel: int, method: Method) -> None:
         """Queue a method frame for this turn's write."""

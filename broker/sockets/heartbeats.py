@@ -1,16 +1,17 @@
 """Heartbeats of all connections, in two sweeps instead of with a timer for each.
 
-Every connection is looked at once a second, by the node's sweep. That is too coarse for the shortest intervals: a peer
-is to be dropped between two and three of them after its last octet, as RabbitMQ does it. Those few are looked at four
-times a second as well, and as long as there are none, nothing wakes up for them.
+The node's sweep comes once a second, and looks at those connections whose turn it is: at each as often as its interval
+asks for, so that thousands of idle ones with intervals of a minute cost hundreds of looks a second and not thousands.
+A second is too coarse for the shortest intervals: a peer is to be dropped between two and three of them after its last
+octet, as RabbitMQ does it. Those few are looked at four times a second, and as long as there are none, nothing wakes up
+for them.
 
-State owned: the connections with a short interval, and the timer of their sweep. Called by the node; sessions tell when
-they open and when they are gone. What is due on one connection its transport knows (`Wire.heartbeat_due`).
+State owned: which connections are due in which second, those with a short interval, and the timer of their sweep.
+Called by the node; sessions tell when they open and when they are gone. What is due on one connection its transport
+knows (`Wire.heartbeat_due`).
 """
 
 from __future__ import annotations
-
-from collections.abc import Collection
 
 from burrowmq.broker.session.session import Session
 from burrowmq.broker.turn.clock import Scheduler, Timer
@@ -18,20 +19,26 @@ from burrowmq.broker.turn.clock import Scheduler, Timer
 SHORT_BELOW_S = 4
 """Intervals below which a second is too coarse: it costs up to two of them, and up to three intervals may pass."""
 SHORT_SWEEP_S = 0.25
+LOOKS = 4
+"""So often a connection is looked at in an interval: its heartbeat is sent after half of one without other output."""
 
 
 class Heartbeats:
     """What keeps connections alive, and finds out which are not."""
 
-    def __init__(self, sessions: Collection[Session], scheduler: Scheduler) -> None:
-        self._sessions = sessions
+    def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._short: set[Session] = set()
         self._timer: Timer | None = None
+        self._due: dict[int, set[Session]] = {}  # by second
+        self._seconds: dict[Session, int] = {}
 
     def opened(self, session: Session) -> None:
         """A connection's interval has been agreed on."""
-        if 0 < session.connection.heartbeat_s < SHORT_BELOW_S:
+        interval_s = session.connection.heartbeat_s
+        if interval_s >= SHORT_BELOW_S:
+            self._look_in(interval_s // LOOKS, session, self._scheduler.monotonic())
+        elif interval_s > 0:
             self._short.add(session)
             if self._timer is None:
                 self._look_again()
@@ -39,15 +46,28 @@ class Heartbeats:
     def lost(self, session: Session) -> None:
         """The connection is gone."""
         self._short.discard(session)
+        second = self._seconds.pop(session, None)
+        if second in self._due:
+            self._due[second].discard(session)
 
     def look(self) -> None:
         """The node's sweep."""
-        self._sweep(self._sessions)
+        now = self._scheduler.monotonic()
+        for second in [each for each in self._due if each <= now]:
+            for session in self._due.pop(second):
+                # A look may lose connections, this one or others.
+                if self._seconds.pop(session, None) is not None and session.wire is not None:
+                    self._look_in(session.connection.heartbeat_s // LOOKS, session, now)
+                    session.wire.heartbeat_due(now)
 
     def stop(self) -> None:
         """The node stops."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def _look_in(self, seconds: int, session: Session, now: float) -> None:
+        second = self._seconds[session] = int(now) + seconds
+        self._due.setdefault(second, set()).add(session)
 
     def _look_again(self) -> None:
         self._timer = self._scheduler.call_later(SHORT_SWEEP_S, self._look_at_short)
@@ -56,10 +76,7 @@ class Heartbeats:
         self._timer = None
         if self._short:
             self._look_again()  # first: whatever fails here, the next one comes
-            self._sweep(self._short)
-
-    def _sweep(self, sessions: Collection[Session]) -> None:
-        now = self._scheduler.monotonic()
-        for session in list(sessions):
-            if session.wire is not None:
-                session.wire.heartbeat_due(now)
+            now = self._scheduler.monotonic()
+            for session in list(self._short):
+                if session.wire is not None:
+                    session.wire.heartbeat_due(now)

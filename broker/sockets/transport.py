@@ -14,6 +14,7 @@ import contextlib
 import os
 import socket
 import struct
+from collections.abc import Sequence
 
 from burrowmq.broker.session.session import Session
 from burrowmq.protocol.constants import HEARTBEAT_FRAME
@@ -34,6 +35,11 @@ LARGE_READ = 128 * 1024
 LARGE_WRITE = 64 * 1024
 """Bytes of one write from which on it pays to let other threads run: the loop's own write keeps the interpreter, and
 the disk thread would wait for the kernel to copy a megabyte."""
+
+SMALL_PART = 4096
+"""Octets of a part, on average, from which on it is dearer to join what is written than to name its parts."""
+IOV_MAX = 1024
+"""Parts that the system takes at a time."""
 
 CLOSE_GRACE_S = 5.0
 """How long a peer may take to read the last that was written to it."""
@@ -91,6 +97,8 @@ class AmqpTransport(asyncio.Protocol):
         size = len(data)
         self.bytes_received += size
         self.reads += 1
+        if data == HEARTBEAT_FRAME and not self._turn_bytes and self.session.is_between_frames:
+            return  # it has been heard, and no turn need end for it
         self._turn_bytes += size
         self.session.receive(data)
         if self._turn_bytes >= TURN_BYTES or (
@@ -135,27 +143,31 @@ class AmqpTransport(asyncio.Protocol):
 
     def flush(self) -> None:
         """Write what the connection has queued."""
-        data = self.session.connection.take_out()
-        if data and not self._transport.is_closing():
-            self.bytes_sent += len(data)
+        parts = self.session.connection.take_parts()
+        if parts and not self._transport.is_closing():
+            size = sum(map(len, parts))
+            self.bytes_sent += size
             self.writes += 1
             if self._is_write_paused and not self._may_write_on():
                 return
-            self._write(data)
+            self._write(parts, size)
         self._turn_bytes = 0
         if self.pauses:
             self.resume_reading(_TURN)
         self.session.drained(is_paused=self._is_write_paused)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, parts: Sequence[bytes | memoryview], size: int) -> None:
         transport = self._transport
-        if len(data) >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():
+        if size < SMALL_PART * len(parts):
+            parts = (b"".join(parts),)
+        if size >= LARGE_WRITE and self._fd >= 0 and not transport.get_write_buffer_size():
             # What goes wrong here goes wrong again in the loop's own write, which tells us so.
             with contextlib.suppress(OSError):
-                data = data[os.write(self._fd, data) :]
-            if not data:
-                return
-        transport.write(data)
+                parts = _behind(parts, os.writev(self._fd, parts[:IOV_MAX]))
+        if len(parts) == 1:
+            transport.write(parts[0])
+        elif parts:
+            transport.writelines(parts)
 
     @property
     def bytes_unsent(self) -> int:
@@ -234,3 +246,12 @@ class AmqpTransport(asyncio.Protocol):
         elif now - self._heard_at >= 2 * interval:
             session.lost(f"missed heartbeats from client, timeout: {interval}s")
             self._transport.abort()
+
+
+def _behind(parts: Sequence[bytes | memoryview], written: int) -> list[bytes | memoryview]:
+    """What is left of these when so many octets of them have gone."""
+    for index, part in enumerate(parts):
+        if written < len(part):
+            return [memoryview(part)[written:], *parts[index + 1 :]]
+        written -= len(part)
+    return []

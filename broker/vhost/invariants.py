@@ -15,6 +15,7 @@ from burrowmq.broker.vhost import route_tables, router
 from burrowmq.broker.vhost.router import Route
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import split_address
+from burrowmq.protocol.table import decode_table_at
 
 SAMPLE = 3
 
@@ -33,6 +34,8 @@ def _broken(vhost: Vhost) -> Iterator[str]:
         yield f"its routes take {tables.size_bytes} bytes, at most {most} are kept"
     for address, found in islice(tables.newest(SAMPLE), SAMPLE * SAMPLE):
         yield from _address(vhost, address, found)
+    for octets, found in islice(tables.newest_keys(SAMPLE), SAMPLE * SAMPLE):
+        yield from _keys(vhost, octets, found)
 
 
 def _address(vhost: Vhost, address: bytes, found: Route) -> Iterator[str]:
@@ -50,6 +53,17 @@ def _address(vhost: Vhost, address: bytes, found: Route) -> Iterator[str]:
             f"key {key!r} of exchange {name!r} leads to {_names(queues)}, "
             f"{_names(found.queues)} is remembered"
         )
+
+
+def _keys(vhost: Vhost, octets: bytes, found: Route) -> Iterator[str]:
+    exchange, key = split_address(octets)
+    fields = octets[len(exchange) + len(key) + 2 :]
+    more = decode_table_at(len(fields).to_bytes(4, "big") + fields, 0)[0].get("CC", [])
+    assert isinstance(more, list), "others are not remembered"
+    keys = key, *(each.encode("utf-8", "surrogateescape") for each in more if isinstance(each, str))
+    queues = router.route(vhost, found.exchange, keys, None)
+    if queues != found.queues:
+        yield f"the keys {keys} lead to {_names(queues)}, {_names(found.queues)} is remembered"
 
 
 def _names(queues: tuple[object, ...] | None) -> object:

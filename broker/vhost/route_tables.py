@@ -2,8 +2,9 @@
 
 An address is in a user's table when it is routed by its key alone and the user may publish with it, so that finding it
 there answers everything that is asked of a publish; for another key of an exchange that is known, what was asked about
-the exchange is not asked again. Addresses that lead to the same queues share one route: a run is
-cut by routes, and a hundred thousand keys of one queue are one way then.
+the exchange is not asked again. Messages with further keys in a CC header are found by the octets of that header behind
+their address. Addresses that lead to the same queues share one route: a run is cut by routes, and a hundred thousand
+keys of one queue are one way then.
 
 State owned: the tables, and what they take. They are emptied in place, since channels hold on to theirs: by a change of
 the topology (a queue without bindings that comes or goes takes only its own name with it), by one of users or
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from burrowmq.broker.exchange.base import Exchange
 from burrowmq.broker.queue.queue import Queue
@@ -28,6 +29,10 @@ ADDRESS_BYTES = 130
 """What an address takes besides its octets: the object, and its share of a dictionary."""
 ROUTE_BYTES = 350
 """What a route takes besides its queues, once for all addresses."""
+
+
+Way: TypeAlias = tuple[Exchange, tuple[Queue, ...]]
+"""From where to where."""
 
 
 class Source(NamedTuple):
@@ -43,16 +48,40 @@ class Source(NamedTuple):
 class RouteTable:
     """That of one user: by address, and the exchanges by their part of an address."""
 
-    __slots__ = ("routes", "sources")
+    __slots__ = ("_by_way", "by_keys", "keys_bytes", "routes", "sources")
 
     def __init__(self) -> None:
         self.routes: dict[bytes, Route] = {}
         self.sources: dict[bytes, Source] = {}
+        self.by_keys: dict[bytes, Route | None] = {}
+        """By address and the octets of the fields CC and BCC; None: such a message is looked at by itself."""
+        self._by_way: dict[Way, Route] = {}
+        self.keys_bytes = 0
+        """What these two take."""
 
     def clear(self) -> None:
         """Forget all."""
         self.routes.clear()
         self.sources.clear()
+        self.forget_keys()
+
+    def forget_keys(self) -> None:
+        """Forget what depends on several keys."""
+        self.by_keys.clear()
+        self._by_way.clear()
+        self.keys_bytes = 0
+
+    def remember_keys(self, octets: bytes, way: Way | None) -> Route | None:
+        """Have where these octets lead from now on; the route is shared by all that lead there."""
+        found = None
+        self.keys_bytes += ADDRESS_BYTES + len(octets)
+        if way is not None:
+            found = self._by_way.get(way)
+            if found is None:
+                found = self._by_way[way] = Route(*way)
+                self.keys_bytes += _route_bytes(found)
+        self.by_keys[octets] = found
+        return found
 
 
 class RouteTables:
@@ -75,6 +104,13 @@ class RouteTables:
         """The addresses that were remembered last, up to so many for each user, with their routes."""
         for table in self._by_user.values():
             yield from islice(reversed(table.routes.items()), count)
+
+    def newest_keys(self, count: int) -> Iterator[tuple[bytes, Route]]:
+        """The same of addresses with further keys behind them, as far as they are not looked at by themselves."""
+        for table in self._by_user.values():
+            for octets, route in islice(reversed(table.by_keys.items()), count):
+                if route is not None:
+                    yield octets, route
 
     def of(self, user_name: str, auth_generation: int) -> RouteTable:
         """A user's table, good for as long as `auth_generation` stays the same."""
@@ -123,14 +159,27 @@ class RouteTables:
         table.routes[address] = route
         self.size_bytes += ADDRESS_BYTES + len(address)
 
+    def remember_keys(self, table: RouteTable, octets: bytes, way: Way | None) -> Route | None:
+        """Let a user's table have where an address with these fields behind it leads (None: look at each)."""
+        self._make_room()
+        before = table.keys_bytes
+        found = table.remember_keys(octets, way)
+        self.size_bytes += table.keys_bytes - before
+        return found
+
     def _make_room(self) -> None:
         if self.size_bytes > LIMIT_BYTES:
             self.clear()
 
     def forget_queue(self, default: Exchange, name: bytes, queue: Queue) -> None:
-        """A queue came or went, and no binding with it: only the default exchange's route to its name is another."""
+        """A queue came or went, and no binding with it: only the default exchange's route to its name is another.
+
+        Any CC header may have that name.
+        """
         address = b"\0%c%b" % (len(name), name)
         for table in self._by_user.values():
+            self.size_bytes -= table.keys_bytes
+            table.forget_keys()
             if table.routes.pop(address, None) is not None:
                 self.size_bytes -= ADDRESS_BYTES + len(address)
         route = self._routes.pop((default, (queue,)), None)

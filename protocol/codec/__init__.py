@@ -41,6 +41,7 @@ load_message = _chosen.load_message
 take = _chosen.take
 body_bytes = _chosen.body_bytes
 encode_deliver = _chosen.encode_deliver
+deliver_parts = _chosen.deliver_parts
 encode_get_ok = _chosen.encode_get_ok
 encode_return = _chosen.encode_return
 encode_ack = _chosen.encode_ack
@@ -69,6 +70,7 @@ __all__ = [
     "body_bytes",
     "by_priority",
     "deadlines",
+    "deliver_parts",
     "encode_ack",
     "encode_deliver",
     "encode_get_ok",

@@ -83,6 +83,7 @@ class BadFrame:
 
 class HotCodec:
     frame_max: int
+    message_max: int
     def __init__(self, frame_max: int) -> None: ...
     @property
     def buffered(self) -> int: ...
@@ -123,6 +124,14 @@ def encode_deliver(
     messages: list[Message],
     frame_max: int,
 ) -> bytes: ...
+def deliver_parts(
+    channel: int,
+    consumer_tag: bytes,
+    first_tag: int,
+    redelivered: bool,
+    messages: list[Message],
+    frame_max: int,
+) -> list[bytes]: ...
 def encode_get_ok(
     channel: int,
     tag: int,

@@ -6,8 +6,8 @@ The twin of _codec_py (same names, same events, one contract suite); the package
 ours. It is one module, so that its parts call each other as C does; each part is a file of its own beside its
 interpreted twin (_message_c.pxi beside _message_py.py).
 
-State: one HotCodec per connection owns the octets of at most one incomplete frame or small publish and
-the last publish's address. Called by ServerConnection (feed) and, through the package, by the broker.
+State: one HotCodec per connection owns the octets of at most one incomplete frame or publish and the
+last publish's address. Called by ServerConnection (feed) and, through the package, by the broker.
 
 Invariants: no pointer outlives the call that took it and no event refers to the read buffer; every read
 is preceded by a test against the end of the buffer; Message holds bytes and C integers only, so that the
@@ -38,6 +38,7 @@ include "_constants_c.pxi"
 include "_octets_c.pxi"
 include "_message_c.pxi"
 include "_run_c.pxi"
+include "_large_c.pxi"
 include "_address_c.pxi"
 include "_header_c.pxi"
 include "_death_c.pxi"
@@ -55,7 +56,9 @@ cdef class HotCodec:
     """Cuts one connection's octets into events."""
 
     cdef public uint32_t frame_max
+    cdef public int64_t message_max
     cdef bytearray _tail
+    cdef LargeContent _large
     cdef Py_ssize_t _need
     cdef bint _is_broken
     cdef PublishRun _run
@@ -66,6 +69,8 @@ cdef class HotCodec:
 
     def __init__(self, uint32_t frame_max):
         self.frame_max = frame_max
+        # Up to so many octets of body a large publish is put together here; beyond it, by whoever takes its Frames.
+        self.message_max = 0
         self._tail = bytearray()
         self._need = 0
         self._is_broken = False
@@ -76,34 +81,46 @@ cdef class HotCodec:
 
     @property
     def buffered(self):
-        """Octets kept for a frame or a small publish that is not complete."""
-        return len(self._tail)
+        """Octets kept for a frame or a publish that is not complete."""
+        return len(self._tail) + (self._large.at if self._large is not None else 0)
 
     def feed(self, bytes data not None):
         """Take octets; return the events that they complete. After a BadFrame everything is ignored."""
         cdef list events = []
-        cdef Py_ssize_t size, pos
+        cdef Py_ssize_t size, pos = 0
         if self._is_broken:
             return events
-        if PyByteArray_GET_SIZE(self._tail):
+        if self._large is not None:
+            if not self._large.take(
+                <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), 0
+            ):
+                data = self._large.unwind(events) + data[self._large.used :]
+                self._slow_channel = self._large.channel
+                self._large = None
+            elif self._large.left:
+                return events
+            else:
+                pos = self._large.used
+                self._finish_large(events)
+        elif PyByteArray_GET_SIZE(self._tail):
             self._tail += data
             if PyByteArray_GET_SIZE(self._tail) < self._need:
                 return events
             data = bytes(self._tail)
             self._tail.clear()
-        self._run = None
-        self._acks = None
         size = PyBytes_GET_SIZE(data)
-        pos = self._parse(<const uint8_t *>PyBytes_AS_STRING(data), size, events)
+        pos = self._parse(<const uint8_t *>PyBytes_AS_STRING(data), size, pos, events)
         self._run = None
         self._acks = None
         if pos < size:
             self._tail += data[pos:] if pos else data
         return events
 
-    cdef Py_ssize_t _parse(self, const uint8_t *data, Py_ssize_t size, list events) except -2:
-        """Parse what is whole; return the offset of the rest, with _need set to what it must grow to."""
-        cdef Py_ssize_t pos = 0, end, after
+    cdef Py_ssize_t _parse(
+        self, const uint8_t *data, Py_ssize_t size, Py_ssize_t pos, list events
+    ) except -2:
+        """Parse what is whole from `pos` on; return the offset of the rest, with _need set to what it must grow to."""
+        cdef Py_ssize_t end, after
         cdef uint32_t length, ids
         cdef uint16_t channel
         while True:
@@ -221,6 +238,7 @@ cdef class HotCodec:
         cdef uint8_t bits
         cdef Message message
         cdef PublishRun run
+        cdef LargeContent large
         cdef bytes address = self._address
         cdef bint same_address
         if header - pos < 17:
@@ -278,6 +296,21 @@ cdef class HotCodec:
                     return SLOW
                 end = at + 8 + <Py_ssize_t>frame_length
             if end > size:
+                if body_size > WAIT_BODY_MAX and body_size <= <uint64_t>self.message_max:
+                    if channel == self._slow_channel:
+                        return SLOW
+                    if address is None:
+                        address = _remember_address(names, names_size)
+                    large = self._begin_large(data, pos, header, at, size)
+                    large.address = address
+                    large.size = <int64_t>body_size
+                    large.flags = flags
+                    large.largest = largest
+                    large.left = left
+                    if not large.take(data, size, at):
+                        return SLOW
+                    self._large = large
+                    return size
                 if body_size > WAIT_BODY_MAX or count > WAIT_FRAMES_MAX:
                     return SLOW
                 return self._wait(end - pos)
@@ -311,6 +344,45 @@ cdef class HotCodec:
         run.flags |= flags
         run.size += <int64_t>body_size
         return at
+
+    cdef LargeContent _begin_large(
+        self, const uint8_t *data, Py_ssize_t pos, Py_ssize_t header, Py_ssize_t at, Py_ssize_t size
+    ):
+        """A content whose whole frames are data[header:at], with more to come."""
+        cdef LargeContent large = LargeContent.__new__(LargeContent)
+        cdef Py_ssize_t first = header + 8 + <Py_ssize_t>u32(data + header + 3)
+        cdef uint64_t body = u64(data + header + 11), frame = 0
+        if size - first >= 7:
+            frame = u32(data + first + 3)
+        large.method = PyBytes_FromStringAndSize(<const char *>data + pos + 7, header - pos - 8)
+        large.channel = u16(data + pos + 1)
+        large.frame_max = self.frame_max
+        large.expected = first - header + <Py_ssize_t>body
+        if frame:
+            large.expected += 8 * <Py_ssize_t>((body + frame - 1) // frame)
+        large.begin(data + header, at - header)
+        return large
+
+    cdef int _finish_large(self, list events) except -1:
+        """The content that was under way is a message."""
+        cdef LargeContent large = self._large
+        cdef Message message = Message.__new__(Message)
+        cdef PublishRun run
+        self._large = None
+        self._address = large.address
+        run = self._open_run(large.channel, large.flags, events)
+        message.address = large.address
+        message.raw = large.whole()
+        message.size = large.size
+        message.flags = large.flags
+        message.channel = large.channel
+        message.frame_max = large.largest
+        message.handle = -1
+        PyList_Append(run.messages, message)
+        run.size = large.size
+        run.flags = large.flags
+        self._run = None
+        return 0
 
     cdef PublishRun _open_run(self, uint16_t channel, uint32_t flags, list events):
         cdef PublishRun run = PublishRun.__new__(PublishRun)

@@ -24,6 +24,7 @@ from typing import Final
 from burrowmq.protocol.codec._address_py import is_sound, join_address, shared, split_address
 from burrowmq.protocol.codec._death_py import first_deaths, with_fields
 from burrowmq.protocol.codec._fields_py import header_fields, look_up_by_headers
+from burrowmq.protocol.codec._large_py import LargeContent
 from burrowmq.protocol.codec._header_py import (
     are_of_user,
     by_priority,
@@ -35,6 +36,7 @@ from burrowmq.protocol.codec._message_py import (
     Message,
     body_bytes,
     encode_ack,
+    deliver_parts,
     encode_deliver,
     encode_get_ok,
     encode_nack,
@@ -74,6 +76,7 @@ __all__ = [
     "by_priority",
     "deadlines",
     "encode_ack",
+    "deliver_parts",
     "encode_deliver",
     "encode_get_ok",
     "encode_nack",
@@ -116,6 +119,9 @@ class HotCodec:
 
     def __init__(self, frame_max: int) -> None:
         self.frame_max = frame_max
+        self.message_max = 0
+        """Up to so many octets of body a large publish is put together here; beyond it, by whoever takes its Frames."""
+        self._large: LargeContent | None = None
         self._tail = bytearray()
         self._need = 0
         self._is_broken = False
@@ -137,29 +143,40 @@ class HotCodec:
 
     @property
     def buffered(self) -> int:
-        """Octets kept for a frame or a small publish that is not complete."""
-        return len(self._tail)
+        """Octets kept for a frame or a publish that is not complete."""
+        return len(self._tail) + (len(self._large.raw) if self._large is not None else 0)
 
     def feed(self, data: bytes) -> list[CodecEvent]:
         """Take octets; return the events that they complete. After a BadFrame everything is ignored."""
+        events: list[CodecEvent] = []
         if self._is_broken:
-            return []
-        if self._tail:
+            return events
+        self._run = self._acks = None
+        pos = 0
+        large = self._large
+        if large is not None:
+            if not large.take(data, 0):
+                data = large.unwind(events) + data[large.used :]
+                self._slow_channel = large.channel
+            elif large.left:
+                return events
+            else:
+                pos = large.used
+                self._finish(large, events)
+            self._large = None
+        elif self._tail:
             self._tail += data
             if len(self._tail) < self._need:
-                return []
+                return events
             data = bytes(self._tail)
             self._tail.clear()
-        events: list[CodecEvent] = []
-        self._run = self._acks = None
-        pos = self._parse(data, events)
+        pos = self._parse(data, pos, events)
         if pos < len(data):
             self._tail += data[pos:] if pos else data
         return events
 
-    def _parse(self, data: bytes, events: list[CodecEvent]) -> int:
-        """Parse the whole frames; return the offset of the rest, and set _need to the size that it must reach."""
-        pos = 0
+    def _parse(self, data: bytes, pos: int, events: list[CodecEvent]) -> int:
+        """Parse the whole frames from `pos` on; return the offset of the rest, set _need to the size that it must reach."""
         size = len(data)
         while True:
             if self._template and data.startswith(self._template, pos):
@@ -353,6 +370,8 @@ class HotCodec:
             flags = self._flags
         end, largest = self._body(data, body, body_size, channel)
         if end <= 0:
+            if WAIT_BODY_MAX < body_size <= self.message_max and channel != self._slow_channel:
+                return self._begin(data, pos, body, flags)
             if end == _SLOW or body_size > WAIT_BODY_MAX:
                 return _SLOW
             return self._wait(largest - pos)
@@ -364,6 +383,25 @@ class HotCodec:
         message = Message(message_address, data[header:end], body_size, flags, channel, largest)
         self._extend_run([message], body_size, flags, events)
         return end
+
+    def _begin(self, data: bytes, pos: int, body: int, flags: int) -> int:
+        """Take a large content whose body begins at data[body]; _SLOW when what is there of it is none."""
+        header = pos + 8 + _FRAME.unpack_from(data, pos)[2]
+        _, channel, length, _, size, _ = _HEADER.unpack_from(data, header)
+        address = shared(data[pos + 13 : header - 2])
+        method = data[pos + 7 : header - 1]
+        large = LargeContent(method, address, channel, data[header:body], size=size, left=size)
+        large.flags, large.largest, large.frame_max = flags, length + 8, self.frame_max
+        if not large.take(data, body):
+            return _SLOW
+        self._large = large
+        return len(data)
+
+    def _finish(self, large: LargeContent, events: list[CodecEvent]) -> None:
+        """The content that was under way is a message. What it is like, no later publish is compared with."""
+        raw, size, flags = bytes(large.raw), large.size, large.flags
+        message = Message(large.address, raw, size, flags, large.channel, large.largest)
+        events.append(PublishRun(large.channel, large.address, flags, [message], size))
 
     def _remember(self, data: bytes, pos: int, header: int, is_repeated: bool, flags: int) -> bytes:
         """Note this publish as the last one, end the run that it does not belong to; return its address."""

@@ -248,6 +248,40 @@ def encode_deliver(
     return result
 
 
+def deliver_parts(
+    uint16_t channel,
+    bytes consumer_tag not None,
+    uint64_t first_tag,
+    bint redelivered,
+    list messages not None,
+    uint32_t frame_max,
+):
+    """The same octets in parts: frames that may go out as they came are not copied."""
+    cdef list parts = []
+    cdef Message message
+    cdef Message head
+    for index in range(PyList_GET_SIZE(messages)):
+        message = <Message?>messages[index]
+        if message.channel != channel or 0 < frame_max < message.frame_max:
+            parts.append(
+                encode_deliver(
+                    channel, consumer_tag, first_tag + index, redelivered, [message], frame_max
+                )
+            )
+            continue
+        head = Message.__new__(Message)
+        head.address = message.address
+        head.raw = b""
+        head.flags = message.flags
+        head.channel = channel
+        head.frame_max = 0
+        parts.append(
+            encode_deliver(channel, consumer_tag, first_tag + index, redelivered, [head], 0)
+        )
+        parts.append(message.raw)
+    return parts
+
+
 cdef bytes _with_content(
     uint16_t channel, uint16_t method, bytes arguments, Message message, uint32_t frame_max
 ):

@@ -114,6 +114,27 @@ def encode_deliver(
     return b"".join(parts)
 
 
+def deliver_parts(
+    channel: int,
+    consumer_tag: bytes,
+    first_tag: int,
+    redelivered: bool,
+    messages: list[Message],
+    frame_max: int,
+) -> list[bytes]:
+    """The same octets in parts: frames that may go out as they came are not copied."""
+    parts: list[bytes] = []
+    for tag, message in enumerate(messages, first_tag):
+        is_kept = message.channel == channel and not 0 < frame_max < message.frame_max
+        one = message
+        if is_kept:
+            one = Message(message.address, b"", 0, message.flags, channel, 0)
+        parts.append(encode_deliver(channel, consumer_tag, tag, redelivered, [one], frame_max))
+        if is_kept:
+            parts.append(message.raw)
+    return parts
+
+
 def _names(message: Message) -> bytes:
     """Exchange and routing key as clients get them, without what is hidden behind them."""
     address = message.address

@@ -48,6 +48,7 @@ class ServerConnection:
         self._handshake = Handshake(options, self.out)
         self._channels = ChannelTable(self.out, options.max_message_size)
         self._codec = HotCodec(options.initial_frame_max)
+        self._codec.message_max = options.max_message_size
         # What came and is not read yet: an incomplete protocol header or start-up frame, or what was
         # sent while an answer is owed.
         self._held = b""
@@ -88,6 +89,15 @@ class ServerConnection:
         return self._channels.numbers
 
     @property
+    def is_between_frames(self) -> bool:
+        """Whether it runs, and nothing is kept of a frame that has come in part."""
+        return (
+            self._handshake.state == "running"
+            and not (self._is_deaf or self._held)
+            and not self._codec.buffered
+        )
+
+    @property
     def close_timeout_s(self) -> float:
         """How long to wait for close-ok, or for the client to hang up, before dropping the socket."""
         if self._is_broken:
@@ -103,6 +113,12 @@ class ServerConnection:
         octets = b"".join(self.out)
         self.out.clear()
         return octets
+
+    def take_parts(self) -> list[bytes]:
+        """The same in parts, which nobody has copied into one."""
+        parts = list(self.out)
+        self.out.clear()
+        return parts
 
     def receive_data(self, data: bytes) -> list[Event]:
         """Take octets from the peer; return what they ask for."""

@@ -2,9 +2,10 @@
 
 Route, permission and existence are looked up once per address and remembered for the user until the vhost's topology
 or the permissions change. A run with several addresses is cut by its routes. Only messages with a property that matters
-on the way in (CC/BCC, a user_id that is not the publisher's own, and what the codec marks as in need of a look) are
-looked at one by one, and of those that are routed by headers the headers that a binding asks for. Called by the session
-for each run. Errors are raised; what comes before the message that is at fault is published.
+on the way in (BCC, a user_id that is not the publisher's own, and what the codec marks as in need of a look) are
+looked at one by one. Of those with CC only that header is, and of those that are routed by headers what a binding asks
+for: octets like these that were met before are not decoded. Called by the session for each run. Errors are raised; what
+comes before the message that is at fault is published.
 
 Source: rabbit_channel (basic.publish); AMQP 0-9-1 basic class.
 """
@@ -12,7 +13,7 @@ Source: rabbit_channel (basic.publish); AMQP 0-9-1 basic class.
 from __future__ import annotations
 
 import functools
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from burrowmq.broker.channel.channel import Channel
 from burrowmq.broker.channel.handover import enqueue, enqueue_sheaves, is_reply
@@ -29,6 +30,7 @@ from burrowmq.protocol.codec import (
     Sheaf,
     are_of_user,
     look_up,
+    look_up_by_headers,
     sheaves,
     split_address,
 )
@@ -47,6 +49,7 @@ from burrowmq.protocol.properties import Properties, decode, rewrite
 EACH = NEEDS_LOOK | PROP_USER_ID | MAYBE_CC
 """Flags of messages that must be looked at one by one."""
 ERLANG_COLUMNS = 78
+_KEY_FIELDS = frozenset((b"CC", b"BCC"))
 
 ByKeys: TypeAlias = dict[tuple[Exchange, tuple[Queue, ...]], Route]
 """The routes of a run's messages that have several keys, by where they begin and end."""
@@ -106,6 +109,11 @@ def _publish_sheaves(
     if not each:
         _publish_routed(channel, messages, routes, parts, flags)
         return
+    if each == MAYBE_CC:
+        by_several = _routes_by_keys(channel, messages)
+        if by_several is not None:
+            _publish_routed(channel, messages, by_several, sheaves(messages, by_several), flags)
+            return
     seen: list[Message] = []
     ways: list[Route] = []
     by_keys: ByKeys = {}
@@ -132,6 +140,40 @@ def _routes_by_headers(
         for part in by_headers
     }
     return [next(found[route]) if route in found else route for route in routes]
+
+
+def _routes_by_keys(channel: Channel, messages: list[Message]) -> list[Route] | None:
+    """The routes of messages of which some have CC; None when one has to be looked at by itself."""
+    found: list[Route | None] = look_up_by_headers(
+        messages,
+        _KEY_FIELDS,
+        True,
+        channel.table.by_keys,
+        functools.partial(_resolve_keys, channel),
+    )
+    return None if None in found else cast("list[Route]", found)
+
+
+def _resolve_keys(channel: Channel, octets: bytes, message: Message) -> Route | None:
+    """The route of a message by its key and those of its CC header, which the user's table has not.
+
+    None for one with BCC, which is rewritten, with keys that are no list, or with a way that is never remembered.
+    """
+    table, tables = channel.table, channel.vhost.route_tables
+    route = table.routes.get(message.address)  # it has been resolved, and may be used
+    if route is None:
+        return None
+    properties = decode(message.raw)
+    headers = properties.headers or {}
+    queues = route.queues
+    if queues is None or "BCC" in headers or not isinstance(headers.get("CC", []), list):
+        return tables.remember_keys(table, octets, None)
+    keys = tuple(routing_keys(message, properties))
+    if len(keys) > 1:
+        queues = channel.vhost.route(route.exchange, keys, None)
+        if any(map(is_reply, queues)):
+            return None
+    return tables.remember_keys(table, octets, (route.exchange, queues))
 
 
 def _publish_routed(

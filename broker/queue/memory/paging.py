@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 from burrowmq.broker.queue.order.backlog import Backlog
 from burrowmq.broker.queue.order.levels import Levels
+from burrowmq.broker.queue.serve.consumer import Consumers
 from burrowmq.broker.queue.serve.rate import RAM_LIMIT, ConsumptionRate
 
 START_BATCH = 16_384
@@ -31,12 +32,21 @@ NO_LIMIT = 1 << 62
 class Paging:
     """That of one queue; `is_cached` when its default mode is to keep everything."""
 
-    __slots__ = ("_levels", "_rate", "_wake", "fixed_room", "is_cached", "is_lazy", "is_short")
+    __slots__ = (
+        "_consumers", "_levels", "_rate", "_wake", "fixed_room", "is_cached", "is_lazy", "is_short"
+    )  # fmt: skip
 
     def __init__(
-        self, levels: Levels, rate: ConsumptionRate, wake: Callable[[], None], *, is_cached: bool
+        self,
+        levels: Levels,
+        consumers: Consumers,
+        rate: ConsumptionRate,
+        wake: Callable[[], None],
+        *,
+        is_cached: bool,
     ) -> None:
         self._levels = levels
+        self._consumers = consumers
         self._rate = rate
         self._wake = wake
         self.is_cached = is_cached
@@ -64,7 +74,15 @@ class Paging:
         if backlog.disk.count or backlog.ram_bytes > RAM_BYTES:
             return 0
         in_ram = len(backlog.ram.messages) + len(backlog.requeued.heap)
-        return self._rate.ram_limit() - in_ram
+        return self._ram_limit() - in_ram
+
+    def _ram_limit(self) -> int:
+        """How many messages may be in RAM.
+
+        While somebody consumes, as many as there may ever be: a short queue that once had one on disk would have
+        each of those that come behind it there too, and its consumer is slow because of that.
+        """
+        return RAM_LIMIT if len(self._consumers) else self._rate.ram_limit()
 
     @property
     def keeps_all(self) -> bool:
@@ -81,7 +99,7 @@ class Paging:
 
     def load(self, backlog: Backlog, wanted: int) -> bool:
         """Bring the head of `backlog` into RAM; True when it takes another turn."""
-        most = min(max(wanted, self._rate.ram_limit()), RAM_LIMIT)
+        most = min(max(wanted, self._ram_limit()), RAM_LIMIT)
         backlog.load(most, LOAD_BYTES, wanted)
         return backlog.is_loading
 

@@ -121,8 +121,15 @@ def streams(draw: st.DrawFn) -> bytes:
     return b"".join(frames)
 
 
-def feed(codec, pieces: list[bytes], frame_max: int = FRAME_MAX) -> list[list[tuple[object, ...]]]:
+MESSAGE_MAX = st.sampled_from([0, 40_000, 1 << 20])
+"""Up to where large publishes are put together by the codec."""
+
+
+def feed(
+    codec, pieces: list[bytes], frame_max: int = FRAME_MAX, message_max: int = 0
+) -> list[list[tuple[object, ...]]]:
     hot = codec.HotCodec(frame_max)
+    hot.message_max = message_max
     return [list(map(plain, hot.feed(piece))) for piece in pieces]
 
 
@@ -166,19 +173,27 @@ def test_the_compiled_codec_has_the_same_numbers() -> None:
 
 
 @settings(max_examples=150)
-@given(streams(), st.lists(st.integers(0, 1 << 20), max_size=8), st.sampled_from([4096, FRAME_MAX]))
-def test_both_give_equal_events(data: bytes, cuts: list[int], frame_max: int) -> None:
+@given(
+    streams(),
+    st.lists(st.integers(0, 1 << 20), max_size=8),
+    st.sampled_from([4096, FRAME_MAX]),
+    MESSAGE_MAX,
+)
+def test_both_give_equal_events(
+    data: bytes, cuts: list[int], frame_max: int, message_max: int
+) -> None:
     pieces = chunks(data, cuts)
-    first, *rest = [feed(codec, pieces, frame_max) for codec in CODECS]
+    first, *rest = [feed(codec, pieces, frame_max, message_max) for codec in CODECS]
     for other in rest:
         assert other == first
 
 
 @EACH_CODEC
 @settings(max_examples=80)
-@given(data=streams(), cuts=st.lists(st.integers(0, 1 << 20), max_size=8))
-def test_nothing_is_lost_or_changed(codec, data: bytes, cuts: list[int]) -> None:
+@given(data=streams(), cuts=st.lists(st.integers(0, 1 << 20), max_size=8), message_max=MESSAGE_MAX)
+def test_nothing_is_lost_or_changed(codec, data: bytes, cuts: list[int], message_max: int) -> None:
     hot = codec.HotCodec(FRAME_MAX)
+    hot.message_max = message_max
     events = [event for piece in chunks(data, cuts) for event in hot.feed(piece)]
     assert rebuild(events) == data
     assert hot.buffered == 0
@@ -192,6 +207,57 @@ def test_octet_by_octet(codec) -> None:
     whole = codec.HotCodec(FRAME_MAX).feed(data)
     assert flat(events) == flat(whole)
     assert [type(event).__name__ for event in whole] == ["PublishRun"]
+
+
+LARGE = [b"l" * 40_000, b"m" * 300_000, b"n" * 2_500_000]
+
+
+@EACH_CODEC
+@settings(max_examples=25, deadline=None)
+@given(
+    bodies=st.lists(st.sampled_from([b"", b"s", *LARGE]), min_size=1, max_size=4),
+    size=st.sampled_from([1000, 60_000, FRAME_MAX - 8]),
+    steps=st.lists(st.integers(7, 300_000), min_size=2, max_size=8),
+    between=st.none() | st.integers(0, 30),
+)
+def test_large_publishes_are_messages_however_they_are_cut(
+    codec, bodies: list[bytes], size: int, steps: list[int], between: int | None
+) -> None:
+    """Even where a frame of another channel stands between theirs: then they come as frames, and are not lost."""
+    frames = []
+    for data in bodies:
+        frames.append(method(1, commands.Basic.Publish(routing_key="q")))
+        frames += content(1, data, commands.Basic.Properties(), [size] * (len(data) // size))
+    if between is not None:
+        frames.insert(between % len(frames), b"\x08\x00\x00\x00\x00\x00\x00\xce")
+    stream = b"".join(frames)
+    hot = codec.HotCodec(FRAME_MAX)
+    hot.message_max = 1 << 26
+    events, at = [], 0
+    while at < len(stream):
+        for step in steps:
+            events += hot.feed(stream[at : at + step])
+            at += step
+    assert rebuild(events) == stream
+    assert hot.buffered == 0
+    if between is None:
+        sizes = [message.size for run in events for message in run.messages]
+        assert sizes == [len(data) for data in bodies]
+
+
+@EACH_CODEC
+def test_what_is_announced_takes_no_memory_until_it_comes(codec) -> None:
+    hot = codec.HotCodec(FRAME_MAX)
+    hot.message_max = 1 << 40
+    head = content(1, b"x" * 40_000)[0]
+    head = head[:11] + struct.pack(">Q", 1 << 40) + head[19:]
+    data = method(1, commands.Basic.Publish(routing_key="q")) + head + raw_frame(3, 1, b"x" * 9)
+    assert hot.feed(data) == []
+    assert hot.buffered == len(head) + 17
+    # What is too large for the broker goes to whoever refuses it.
+    hot = codec.HotCodec(FRAME_MAX)
+    hot.message_max = 1 << 30
+    assert [type(event).__name__ for event in hot.feed(data)] == ["Frame"] * 3
 
 
 @EACH_CODEC
@@ -210,16 +276,17 @@ def test_a_body_that_goes_on_is_taken_apart(codec, size: int) -> None:
     streams(),
     st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=4),
     st.lists(st.integers(0, 1 << 20), max_size=4),
+    MESSAGE_MAX,
 )
 def test_both_agree_about_damage(
-    data: bytes, damage: list[tuple[int, int]], cuts: list[int]
+    data: bytes, damage: list[tuple[int, int]], cuts: list[int], message_max: int
 ) -> None:
     octets = bytearray(data)
     for place, value in damage:
         # Most damage in the first octets, where the frames' heads are.
         octets[place % min(len(octets), 200)] = value
     pieces = chunks(bytes(octets), cuts)
-    first, *rest = [feed(codec, pieces) for codec in CODECS]
+    first, *rest = [feed(codec, pieces, message_max=message_max) for codec in CODECS]
     for other in rest:
         assert other == first
 
@@ -344,6 +411,10 @@ def test_pamqp_reads_every_delivery(codec, act, channel, frame_max, tag, redeliv
     messages = messages_of(codec, data)
     sent = decode_all(data)
     octets = codec.encode_deliver(channel, b"ctag", tag, redelivered, messages, frame_max)
+    parts = codec.deliver_parts(channel, b"ctag", tag, redelivered, messages, frame_max)
+    assert b"".join(parts) == octets
+    kept = {id(message.raw) for message in messages if channel == 3 and message.size < 4000}
+    assert kept <= set(map(id, parts)), "what goes out as it came is not copied"
     frames = decode_all(octets)
     assert all(number == channel for number, _ in frames)
     delivers = [value for _, value in frames if isinstance(value, commands.Basic.Deliver)]

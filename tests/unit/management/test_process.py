@@ -20,6 +20,23 @@ def test_figures_are_plausible(tmp_path: Path) -> None:
     assert process.disk_free_bytes("/nosuch/dir") == 0
 
 
+def test_descriptors_are_looked_at_one_by_one_when_their_number_changes(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / str(number)).symlink_to(f"socket:[{number}]")
+    (tmp_path / "3").symlink_to("/dev/null")
+    descriptors = process.Descriptors(str(tmp_path))
+    assert descriptors.count() == (4, 3)
+    (tmp_path / "0").unlink()
+    (tmp_path / "0").symlink_to("/dev/null")  # as many as before
+    assert descriptors.count() == (4, 3)
+    for _ in range(descriptors.LOOK_EVERY):
+        descriptors.count()
+    assert descriptors.count() == (4, 2)
+    (tmp_path / "4").symlink_to("socket:[4]")
+    assert descriptors.count() == (5, 3)
+    assert process.Descriptors(str(tmp_path / "none")).count() == (0, 0)
+
+
 @pytest.mark.slow
 def test_a_thread_that_could_run_is_seen() -> None:
     before, _ = process.threads()

@@ -7,9 +7,11 @@ from typing import Any, cast
 import pytest
 from pika import spec
 
+from burrowmq.broker.session import ack_timeout
 from burrowmq.broker.session.ack_timeout import MARKS_MAX, AckTimeouts, TagMarks
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
+from tests.support.calls import calls
 from tests.support.wire_client import publish_bytes
 
 
@@ -64,6 +66,28 @@ def test_the_channel_of_an_overdue_delivery_is_closed_and_its_messages_go_back()
     client.call(1, spec.Channel.CloseOk())
     watched.pass_time(30)
     assert names(client.call(1, spec.Channel.Open())) == ["Channel.OpenOk"]
+
+
+def test_a_look_searches_so_many_connections_and_in_the_end_all(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ack_timeout, "SCAN", 2)
+    watched = Watched()
+    clients = [watched.bench.connect(1) for _ in range(7)]
+    for number, client in enumerate(clients):
+        deliver(client, queue=f"q{number}")
+    watched.pass_time(1)
+    assert len(watched.timeouts._marks) == 2
+    watched.pass_time(3)
+    assert len(watched.timeouts._marks) == 7
+    watched.pass_time(12)
+    assert all(closes(client) for client in clients)
+
+
+@pytest.mark.parametrize("count", [20, 200])
+def test_a_look_costs_as_much_however_many_connections_are_idle(count: int) -> None:
+    watched = Watched()
+    for _ in range(count):
+        watched.bench.connect(1)
+    assert calls(watched.timeouts.look, "ack_timeout") == 2
 
 
 def names(found: list[tuple[int, Any]]) -> list[str]:

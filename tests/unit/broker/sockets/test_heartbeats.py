@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from pika import spec
 
 from burrowmq.broker.sockets.heartbeats import SHORT_SWEEP_S, Heartbeats
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
+from tests.support.calls import calls
 from tests.support.fake_scheduler import FakeScheduler
 from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
 
@@ -15,7 +17,7 @@ class World:
     def __init__(self) -> None:
         self.bench = BrokerBench()
         self.scheduler = FakeScheduler()
-        self.heartbeats = Heartbeats(self.bench.sessions, self.scheduler)
+        self.heartbeats = Heartbeats(self.scheduler)
 
     def connect(self, interval_s: int) -> Client:
         client = self.bench.socket()
@@ -29,15 +31,37 @@ class World:
         self.heartbeats.opened(client.session)
         return client
 
+    def sweep(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.scheduler.advance(1000)
+            self.heartbeats.look()
 
-def test_every_connection_is_looked_at_in_the_nodes_sweep():
+
+def test_a_connection_is_looked_at_four_times_in_its_interval_by_the_nodes_sweep():
     world = World()
-    clients = [world.connect(interval_s) for interval_s in (0, 1, 60)]
-    world.heartbeats.look()
-    assert [len(client.looked_at) for client in clients] == [1, 1, 1]
-    clients[0].session.wire = None
-    world.heartbeats.look()
-    assert [len(client.looked_at) for client in clients] == [1, 2, 2]
+    clients = [world.connect(interval_s) for interval_s in (0, 4, 20, 60, 600)]
+    world.sweep(60)
+    assert [len(client.looked_at) for client in clients] == [0, 60, 12, 4, 0]
+
+
+@pytest.mark.parametrize("count", [20, 200])
+def test_a_sweep_costs_nothing_for_those_that_are_not_due(count: int):
+    world = World()
+    for _ in range(count):
+        world.connect(60)
+    assert calls(lambda: world.sweep(14), "heartbeats") == 2 * 14
+
+
+def test_who_is_gone_is_not_looked_at_nor_kept():
+    world = World()
+    gone, lost_by_a_look, stays = (world.connect(4) for _ in range(3))
+    gone.session.wire = None
+    world.heartbeats.lost(lost_by_a_look.session)
+    stays.session.wire.heartbeat_due = lambda _: world.heartbeats.lost(stays.session)
+    world.sweep(3)
+    assert (gone.looked_at, lost_by_a_look.looked_at) == ([], [])
+    assert not world.heartbeats._seconds
+    assert not any(world.heartbeats._due.values())
 
 
 def test_short_intervals_are_looked_at_more_often():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from burrowmq.broker.sockets.transport import (
     AmqpTransport,
 )
 from tests.support.bench.broker import BrokerBench
-from tests.support.wire_client import PROTOCOL_HEADER, method_bytes
+from tests.support.wire_client import PROTOCOL_HEADER, method_bytes, publish_bytes
 
 HEARTBEAT = b"\x08\0\0\0\0\0\0\xce"
 
@@ -51,7 +52,10 @@ class FakeSocketTransport:
         self.options.append((level, option, value))
 
     def write(self, data: bytes) -> None:
-        self.written.append(data)
+        self.written.append(bytes(data))
+
+    def writelines(self, parts: list[bytes]) -> None:
+        self.written += map(bytes, parts)
 
     def get_write_buffer_size(self) -> int:
         return self.buffered
@@ -136,6 +140,27 @@ def test_one_write_for_all_that_is_queued(run):
         world.bench.run()
         assert world.sock.written == [b"ab"]
         assert (world.transport.writes, world.transport.reads) == (4, 4)
+        world.lose()
+
+    run(step)
+
+
+def test_a_heartbeat_is_heard_and_ends_no_turn(run):
+    def step() -> None:
+        world = World()
+        world.open(heartbeat=10)
+        turns, heard = world.bench.scheduler.turns, world.transport.bytes_received
+        world.transport.data_received(HEARTBEAT)
+        world.bench.run()
+        assert world.bench.scheduler.turns == turns
+        assert world.transport.bytes_received == heard + len(HEARTBEAT)
+        # These octets are the middle of a frame: what is not one by itself is not taken for one.
+        publish = publish_bytes(0, "", "", b"x" + HEARTBEAT + b"y")
+        at = publish.index(HEARTBEAT)
+        for part in (publish[:at], HEARTBEAT, publish[at + len(HEARTBEAT) :]):
+            world.transport.data_received(part)
+            world.bench.run()
+        assert b"unexpected method" in b"".join(world.sock.written), "a publish on channel 0"
         world.lose()
 
     run(step)
@@ -233,6 +258,28 @@ def test_much_output_goes_to_the_socket_and_the_rest_to_the_loop(run, pair):
         sent = theirs.recv(len(output))
         assert sent
         assert sent + rest == output
+        world.lose()
+
+    run(step)
+
+
+@pytest.mark.parametrize("sizes", [[LARGE_WRITE] * 20, [100_000, 3, 4 << 20, 7], [1] * 70_000])
+def test_large_parts_are_written_as_they_lie_and_nothing_is_lost(run, pair, sizes: list[int]):
+    ours, theirs = pair
+
+    def step() -> None:
+        world = World(FakeSocketTransport(ours.fileno()))
+        world.open()
+        parts = [bytes((number % 251,)) * size for number, size in enumerate(sizes)]
+        world.client.session.write_parts(parts)
+        assert world.client.session.pending_bytes == sum(sizes)
+        world.bench.run()
+        got = b""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                got += theirs.recv(1 << 20)
+        assert got
+        assert got + b"".join(world.sock.written) == b"".join(parts)
         world.lose()
 
     run(step)

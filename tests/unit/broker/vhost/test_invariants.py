@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pika import BasicProperties
 
 from burrowmq.broker.exchange.direct import DirectExchange
 from burrowmq.broker.vhost import route_tables
@@ -36,6 +37,19 @@ def test_a_remembered_route_is_what_would_be_found(bench: BrokerBench) -> None:
         routes[address] = Route(vhost.exchange("amq.direct"), wrong)
         with pytest.raises(AssertionError, match="leads to"):
             verify(vhost)
+
+
+def test_so_is_one_by_several_keys(bench: BrokerBench) -> None:
+    vhost = bench.vhost
+    client = bench.connect(1)
+    properties = BasicProperties(headers={"CC": ["q"]})
+    client.send(publish_bytes(1, "", "nobody", b"x", properties=properties))
+    verify(vhost)
+    by_keys = vhost.route_tables.of("guest", bench.auth.generation).by_keys
+    (octets,) = by_keys
+    by_keys[octets] = Route(vhost.exchange(""), ())
+    with pytest.raises(AssertionError, match=r"the keys .* lead to"):
+        verify(vhost)
 
 
 def test_its_exchange_is_there(bench: BrokerBench) -> None:

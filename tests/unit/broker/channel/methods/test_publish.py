@@ -8,6 +8,7 @@ import pytest
 from pika import BasicProperties, spec
 
 from burrowmq.broker.channel.methods.publish import check_expiration
+from burrowmq.broker.vhost import route_tables
 from burrowmq.protocol.errors import PreconditionFailed
 from tests.support.bench.broker import BrokerBench
 from tests.support.bench.client import Client
@@ -101,8 +102,8 @@ def test_cc_and_bcc():
     assert properties.headers == {"CC": ["b", "a"], "other": 1}
 
 
-def test_routes_by_cc_are_forgotten_with_their_run():
-    """They would keep deleted queues in memory: a queue without bindings takes only its own name with it."""
+def test_routes_by_cc_are_forgotten_when_a_queue_comes_or_goes():
+    """They would keep deleted queues in memory, or not know new ones: any header may have the name of any queue."""
     bench = BrokerBench()
     client = with_queues(bench)
     for _ in range(3):
@@ -114,6 +115,27 @@ def test_routes_by_cc_are_forgotten_with_their_run():
         for queue in ("a", "b"):
             client.call(1, spec.Queue.Delete(queue=queue))
     assert not bench.vhost.route_tables.size_bytes
+
+
+def test_a_queue_that_comes_is_reached_by_a_cc_header_that_was_met_before():
+    bench = BrokerBench()
+    client = with_queues(bench, "a")
+    properties = BasicProperties(headers={"CC": ["b"]})
+    client.send(publish_bytes(1, "", "a", b"x", properties=properties) * 2)
+    client.call(1, spec.Queue.Declare(queue="b"))
+    client.send(publish_bytes(1, "", "a", b"x", properties=properties) * 2)
+    assert counts(bench) == {"a": 4, "b": 2}
+
+
+def test_what_cc_leads_to_is_remembered_within_the_limit_of_all_routes(monkeypatch):
+    monkeypatch.setattr(route_tables, "LIMIT_BYTES", 20_000)
+    bench = BrokerBench()
+    client = with_queues(bench, "a", "b")
+    for number in range(400):
+        headers = BasicProperties(headers={"CC": ["b", f"none-{number}"]})
+        client.send(publish_bytes(1, "", "a", b"x", properties=headers))
+        assert bench.vhost.route_tables.size_bytes <= 20_000 + 1000
+    assert counts(bench) == {"a": 400, "b": 400}
 
 
 def test_bcc_leaves_the_header_of_a_direct_reply_too():

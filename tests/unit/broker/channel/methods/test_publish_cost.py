@@ -49,6 +49,23 @@ def test_a_read_costs_as_many_calls_however_many_messages_it_has(
     assert counted[0] == counted[1] <= 200  # a dormant queue wakes with it
 
 
+def test_a_header_of_further_keys_is_decoded_once() -> None:
+    counted = []
+    for count in RUNS:
+        bench = BrokerBench(default_mode="cached", is_verified=False)
+        client = bench.connect(1)
+        for queue in ("q", "copy", "other"):
+            client.call(1, spec.Queue.Declare(queue=queue))
+        headers = ({**HEADERS, "CC": ["copy"]}, {"CC": ["other", "copy"]}, HEADERS)
+        data = b"".join(wire(1, {"headers": each}) for each in headers) * (count // 2)
+        counted.append(
+            calls(lambda data=data, client=client: client.send(data), "/broker/", "/properties.py")
+        )
+        assert bench.vhost.queues["copy"].ready_count == count // 2 * 2
+        assert bench.vhost.queues["q"].ready_count == count // 2 * 3
+    assert counted[0] == counted[1]
+
+
 def test_one_message_that_needs_a_look_costs_the_others_nothing() -> None:
     counted = []
     odd = wire(1, {"expiration": "+60000"})

@@ -313,6 +313,27 @@ def test_how_much_of_what_arrives_may_stay(
     assert bench.queue.paging.fixed_room == expected
 
 
+def test_a_queue_with_a_consumer_has_room_for_as_many_as_there_may_be() -> None:
+    bench = QueueBench()
+    bench.consume(prefetch_count=1)
+    fill(bench, *[SMALL] * (RAM_LIMIT + 11))
+    assert bench.queue.ram_ready_count == RAM_LIMIT
+    assert bench.queue.levels[0].disk.count == 10
+
+
+@pytest.mark.parametrize("count", [200, 2000])
+def test_a_short_queue_leaves_the_disk_alone_however_slow_its_consumer(count: int) -> None:
+    """One message on disk would have each behind it there too, for as long as the queue is not empty."""
+    bench = QueueBench()
+    inbox = bench.consume(prefetch_count=1)
+    fill(bench, *[SMALL] * 100, persistent=False)
+    for _ in range(count):
+        inbox.ack()
+        bench.run()
+        fill(bench, SMALL, persistent=False)
+    assert (bench.queue.ready_count, bench.queue.levels.written_count) == (99, 0)
+
+
 def test_a_bounded_queue_has_room_for_one_message_until_it_is_consumed_and_none_behind_the_disk() -> (
     None
 ):

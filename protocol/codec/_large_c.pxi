@@ -1,0 +1,119 @@
+# A content on its way in that is too large to be kept as octets and walked again at each read: the twin of _large_py.
+#
+# Its frames follow each other in the stream as they will lie in the message, so each octet is copied once, to where it
+# stays. State: what has come of one content. A frame that is not the next of its body ends it: `take` says so, and the
+# codec goes on as if it had not begun.
+
+cdef extern from "Python.h":
+    PyObject *_new_bytes "PyBytes_FromStringAndSize"(const char *, Py_ssize_t) except NULL
+    int _resize_bytes "_PyBytes_Resize"(PyObject **, Py_ssize_t) except -1
+    void Py_XDECREF(PyObject *)
+
+
+@cython.final
+cdef class LargeContent:
+    """The frames of one content, as far as they have come: a header frame, then body frames."""
+
+    cdef bytes method
+    cdef bytes address
+    cdef PyObject *raw
+    cdef Py_ssize_t at  # octets that have come
+    cdef Py_ssize_t room
+    cdef Py_ssize_t expected  # octets of the whole, if all frames are like the first
+    cdef Py_ssize_t frame_at  # where the frame begins that is under way
+    cdef Py_ssize_t frame_end  # 0 until its seven octets have come
+    cdef Py_ssize_t used  # octets taken of the last read
+    cdef uint64_t left  # octets of the body in frames that are not whole yet
+    cdef int64_t size
+    cdef uint32_t flags
+    cdef uint32_t largest
+    cdef uint32_t frame_max
+    cdef uint16_t channel
+
+    def __cinit__(self):
+        self.raw = NULL
+
+    def __dealloc__(self):
+        Py_XDECREF(self.raw)
+
+    cdef int begin(self, const uint8_t *frames, Py_ssize_t count) except -1:
+        """Take the whole frames that are there."""
+        self.room = min(self.expected, <Py_ssize_t>LARGE_STEP)
+        if self.room < count:
+            self.room = count
+        self.raw = _new_bytes(NULL, self.room)
+        memcpy(PyBytes_AS_STRING(<object>self.raw), frames, count)
+        self.at = self.frame_at = count
+        self.frame_end = 0
+        return 0
+
+    cdef int grow(self, Py_ssize_t size) except -1:
+        """Have room for so many octets: memory is taken as octets come, not as they are announced."""
+        cdef Py_ssize_t room
+        if size <= self.room:
+            return 0
+        room = min(self.expected, 8 * self.room)
+        self.room = room if room > size else size
+        _resize_bytes(&self.raw, self.room)
+        return 0
+
+    cdef bint take(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t pos) except -1:
+        """Take octets from `pos` on, until the content is whole (`left` is 0); False when what comes is not of it."""
+        cdef Py_ssize_t part, wanted
+        cdef uint8_t *frame
+        cdef uint32_t length
+        while self.left:
+            wanted = (self.frame_end if self.frame_end else self.frame_at + 7) - self.at
+            part = wanted if wanted < size - pos else size - pos
+            self.grow(self.at + part)
+            memcpy(PyBytes_AS_STRING(<object>self.raw) + self.at, data + pos, part)
+            self.at += part
+            pos += part
+            self.used = pos
+            if part < wanted:
+                break
+            frame = <uint8_t *>PyBytes_AS_STRING(<object>self.raw) + self.frame_at
+            length = u32(frame + 3)
+            if self.frame_end:
+                if frame[7 + length] != FRAME_END:
+                    return False
+                self.left -= length
+                self.frame_at = self.frame_end
+                self.frame_end = 0
+            else:
+                if (
+                    frame[0] != 3
+                    or u16(frame + 1) != self.channel
+                    or length == 0
+                    or length > self.left
+                    or length > self.frame_max
+                ):
+                    return False
+                if length + 8 > self.largest:
+                    self.largest = length + 8
+                self.frame_end = self.frame_at + 8 + <Py_ssize_t>length
+        return True
+
+    cdef bytes whole(self):
+        """The frames, when all have come."""
+        if self.room > self.at:
+            _resize_bytes(&self.raw, self.at)
+            self.room = self.at
+        return <bytes><object>self.raw
+
+    cdef bytes unwind(self, list events):
+        """Append what has come as frames; the octets of the one that is under way."""
+        cdef const uint8_t *frames = <const uint8_t *>PyBytes_AS_STRING(<object>self.raw)
+        cdef Py_ssize_t pos = 0, length
+        events.append(Frame(1, self.channel, self.method))
+        while pos < self.frame_at:
+            length = u32(frames + pos + 3)
+            events.append(
+                Frame(
+                    frames[pos],
+                    self.channel,
+                    PyBytes_FromStringAndSize(<const char *>frames + pos + 7, length),
+                )
+            )
+            pos += 8 + length
+        return PyBytes_FromStringAndSize(<const char *>frames + pos, self.at - pos)
