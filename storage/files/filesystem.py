@@ -23,6 +23,7 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
 from typing import Protocol, TypeAlias, cast
 
@@ -184,6 +185,12 @@ class FileSystem(Protocol):
         """Give the bytes an unprivileged process may still write below path."""
 
 
+def _close(fd: int) -> None:
+    """Close a descriptor. It is gone whatever is answered, and that nothing was lost only a sync can say."""
+    with suppress(OSError):
+        os.close(fd)
+
+
 class OsFile:
     """A file descriptor of the operating system; closed when nobody refers to it any more."""
 
@@ -294,7 +301,7 @@ class OsFile:
         """Close the descriptor once."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            _close(fd)
 
     def __del__(self) -> None:
         self.close()
@@ -348,7 +355,7 @@ class OsFileSystem:
             try:
                 os.posix_fallocate(fd, 0, size)
             finally:
-                os.close(fd)
+                _close(fd)
 
     def read_file(self, path: str) -> bytes:
         """Read a whole file."""
@@ -368,7 +375,7 @@ class OsFileSystem:
             try:
                 os.fsync(fd)
             finally:
-                os.close(fd)
+                _close(fd)
 
     def keep_spare(self) -> None:
         """Take the descriptor that `fsync_dir` falls back on. Raises OSError."""
@@ -385,18 +392,18 @@ class OsFileSystem:
         with self._spare_lock:
             spare, self._spare = self._spare, -1
         if spare >= 0:
-            os.close(spare)
+            _close(spare)
 
     def __del__(self) -> None:
         if self._spare >= 0:
-            os.close(self._spare)
+            _close(self._spare)
 
     def _fsync_dir_with_spare(self, path: str) -> None:
         """Sync a directory with the spare descriptor. Another thread may take it first: EMFILE then, as before."""
         with self._spare_lock:
             if self._spare >= 0:
-                os.close(self._spare)
-                self._spare = -1
+                spare, self._spare = self._spare, -1
+                _close(spare)
             fd = os.open(path, _DIRECTORY_FLAGS)
             try:
                 os.fsync(fd)

@@ -7,7 +7,8 @@ used. Called by the message store on the disk thread.
 - A new segment's header and its name are durable before its first record.
 - A roll syncs the records itself before it writes the seal, in both confirm modes: a seal vouches for its records, and
   a whole segment un-synced is more than the store may hold.
-- After a failed write the file ends where it did, or is not appended to any more.
+- After a failed write the file ends where it did, or is not appended to any more. What the disk refused for another
+  reason than want of room is written to another segment, once: who has to give up then is every queue of a virtual host.
 
 A large record gets a segment of its own: it can then be removed with its file, without copying.
 
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from burrowmq.storage import record
-from burrowmq.storage.errors import DiskFull
+from burrowmq.storage.errors import DiskFull, WriteFailed
 from burrowmq.storage.files.cache import new_file_error, write_error
 from burrowmq.storage.files.filesystem import FileSystem
 from burrowmq.storage.shared.scan import ScanTerms
@@ -67,6 +68,15 @@ class ActiveSegment:
 
         Raises WriteFailed, DiskFull or SyncFailed; then nothing was appended.
         """
+        try:
+            return self._append(messages, position)
+        except DiskFull:
+            raise
+        except WriteFailed:
+            self._leave()
+            return self._append(messages, position)
+
+    def _append(self, messages: Sequence[StoredMessage], position: int) -> tuple[int, int]:
         table = self._writable(len(messages[position].raw))
         file = table.file
         slot = len(table)
@@ -154,6 +164,15 @@ class ActiveSegment:
         self._unsynced.sync_rolled(file)
         self._seal(file)
         self.rolled += 1
+
+    def _leave(self) -> None:
+        """After a refused write: append no more to the file. A start scans what has no seal."""
+        table, self.table = self.table, None
+        if table is None:
+            return
+        table.seal()
+        if table.live_count == 0:
+            self.remove(table.file)
 
     def _seal(self, file: SegmentFile) -> None:
         """Write the seal. Failing is harmless: the segment is scanned at the next start."""

@@ -180,14 +180,7 @@ class Cycle:
         self.publishers = [
             Publisher(port, number, "crash", self.scenario.sizes, window) for number in (1, 2)
         ]
-        clients: list[Client] = list(self.publishers)
-        if self.scenario.disturbance == "conversion":
-            clients.append(Flipper(self.node.management_port, 0.02 + self.random.random() * 0.3))
-        if self.scenario.disturbance in ("compaction", "declare", "conversion"):
-            clients.append(Consumer(port, self.queues[0], self.ledgers[self.queues[0]]))
-        if self.scenario.disturbance == "declare":
-            self.declarer = Declarer(port, "churn")
-            clients.append(self.declarer)
+        clients = [*self.publishers, *self.disturbers()]
         for client in clients:
             client.start()
         deadline = time.monotonic() + 120
@@ -202,6 +195,18 @@ class Cycle:
         if confirmed < self.messages:
             problems.append(f"only {confirmed} of {self.messages} were confirmed before the kill")
         return problems
+
+    def disturbers(self) -> list[Client]:
+        """Who is at work beside the publishers."""
+        port, clients = self.node.amqp_port, list[Client]()
+        if self.scenario.disturbance == "conversion":
+            clients.append(Flipper(self.node.management_port, 0.02 + self.random.random() * 0.3))
+        if self.scenario.disturbance in ("compaction", "declare", "conversion"):
+            clients.append(Consumer(port, self.queues[0], self.ledgers[self.queues[0]]))
+        if self.scenario.disturbance == "declare":
+            self.declarer = Declarer(port, "churn")
+            clients.append(self.declarer)
+        return clients
 
     def end_node(self) -> None:
         """Whatever ends the process; the clients do not know."""

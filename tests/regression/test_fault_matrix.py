@@ -23,8 +23,8 @@ from tests.support.sim_filesystem import SimFileSystem
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "disk-faults.md"
 BEGIN, END = "<!-- matrix: begin -->\n", "<!-- matrix: end -->\n"
 FOR_GOOD = 1 << 30
-# What the table calls a site: the operation, a part of the path.
-SITES = {
+# What the table calls a site: the operation, a part of the path, which such call is the first to fail.
+SITES: dict[str, tuple[str, str] | tuple[str, str, int]] = {
     "reading a queue's index (`.qi`)": ("pread", ".qi"),
     "reading a queue's bodies (`.qs`)": ("pread", ".qs"),
     "reading version 1 (`.idx`)": ("pread", ".idx"),
@@ -36,7 +36,8 @@ SITES = {
     "writing a queue's bodies": ("pwrite", ".qs"),
     "writing version 1's segment": ("pwrite", ".idx"),
     "writing version 1's journal": ("pwrite", ".jif"),
-    "writing the shared store": ("pwrite", ".seg"),
+    "sealing a segment of the shared store": ("pwrite", ".seg"),
+    "writing the shared store": ("pwrite", ".seg", 3),
     "creating a queue's index": ("create", ".qi"),
     "creating a queue's bodies": ("create", ".qs"),
     "creating a journal": ("create", ".jif"),
@@ -138,9 +139,10 @@ class Cell:
         self.side.jobs.idle()
         self.read()
 
-    def outcome(self, operation: str, part: str, number: int, times: int) -> str:
+    def outcome(self, fault: tuple[int, int], operation: str, part: str, nth: int = 1) -> str:
         """Let the calls fail, and see."""
-        self.side.filesystem.fail(operation, number, times=times, path_part=part)
+        number, times = fault
+        self.side.filesystem.fail(operation, number, nth=nth, times=times, path_part=part)
         try:
             self.use()
             ended = False
@@ -195,11 +197,9 @@ class Cell:
 def made() -> str:
     """The table, as it is."""
     lines = [f"| what fails | {' | '.join(FAULTS)} |", "|---|" + "---|" * len(FAULTS)]
-    for site, (operation, part) in (*SITES.items(), *LOG_SITES.items()):
+    for site, where in (*SITES.items(), *LOG_SITES.items()):
         has_log = site in LOG_SITES
-        cells = [
-            Cell(has_log=has_log).outcome(operation, part, *fault) for fault in FAULTS.values()
-        ]
+        cells = [Cell(has_log=has_log).outcome(fault, *where) for fault in FAULTS.values()]
         lines.append(f"| {site} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

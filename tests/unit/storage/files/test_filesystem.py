@@ -45,6 +45,26 @@ def test_write_read_truncate(disk: tuple[FileSystem, str]) -> None:
     file.close()
 
 
+def test_what_close_answers_is_nobodys_concern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The descriptor is gone all the same, and durable is what a sync said."""
+    filesystem, closed, close = OsFileSystem(), list[int](), os.close
+
+    def failing(fd: int) -> None:
+        close(fd)
+        closed.append(fd)
+        raise OSError(errno.EIO, "close")
+
+    monkeypatch.setattr(os, "close", failing)
+    filesystem.keep_spare()
+    filesystem.create(f"{tmp_path}/a").close()
+    filesystem.reserve(f"{tmp_path}/b", 1)
+    filesystem.fsync_dir(str(tmp_path))
+    filesystem.let_go()
+    assert len(closed) == 4
+
+
 def test_names(disk: tuple[FileSystem, str]) -> None:
     filesystem, directory = disk
     for name in ("b", "a"):

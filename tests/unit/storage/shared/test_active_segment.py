@@ -92,7 +92,7 @@ def test_a_large_record_has_a_segment_of_its_own() -> None:
     ("operation", "number", "kind"),
     [
         ("create", errno.ENOSPC, DiskFull),
-        ("pwrite", errno.EIO, WriteFailed),
+        ("pwrite", errno.ENOSPC, DiskFull),
         ("fdatasync", errno.EIO, SyncFailed),
         ("fsync_dir", errno.EIO, SyncFailed),
         ("fsync_dir", errno.EMFILE, DiskFull),
@@ -122,14 +122,43 @@ def test_after_a_failed_write_the_file_ends_where_it_did() -> None:
     assert setup.append(1) == [2]
 
 
-def test_a_torn_tail_that_cannot_be_cut_is_not_appended_to() -> None:
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_torn_tail_that_cannot_be_cut_is_not_appended_to(number: int) -> None:
     setup = Setup()
     setup.append(2)
-    setup.filesystem.fail("pwrite", keep=50)
+    setup.filesystem.fail("pwrite", number, keep=50)
     setup.filesystem.fail("truncate")
+    if number == errno.ENOSPC:
+        with pytest.raises(DiskFull):
+            setup.append(1)
+    assert setup.append(1) == [1 << 32]
+
+
+@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize("operation", ["pwrite", "create"])
+def test_what_a_segment_refuses_is_written_to_another_one_once(operation: str, first: int) -> None:
+    setup = Setup()
+    setup.append(first)
+    if operation == "create" and first:
+        setup.active.roll()
+    setup.filesystem.fail(operation, keep=50)
+    new = setup.append(3)
+    assert new == [(new[0] >> 32 << 32) + slot for slot in range(3)]
+    assert new[0] >> 32 == (2 if operation == "create" and first else 1)
+    # What is left of the first try is a name at most, which the next segment takes away.
+    assert len(setup.files()) == 1 + bool(first)
+    setup.filesystem.fail(operation, times=2)
+    if operation == "create":
+        setup.active.roll()
     with pytest.raises(WriteFailed):
         setup.append(1)
+
+
+def test_a_segment_whose_first_records_are_refused_is_gone_when_the_next_one_is_durable() -> None:
+    setup = Setup()
+    setup.filesystem.fail("pwrite", nth=2)
     assert setup.append(1) == [1 << 32]
+    assert setup.files() == ["1.g0.seg"]
 
 
 def test_a_roll_that_cannot_sync_writes_no_seal() -> None:
