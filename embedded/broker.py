@@ -3,8 +3,8 @@
     with burrowmq.Broker() as broker:
         connection = pika.BlockingConnection(pika.URLParameters(broker.url))
 
-State: the settings, the directory, and the run that is on, if one is. Start, stop, restart and kill may be called from
-any thread, one at a time.
+State: what `BaseBroker` has, and the run that is on, if one is. Start, stop, restart and kill may be called from any
+thread, one at a time. One that is left running when the interpreter ends is stopped then.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ import os
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 
-from burrowmq.embedded.directory import Directory
+from burrowmq.embedded.base import BaseBroker
+from burrowmq.embedded.clock import Clock
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.in_thread import InThread
-from burrowmq.embedded.settings import HOST, settings
+from burrowmq.embedded.left_over import LEFT
 
 
-class Broker:
+class Broker(BaseBroker):
     """A broker in this process, in a thread of its own; started by `start` or by `with`.
 
     `data_dir`: where its files lie, and stay; without one they lie in memory where that can be had, and go with
     the broker. `port`: where it listens on 127.0.0.1, 0 for one that is free. `config`: keys of rabbitmq.conf with
-    their values; neither that file nor the environment is read. Raises: BrokerError.
+    their values; neither that file nor the environment is read. `clock`: "real", or "manual" for one that stands still
+    until `clock.advance` moves it. Raises: BrokerError.
     """
 
     def __init__(
@@ -35,66 +36,26 @@ class Broker:
         *,
         port: int = 0,
         config: Mapping[str, object] | None = None,
+        clock: str = "real",
     ) -> None:
-        self._directory = Directory(data_dir)
+        super().__init__(data_dir, port, config, clock)
         self._run: InThread | None = None
-        self._port = port
-        self._has_ended = False
-        try:
-            self._settings = settings(self._directory.path, port, config or {})
-            self._settings.loaded()
-        except BaseException:
-            self._directory.remove()
-            raise
-
-    # -- where it is --------------------------------------------------------------------------------------------------
+        self._clock = Clock(self._hands, lambda delta_ms: self._running().advance(delta_ms))
 
     @property
-    def port(self) -> int:
-        """Where it listens. Raises BrokerError while it does not run."""
-        self._running()
-        return self._port
-
-    @property
-    def data_dir(self) -> str:
-        """Where its files lie."""
-        return self._directory.path
-
-    @property
-    def user(self) -> str:
-        """Who may do everything: "embedded", unless the configuration names one (`default_user`)."""
-        return self._settings.user
-
-    @property
-    def password(self) -> str:
-        """Theirs; random, unless the configuration has one (`default_pass`)."""
-        return self._settings.password
-
-    @property
-    def url(self) -> str:
-        """Address of the virtual host "/" for an AMQP client. Raises BrokerError while it does not run."""
-        user, password = quote(self.user, safe=""), quote(self.password, safe="")
-        return f"amqp://{user}:{password}@{HOST}:{self.port}/%2F"
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and not stopped or killed since."""
-        return self._run is not None
+    def clock(self) -> Clock:
+        """Its clock, which is to be moved. Raises BrokerError unless it was made with clock="manual"."""
+        self._hands.check()
+        return self._clock
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
-        if self._has_ended:
-            raise BrokerError(
-                "the broker was stopped: make another one; restart() goes on with the same one"
-            )
-        if self._run is not None:
-            raise BrokerError("the broker runs already")
-        run = InThread(self._settings)
-        self._port = run.start()
-        self._settings = self._settings._replace(port=self._port)
+        run = InThread(self._next_run())
+        self._started(run.start())
         self._run = run
+        LEFT.add(self)
         return self
 
     def stop(self) -> None:
@@ -102,8 +63,10 @@ class Broker:
 
         Raises: BrokerError, when the store could not be closed.
         """
-        run, self._run = self._run, None
+        if self._pid != os.getpid():
+            return  # a child that was forked: it is the parent's
         self._has_ended = True
+        run = self._ended()
         try:
             if run is not None and not run.stop():
                 raise BrokerError("the broker's store could not be closed cleanly")
@@ -112,8 +75,10 @@ class Broker:
 
     def restart(self) -> None:
         """Stop it cleanly and start it again, on the same port and directory. Raises BrokerError."""
-        self._running().stop()
-        self._again()
+        run = self._running()
+        self._ended()
+        run.stop()
+        self.start()
 
     def kill(self) -> None:
         """End it as if its process were killed: connections break, what was not committed is lost.
@@ -122,19 +87,24 @@ class Broker:
         run.
         """
         run = self._running()
-        self._run = None
+        self._ended()
         run.kill()
 
-    def _again(self) -> None:
-        self._run = None
-        self.start()
+    def _ended(self) -> InThread | None:
+        run, self._run = self._run, None
+        self._is_running = False
+        LEFT.discard(self)
+        return run
 
     def _running(self) -> InThread:
-        if self._run is None:
-            raise BrokerError(
-                "the broker does not run: call start(), or use it in a with statement"
-            )
+        self._check_running()
+        assert self._run is not None
         return self._run
+
+    def forget(self) -> None:
+        """In a forked child, called by `left_over`: what came along is the parent's."""
+        if self._run is not None:
+            self._run.forget()
 
     def __enter__(self) -> Self:
         return self.start()

@@ -128,7 +128,7 @@ class Node:
     def forget(self) -> None:
         """In a forked child: let go of what came along, and leave it to the parent."""
         if self.running is not None:
-            self.running.acceptor.forget()
+            self.running.forget()
         self._directory.forget()
 
     async def _in_turn(self, change: Callable[[], Awaitable[T]]) -> T:

@@ -18,6 +18,7 @@ from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.turn.clock import Entropy
 from burrowmq.broker.turn.loop_scheduler import SystemEntropy
+from burrowmq.broker.turn.timeline import Timeline
 from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
@@ -51,6 +52,10 @@ class Machine:
     entropy: Entropy = field(default_factory=SystemEntropy)
     end: Callable[[int], object] | None = field(default_factory=end_if_verified)
     """Ends the process with a status when an invariant does not hold; None: nobody looks."""
+    timeline: Timeline | None = None
+    """A clock that is moved by hand, by which deadlines go; None: they go by the real one."""
+    stop_grace_s: float = 3.0
+    """For how long a clean stop waits for clients to close their connections."""
     is_shared: bool = False
     """The process is somebody else's, who has a use for its time: the loop does not pause between turns."""
 
