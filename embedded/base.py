@@ -38,7 +38,8 @@ class BaseBroker:
         self._has_ended = False
         self._directory = Directory(data_dir)
         try:
-            self._settings = settings(self._directory.path, port, config or {})
+            found = settings(self._directory.path, port, config or {})
+            self._settings = found._replace(is_own_directory=self._directory.is_own)
             self._settings.loaded()
         except BaseException:
             self._directory.remove()

@@ -10,24 +10,67 @@ thread, one at a time. One that is left running when the interpreter ends is sto
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, cast
 
 from burrowmq.embedded.base import BaseBroker
 from burrowmq.embedded.clock import Clock
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.embedded.in_process import InProcess
 from burrowmq.embedded.in_thread import InThread
 from burrowmq.embedded.left_over import LEFT
+from burrowmq.embedded.served import ServedBroker
+from burrowmq.embedded.settings import Settings
+
+
+class Run(Protocol):
+    """One run of a node, wherever it is."""
+
+    def start(self) -> int:
+        """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+
+    def stop(self) -> bool:
+        """Stop it cleanly; False when the store could not be closed so."""
+
+    def kill(self) -> None:
+        """End it as if its process were killed, or by that."""
+
+    def ask(self, name: str, *arguments: object) -> object:
+        """Call one of its commands. Raises BrokerError."""
+
+    def forget(self) -> None:
+        """In a forked child: let go of what came along."""
+
+
+def _kind_of_run(mode: str | None) -> Callable[[Settings], Run]:
+    """What makes the runs of a broker. Raises BrokerError."""
+    if mode == "process" or (mode is None and _are_threads_replaced()):
+        return InProcess
+    if mode not in (None, "thread"):
+        raise BrokerError(f"mode is {mode!r}: give 'thread' or 'process'")
+    if _are_threads_replaced():
+        raise BrokerError(
+            "gevent has replaced threads, and a broker needs real ones: give mode='process', or none"
+        )
+    return InThread
+
+
+def _are_threads_replaced() -> bool:
+    """Whether gevent's `monkey` has put greenlets in the place of threads."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched("threading"))
 
 
 class Broker(BaseBroker):
-    """A broker in this process, in a thread of its own; started by `start` or by `with`.
+    """A broker in a thread of this process, or in a process of its own; started by `start` or by `with`.
 
     `data_dir`: where its files lie, and stay; without one they lie in memory where that can be had, and go with
     the broker. `port`: where it listens on 127.0.0.1, 0 for one that is free. `config`: keys of rabbitmq.conf with
     their values; neither that file nor the environment is read. `clock`: "real", or "manual" for one that stands still
-    until `clock.advance` moves it. Raises: BrokerError.
+    until `clock.advance` moves it. `mode`: "thread" or "process"; without one it is a thread, unless gevent has
+    put something else in the place of threads. Raises: BrokerError.
     """
 
     def __init__(
@@ -36,11 +79,26 @@ class Broker(BaseBroker):
         *,
         port: int = 0,
         config: Mapping[str, object] | None = None,
+        mode: str | None = None,
         clock: str = "real",
     ) -> None:
+        self._make_run = _kind_of_run(mode)
         super().__init__(data_dir, port, config, clock)
-        self._run: InThread | None = None
-        self._clock = Clock(self._hands, lambda delta_ms: self._running().advance(delta_ms))
+        self._run: Run | None = None
+        self._clock = Clock(
+            self._hands, lambda delta_ms: cast("int", self._ask("advance", delta_ms))
+        )
+
+    @staticmethod
+    def serve(
+        data_dir: str | os.PathLike[str] | None = None,
+        *,
+        port: int = 0,
+        config: Mapping[str, object] | None = None,
+        clock: str = "real",
+    ) -> ServedBroker:
+        """One on the event loop that runs: `await` it, or use it in `async with`. Raises BrokerError."""
+        return ServedBroker(data_dir, port, config, clock)
 
     @property
     def clock(self) -> Clock:
@@ -52,7 +110,7 @@ class Broker(BaseBroker):
 
     def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
-        run = InThread(self._next_run())
+        run = self._make_run(self._next_run())
         self._started(run.start())
         self._run = run
         LEFT.add(self)
@@ -90,16 +148,23 @@ class Broker(BaseBroker):
         self._ended()
         run.kill()
 
-    def _ended(self) -> InThread | None:
+    def end(self) -> None:
+        """The interpreter ends, called by `left_over`."""
+        self.stop()
+
+    def _ended(self) -> Run | None:
         run, self._run = self._run, None
         self._is_running = False
         LEFT.discard(self)
         return run
 
-    def _running(self) -> InThread:
+    def _running(self) -> Run:
         self._check_running()
         assert self._run is not None
         return self._run
+
+    def _ask(self, name: str, *arguments: object) -> object:
+        return self._running().ask(name, *arguments)
 
     def forget(self) -> None:
         """In a forked child, called by `left_over`: what came along is the parent's."""

@@ -7,9 +7,10 @@ The process stays the caller's: no signal handler is set, its garbage collector 
 
 from __future__ import annotations
 
+import contextlib
+
 from burrowmq.broker.machine.collector import HostsCollector
 from burrowmq.broker.machine.reclaim import HostsAllocator
-from burrowmq.broker.node.advance import advance
 from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.node.server_process import Machine
@@ -19,6 +20,7 @@ from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.turn.timeline import Timeline
 from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.settings import Settings
+from burrowmq.storage.errors import StorageError
 
 STOP_GRACE_S = 0.05
 """A client in the thread that stops the broker answers nothing meanwhile, and is not waited for."""
@@ -94,11 +96,20 @@ class HostedNode:
         if node is not None:
             await node.kill()
 
-    async def advance(self, delta_ms: int) -> int:
-        """Move its clock, and do what becomes due; gives what time it is then."""
-        assert self._timeline is not None, "refused where the clock is the machine's"
-        await advance(self.running, self._timeline, delta_ms)
-        return self._timeline.now_ms
+    @property
+    def timeline(self) -> Timeline:
+        """Its clock. Who asks has looked whether it is one that is moved."""
+        assert self._timeline is not None
+        return self._timeline
+
+    def drop(self) -> None:
+        """End it without its loop, which is closed: as a killed process would, but for the files that it lets go of."""
+        node, self._node = self._node, None
+        if node is not None and node.running is not None:
+            node.running.scheduler.stop()
+            with contextlib.suppress(StorageError):
+                node.running.engine.abandon()
+            node.forget()
 
     def forget(self) -> None:
         """In a forked child: nothing of it is there any more."""

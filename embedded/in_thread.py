@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from burrowmq.embedded.commands import COMMANDS
 from burrowmq.embedded.hosted_node import HostedNode
 from burrowmq.embedded.settings import Settings
 
@@ -50,9 +51,9 @@ class InThread:
         finally:
             self._end()
 
-    def advance(self, delta_ms: int) -> int:
-        """Move its clock; gives what time it is then."""
-        return self._call(self._node.advance(delta_ms))
+    def ask(self, name: str, *arguments: object) -> object:
+        """Call a command of the node, and give what it gives. Raises BrokerError."""
+        return self._call(COMMANDS[name](self._node, *arguments))
 
     def forget(self) -> None:
         """In a forked child: nothing of it is there any more."""

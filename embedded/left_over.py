@@ -17,8 +17,8 @@ from typing import Protocol
 class Running(Protocol):
     """What is asked of a broker."""
 
-    def stop(self) -> object:
-        """Stop it at the interpreter's end."""
+    def end(self) -> None:
+        """End at the interpreter's end."""
 
     def forget(self) -> None:
         """Let go of what came along into a forked child."""
@@ -47,13 +47,13 @@ class LeftOver:
             with contextlib.suppress(OSError):
                 broker.forget()
 
-    def stop_all(self) -> None:
+    def end_all(self) -> None:
         """The interpreter ends. What goes wrong with one does not keep the others from ending."""
         for broker in list(self._running):
             with contextlib.suppress(Exception):
-                broker.stop()
+                broker.end()
 
 
 LEFT = LeftOver()
 os.register_at_fork(after_in_child=LEFT.forget_all)
-atexit.register(LEFT.stop_all)
+atexit.register(LEFT.end_all)

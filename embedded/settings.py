@@ -37,6 +37,8 @@ class Settings(NamedTuple):
     user: str
     password: str
     keys: Mapping[str, str]
+    is_own_directory: bool = False
+    """Whether the directory goes with the broker."""
     now_ms: int | None = None
     """What time it is where the clock is moved by hand, None where it is the machine's."""
 

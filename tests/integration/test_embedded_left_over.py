@@ -117,21 +117,21 @@ def test_one_that_fails_to_end_does_not_keep_the_others_from_it() -> None:
         def __init__(self, error: type[Exception] | None) -> None:
             self.error = error
 
-        def stop(self) -> None:
+        def end(self) -> None:
             ended.append(self)
             if self.error is not None:
                 raise self.error
 
-        forget = stop
+        forget = end
 
     left = LeftOver()
     broken, sound = Fake(BrokerError), Fake(None)
     left.add(broken)
     left.add(sound)
-    left.stop_all()
+    left.end_all()
     assert ended == [broken, sound]
     left.discard(broken)
     left.forget_all()
     assert ended == [broken, sound, sound]
-    left.stop_all()
+    left.end_all()
     assert len(ended) == 3
