@@ -69,9 +69,10 @@ class BaseBroker:
     @property
     def url(self) -> str:
         """Address of the virtual host "/" for an AMQP client. Raises BrokerError while it does not run."""
-        return self._url_of("/")
+        return self.url_of("/")
 
-    def _url_of(self, vhost: str) -> str:
+    def url_of(self, vhost: str) -> str:
+        """Address of a virtual host. Raises BrokerError while it does not run."""
         user, password = quote(self.user, safe=""), quote(self.password, safe="")
         return f"amqp://{user}:{password}@{HOST}:{self.port}/{quote(vhost, safe='')}"
 

@@ -23,6 +23,7 @@ from burrowmq.embedded.in_thread import InThread
 from burrowmq.embedded.left_over import LEFT
 from burrowmq.embedded.served import ServedBroker
 from burrowmq.embedded.settings import Settings
+from burrowmq.embedded.vhost import VirtualHost
 
 
 class Run(Protocol):
@@ -86,7 +87,7 @@ class Broker(BaseBroker):
         super().__init__(data_dir, port, config, clock)
         self._run: Run | None = None
         self._clock = Clock(
-            self._hands, lambda delta_ms: cast("int", self._ask("advance", delta_ms))
+            self._hands, lambda delta_ms: cast("int", self.ask("advance", delta_ms))
         )
 
     @staticmethod
@@ -105,6 +106,28 @@ class Broker(BaseBroker):
         """Its clock, which is to be moved. Raises BrokerError unless it was made with clock="manual"."""
         self._hands.check()
         return self._clock
+
+    # -- what a test wants of it --------------------------------------------------------------------------------------
+
+    def vhost(self, name: str) -> VirtualHost:
+        """A virtual host of that name, to be made by `with` and deleted at its end."""
+        return VirtualHost(self, name)
+
+    def block(self) -> None:
+        """Block connections that publish, as when memory is short, until `heal`. Raises BrokerError."""
+        self.ask("block", True)
+
+    def slow_disk(self, ms: float) -> None:
+        """Have each sync of the disk take so much longer, until `heal`. Raises BrokerError."""
+        self.ask("slow_disk", ms)
+
+    def fail_disk(self, error: int) -> None:
+        """Have each write to the disk fail with an errno (ENOSPC, EDQUOT, EIO), until `heal`. Raises BrokerError."""
+        self.ask("fail_disk", error)
+
+    def heal(self) -> None:
+        """End `block`, `slow_disk`, `fail_disk` and what is left of `nack_next`. Raises BrokerError."""
+        self.ask("heal")
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -163,7 +186,8 @@ class Broker(BaseBroker):
         assert self._run is not None
         return self._run
 
-    def _ask(self, name: str, *arguments: object) -> object:
+    def ask(self, name: str, *arguments: object) -> object:
+        """Call one of the node's commands (`embedded.commands`). Raises BrokerError."""
         return self._running().ask(name, *arguments)
 
     def forget(self) -> None:

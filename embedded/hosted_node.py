@@ -8,6 +8,7 @@ The process stays the caller's: no signal handler is set, its garbage collector 
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 from burrowmq.broker.machine.collector import HostsCollector
 from burrowmq.broker.machine.reclaim import HostsAllocator
@@ -18,7 +19,9 @@ from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_sinks import Sinks
 from burrowmq.broker.rules.auth import Permission
 from burrowmq.broker.turn.timeline import Timeline
+from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, FaultyFileSystem
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.embedded.refusals import Refusals
 from burrowmq.embedded.settings import Settings
 from burrowmq.storage.errors import StorageError
 
@@ -36,6 +39,8 @@ class HostedNode:
         self._loaded = settings.loaded()
         self._timeline = None if settings.now_ms is None else Timeline(settings.now_ms)
         self._node: Node | None = None
+        self.faults = DiskFaults()
+        self.refusals = Refusals()
 
     async def start(self) -> int:
         """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
@@ -57,7 +62,10 @@ class HostedNode:
 
     def _machine(self) -> Machine:
         """What a node stands on in a process that is not its own."""
+        filesystem = FaultyFileSystem(self.faults)
         return Machine(
+            filesystem=filesystem,
+            definitions_at=partial(FaultyDefinitionStore, self.faults, filesystem),
             collector=HostsCollector(),
             allocator=HostsAllocator(),
             end=None,
@@ -76,6 +84,16 @@ class HostedNode:
         running.scheduler.touch()
 
     @property
+    def user(self) -> str:
+        """Who may do everything."""
+        return self._settings.user
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the application runs."""
+        return self._node is not None and self._node.running is not None
+
+    @property
     def running(self) -> RunningNode:
         """The application. Raises BrokerError when its store has failed, or when it does not run."""
         node = self._node
@@ -88,11 +106,13 @@ class HostedNode:
     async def stop(self) -> bool:
         """Stop it cleanly; False when the store could not be closed so."""
         node, self._node = self._node, None
+        self.faults.clear()
         return node is None or await node.stop()
 
     async def kill(self) -> None:
         """End it as if its process were killed."""
         node, self._node = self._node, None
+        self.faults.clear()
         if node is not None:
             await node.kill()
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from burrowmq.broker.report.observer import Observer
 
-NAMES = {"memory": "memory", "disk": "disk", "store": "disk"}
+NAMES = {"memory": "memory", "disk": "disk", "store": "disk", "asked": "memory"}
+"""Resources in alarm as clients are told of them; "asked" is set by whoever tests what clients do."""
 
 
 class Alarms:

@@ -64,6 +64,10 @@ def _nothing() -> None:
     return None
 
 
+def _ignore(_: Session) -> None:
+    return None
+
+
 class RunningNode:
     """One broker, from its start to its stop."""
 
@@ -80,6 +84,7 @@ class RunningNode:
         refuse = self_check.refusal(observer, process.machine.end)
         self.was_clean = False
         """Whether recovery, once it has run, found the store as a clean stop leaves it."""
+        self.on_session: Callable[[Session], None] = _ignore  # told of each that is accepted
         self.is_under_maintenance = False
         """No clients are taken (`rabbitmq-upgrade drain`)."""
         self.engine = self._make_engine(refuse)
@@ -327,6 +332,7 @@ class RunningNode:
         offered = self._offered.plain if peer.tls is None else self._offered.secure
         session = Session(self._context, ServerConnection(offered), peer)
         self.sessions.add(session)
+        self.on_session(session)
         self.observer.connection_accepted(session.name)
         return session
 

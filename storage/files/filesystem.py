@@ -333,13 +333,16 @@ class OsFileSystem:
         """Open an existing file for reading and writing."""
         self.opens += 1
         with Naming("open", path):
-            return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+            return self._file(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def create(self, path: str) -> OsFile:
         """Create a new file; it must not exist."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with Naming("create", path):
-            return OsFile(path, os.open(path, flags, 0o640))
+            return self._file(path, os.open(path, flags, 0o640))
+
+    def _file(self, path: str, fd: int) -> OsFile:
+        return OsFile(path, fd)
 
     def reserve(self, path: str, size: int) -> None:
         """Create a file with its blocks."""
