@@ -8,11 +8,11 @@ as it is. Called by whoever has the broker.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.storage import real_time as time
 
 MAX_S = 100 * 365 * 86400
 """How far it may be moved at once: a hundred years."""

@@ -7,7 +7,6 @@ on the node's loop. Raises: BrokerError, whose text is all that comes back. Owns
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -25,6 +24,7 @@ from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import EVERYTHING, HostedNode
 from burrowmq.protocol.codec import Message, split_address
 from burrowmq.protocol.properties import Properties, body, decode
+from burrowmq.storage import real_time as time
 
 Row = dict[str, Any]
 MESSAGES_MAX = 10_000

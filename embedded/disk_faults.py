@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Sequence
 
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.definition_store import DefinitionChange, SqliteDefinitionStore
 from burrowmq.storage.files.cache import write_error
 from burrowmq.storage.files.filesystem import File, OsFile, OsFileSystem

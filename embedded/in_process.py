@@ -44,6 +44,8 @@ class InProcess:
     def start(self) -> int:
         """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
         ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            os.set_blocking(end.fileno(), True)  # gevent's are not
         try:
             self._child = subprocess.Popen(  # noqa: S603 - see above
                 [sys.executable, "-c", CODE, str(theirs.fileno()), ROOT],

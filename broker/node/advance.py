@@ -9,10 +9,10 @@ Called on the loop, by whoever moves the clock; one move at a time. Owns no stat
 from __future__ import annotations
 
 import asyncio
-import time
 
 from burrowmq.broker.node.running import RunningNode
 from burrowmq.broker.turn.timeline import Timeline
+from burrowmq.storage import real_time as time
 
 SETTLE_S = 5.0
 """How long a disk that does not answer is waited for; the clock is moved all the same then."""

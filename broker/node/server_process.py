@@ -7,7 +7,6 @@ and read by management, whether the application runs or not.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +21,7 @@ from burrowmq.broker.turn.timeline import Timeline
 from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.recovery import DefinitionsAt
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections import deque
 from collections.abc import Callable
 from weakref import WeakSet
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
+from burrowmq.storage import real_time as time
 
 LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 

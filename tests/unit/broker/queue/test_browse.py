@@ -14,7 +14,6 @@ from burrowmq.protocol.properties import body
 from tests.support.bench.broker import BrokerBench
 from tests.support.wire_client import publish_bytes
 
-
 PERSISTENT = spec.BasicProperties(delivery_mode=2)
 
 
