@@ -3,30 +3,75 @@
     with burrowmq.Broker() as broker:
         connection = pika.BlockingConnection(pika.URLParameters(broker.url))
 
-State: the settings, the directory, and the run that is on, if one is. Start, stop, restart and kill may be called from
-any thread, one at a time.
+State: what `BaseBroker` has, and the run that is on, if one is. Start, stop, restart and kill may be called from any
+thread, one at a time. One that is left running when the interpreter ends is stopped then.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
-from urllib.parse import quote
+from typing import Protocol, Self, cast
 
-from burrowmq.embedded.directory import Directory
+from burrowmq.embedded.base import BaseBroker
+from burrowmq.embedded.clock import Clock
 from burrowmq.embedded.errors import BrokerError
+from burrowmq.embedded.in_process import InProcess
 from burrowmq.embedded.in_thread import InThread
-from burrowmq.embedded.settings import HOST, settings
+from burrowmq.embedded.left_over import LEFT
+from burrowmq.embedded.served import ServedBroker
+from burrowmq.embedded.settings import Settings
+from burrowmq.embedded.vhost import VirtualHost
 
 
-class Broker:
-    """A broker in this process, in a thread of its own; started by `start` or by `with`.
+class Run(Protocol):
+    """One run of a node, wherever it is."""
+
+    def start(self) -> int:
+        """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+
+    def stop(self) -> bool:
+        """Stop it cleanly; False when the store could not be closed so."""
+
+    def kill(self) -> None:
+        """End it as if its process were killed, or by that."""
+
+    def ask(self, name: str, *arguments: object) -> object:
+        """Call one of its commands. Raises BrokerError."""
+
+    def forget(self) -> None:
+        """In a forked child: let go of what came along."""
+
+
+def _kind_of_run(mode: str | None) -> Callable[[Settings], Run]:
+    """What makes the runs of a broker. Raises BrokerError."""
+    if mode == "process" or (mode is None and _are_threads_replaced()):
+        return InProcess
+    if mode not in (None, "thread"):
+        raise BrokerError(f"mode is {mode!r}: give 'thread' or 'process'")
+    if _are_threads_replaced():
+        raise BrokerError(
+            "gevent has replaced threads, and a broker needs real ones: give mode='process', or none"
+        )
+    return InThread
+
+
+def _are_threads_replaced() -> bool:
+    """Whether gevent's `monkey` has put greenlets in the place of threads."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched("threading"))
+
+
+class Broker(BaseBroker):
+    """A broker in a thread of this process, or in a process of its own; started by `start` or by `with`.
 
     `data_dir`: where its files lie, and stay; without one they lie in memory where that can be had, and go with
     the broker. `port`: where it listens on 127.0.0.1, 0 for one that is free. `config`: keys of rabbitmq.conf with
-    their values; neither that file nor the environment is read. Raises: BrokerError.
+    their values; neither that file nor the environment is read. `clock`: "real", or "manual" for one that stands still
+    until `clock.advance` moves it. `mode`: "thread" or "process"; without one it is a thread, unless gevent has
+    put something else in the place of threads. Raises: BrokerError.
     """
 
     def __init__(
@@ -35,66 +80,63 @@ class Broker:
         *,
         port: int = 0,
         config: Mapping[str, object] | None = None,
+        mode: str | None = None,
+        clock: str = "real",
     ) -> None:
-        self._directory = Directory(data_dir)
-        self._run: InThread | None = None
-        self._port = port
-        self._has_ended = False
-        try:
-            self._settings = settings(self._directory.path, port, config or {})
-            self._settings.loaded()
-        except BaseException:
-            self._directory.remove()
-            raise
+        self._make_run = _kind_of_run(mode)
+        super().__init__(data_dir, port, config, clock)
+        self._run: Run | None = None
+        self._clock = Clock(
+            self._hands, lambda delta_ms: cast("int", self.ask("advance", delta_ms))
+        )
 
-    # -- where it is --------------------------------------------------------------------------------------------------
-
-    @property
-    def port(self) -> int:
-        """Where it listens. Raises BrokerError while it does not run."""
-        self._running()
-        return self._port
-
-    @property
-    def data_dir(self) -> str:
-        """Where its files lie."""
-        return self._directory.path
+    @staticmethod
+    def serve(
+        data_dir: str | os.PathLike[str] | None = None,
+        *,
+        port: int = 0,
+        config: Mapping[str, object] | None = None,
+        clock: str = "real",
+    ) -> ServedBroker:
+        """One on the event loop that runs: `await` it, or use it in `async with`. Raises BrokerError."""
+        return ServedBroker(data_dir, port, config, clock)
 
     @property
-    def user(self) -> str:
-        """Who may do everything: "embedded", unless the configuration names one (`default_user`)."""
-        return self._settings.user
+    def clock(self) -> Clock:
+        """Its clock, which is to be moved. Raises BrokerError unless it was made with clock="manual"."""
+        self._hands.check()
+        return self._clock
 
-    @property
-    def password(self) -> str:
-        """Theirs; random, unless the configuration has one (`default_pass`)."""
-        return self._settings.password
+    # -- what a test wants of it --------------------------------------------------------------------------------------
 
-    @property
-    def url(self) -> str:
-        """Address of the virtual host "/" for an AMQP client. Raises BrokerError while it does not run."""
-        user, password = quote(self.user, safe=""), quote(self.password, safe="")
-        return f"amqp://{user}:{password}@{HOST}:{self.port}/%2F"
+    def vhost(self, name: str) -> VirtualHost:
+        """A virtual host of that name, to be made by `with` and deleted at its end."""
+        return VirtualHost(self, name)
 
-    @property
-    def is_running(self) -> bool:
-        """Whether it was started and not stopped or killed since."""
-        return self._run is not None
+    def block(self) -> None:
+        """Block connections that publish, as when memory is short, until `heal`. Raises BrokerError."""
+        self.ask("block", True)
+
+    def slow_disk(self, ms: float) -> None:
+        """Have each sync of the disk take so much longer, until `heal`. Raises BrokerError."""
+        self.ask("slow_disk", ms)
+
+    def fail_disk(self, error: int) -> None:
+        """Have each write to the disk fail with an errno (ENOSPC, EDQUOT, EIO), until `heal`. Raises BrokerError."""
+        self.ask("fail_disk", error)
+
+    def heal(self) -> None:
+        """End `block`, `slow_disk`, `fail_disk` and what is left of `nack_next`. Raises BrokerError."""
+        self.ask("heal")
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
-        if self._has_ended:
-            raise BrokerError(
-                "the broker was stopped: make another one; restart() goes on with the same one"
-            )
-        if self._run is not None:
-            raise BrokerError("the broker runs already")
-        run = InThread(self._settings)
-        self._port = run.start()
-        self._settings = self._settings._replace(port=self._port)
+        run = self._make_run(self._next_run())
+        self._started(run.start())
         self._run = run
+        LEFT.add(self)
         return self
 
     def stop(self) -> None:
@@ -102,8 +144,10 @@ class Broker:
 
         Raises: BrokerError, when the store could not be closed.
         """
-        run, self._run = self._run, None
+        if self._pid != os.getpid():
+            return  # a child that was forked: it is the parent's
         self._has_ended = True
+        run = self._ended()
         try:
             if run is not None and not run.stop():
                 raise BrokerError("the broker's store could not be closed cleanly")
@@ -112,8 +156,10 @@ class Broker:
 
     def restart(self) -> None:
         """Stop it cleanly and start it again, on the same port and directory. Raises BrokerError."""
-        self._running().stop()
-        self._again()
+        run = self._running()
+        self._ended()
+        run.stop()
+        self.start()
 
     def kill(self) -> None:
         """End it as if its process were killed: connections break, what was not committed is lost.
@@ -122,19 +168,32 @@ class Broker:
         run.
         """
         run = self._running()
-        self._run = None
+        self._ended()
         run.kill()
 
-    def _again(self) -> None:
-        self._run = None
-        self.start()
+    def end(self) -> None:
+        """The interpreter ends, called by `left_over`."""
+        self.stop()
 
-    def _running(self) -> InThread:
-        if self._run is None:
-            raise BrokerError(
-                "the broker does not run: call start(), or use it in a with statement"
-            )
+    def _ended(self) -> Run | None:
+        run, self._run = self._run, None
+        self._is_running = False
+        LEFT.discard(self)
+        return run
+
+    def _running(self) -> Run:
+        self._check_running()
+        assert self._run is not None
         return self._run
+
+    def ask(self, name: str, *arguments: object) -> object:
+        """Call one of the node's commands (`embedded.commands`). Raises BrokerError."""
+        return self._running().ask(name, *arguments)
+
+    def forget(self) -> None:
+        """In a forked child, called by `left_over`: what came along is the parent's."""
+        if self._run is not None:
+            self._run.forget()
 
     def __enter__(self) -> Self:
         return self.start()

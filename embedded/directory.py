@@ -20,7 +20,8 @@ class Directory:
     """A data directory."""
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self._is_own = path is None
+        self.is_own = path is None
+        """Whether it goes with the broker."""
         if path is None:
             within = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else None
             try:
@@ -31,5 +32,5 @@ class Directory:
 
     def remove(self) -> None:
         """Remove it if it is the broker's own; harmless twice."""
-        if self._is_own:
+        if self.is_own:
             shutil.rmtree(self.path, ignore_errors=True)

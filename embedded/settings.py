@@ -30,13 +30,17 @@ OWN = {
 
 
 class Settings(NamedTuple):
-    """What an embedded broker is asked for; `port` of 0: one that is free."""
+    """What one run is asked for; `port` of 0: one that is free."""
 
     data_dir: str
     port: int
     user: str
     password: str
     keys: Mapping[str, str]
+    is_own_directory: bool = False
+    """Whether the directory goes with the broker."""
+    now_ms: int | None = None
+    """What time it is where the clock is moved by hand, None where it is the machine's."""
 
     def loaded(self) -> Loaded:
         """The configuration. Raises BrokerError."""

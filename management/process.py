@@ -13,6 +13,8 @@ import resource
 import shutil
 from typing import NamedTuple
 
+from burrowmq.broker.machine import resources
+
 
 class Figures(NamedTuple):
     """The figures, all read at one time."""
@@ -36,11 +38,7 @@ class Figures(NamedTuple):
 
 def resident_bytes() -> int:
     """Memory of this process as the operating system sees it."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resources.rss_bytes()
 
 
 def memory_total_bytes() -> int:

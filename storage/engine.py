@@ -238,9 +238,14 @@ class Engine:
         in_flight = self._in_flight
         return self._collecting.size + (in_flight.size if in_flight is not None else 0)
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a read is on its way, or waits for a disk that refused it."""
+        return self._backend is not None and self._backend.is_reading
+
     def is_idle(self) -> bool:
         """Whether the threads have nothing to do for anybody: no commit on its way, no read asked for."""
-        return self._in_flight is None and (self._backend is None or not self._backend.is_reading)
+        return self._in_flight is None and not self.is_reading
 
     def commit_finished(self, commit: StagedCommit) -> None:
         """A commit is on disk, and synced if that was asked for. Called on the loop, in order."""

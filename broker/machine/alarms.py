@@ -9,12 +9,13 @@ Source: RabbitMQ's memory and disk alarm guides; rabbit_alarm.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from burrowmq.broker.report.observer import Observer
+from burrowmq.storage import real_time as time
 
-NAMES = {"memory": "memory", "disk": "disk", "store": "disk"}
+NAMES = {"memory": "memory", "disk": "disk", "store": "disk", "asked": "memory"}
+"""Resources in alarm as clients are told of them; "asked" is set by whoever tests what clients do."""
 
 
 class Alarms:

@@ -16,7 +16,13 @@ TICKS_S = os.sysconf("SC_CLK_TCK")
 
 def usable(root: str = "/") -> float:
     """Processors that this process may use: its affinity, or a cgroup's quota when that is less."""
-    return min([float(len(os.sched_getaffinity(0))), *_quotas(root)])
+    return min([float(len(_own())), *_quotas(root)])
+
+
+def _own() -> set[int]:
+    """The processors that we may run on: all, where the system has no affinities (macOS)."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return affinity(0) if affinity is not None else set(range(os.cpu_count() or 1))
 
 
 def _quotas(root: str) -> Iterator[float]:
@@ -30,7 +36,7 @@ def _quotas(root: str) -> Iterator[float]:
 
 def idle_seconds(root: str = "/") -> float:
     """The sum of the idle times of the processors that we may run on, since the machine started; 0.0 if unknown."""
-    wanted = {b"cpu%d" % number for number in os.sched_getaffinity(0)}
+    wanted = {b"cpu%d" % number for number in _own()}
     ticks = 0
     with contextlib.suppress(OSError), open(os.path.join(root, "proc/stat"), "rb") as stat:
         for line in stat:

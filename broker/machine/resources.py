@@ -8,8 +8,10 @@ says what is missing, in words.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import sys
 from dataclasses import dataclass
 
 from burrowmq.broker.machine import cgroups
@@ -48,9 +50,13 @@ def measure(data_dir: str) -> Measurement:
 
 
 def rss_bytes() -> int:
-    """Resident memory of this process."""
-    with open("/proc/self/statm", "rb") as statm:
-        return int(statm.read().split()[1]) * PAGE_BYTES
+    """Resident memory of this process; without a /proc (macOS) the most that it ever was."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * PAGE_BYTES
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
 
 
 def memory_total_bytes(root: str = "/") -> int:
@@ -115,8 +121,11 @@ def disk_free_bytes(path: str) -> int:
 
 
 def open_files() -> int:
-    """Open file descriptors of this process."""
-    return len(os.listdir("/proc/self/fd"))
+    """Open file descriptors of this process; 0 where nobody tells."""
+    for directory in ("/proc/self/fd", "/dev/fd"):
+        with contextlib.suppress(OSError):
+            return len(os.listdir(directory))
+    return 0
 
 
 def files_max() -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
@@ -29,6 +28,7 @@ from burrowmq.broker.sockets.listener import CannotListen, way_out
 from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.config.tls import BadTls, TlsConfig, make_context
+from burrowmq.storage import real_time as time
 from burrowmq.storage.errors import StorageError, with_way_out
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Node:
     def forget(self) -> None:
         """In a forked child: let go of what came along, and leave it to the parent."""
         if self.running is not None:
-            self.running.acceptor.forget()
+            self.running.forget()
         self._directory.forget()
 
     async def _in_turn(self, change: Callable[[], Awaitable[T]]) -> T:

@@ -44,8 +44,8 @@ from burrowmq.broker.sockets.acceptor import Acceptor
 from burrowmq.broker.sockets.heartbeats import Heartbeats
 from burrowmq.broker.sockets.transport import AmqpTransport
 from burrowmq.broker.turn.busy_wait import BusyWait
-from burrowmq.broker.turn.checked_scheduler import make_scheduler
 from burrowmq.broker.turn.commit_pacing import CommitPacing
+from burrowmq.broker.turn.manual_scheduler import make_scheduler
 from burrowmq.broker.turn.pacing import Pacing
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.protocol.codec import load_message
@@ -54,15 +54,18 @@ from burrowmq.storage.engine import Engine
 from burrowmq.storage.errors import StorageError, StoreClosed, with_way_out
 from burrowmq.storage.names import QueueNames
 
-STOP_GRACE_S = 3.0
 FAILED_GRACE_S = 0.5
-"""The same when the store has failed: who restarts the process waits for its end."""
+"""For how long clients have time to close when the store has failed: who restarts the process waits for its end."""
 SESSIONS_AT_ONCE = 50
 """Connections that are closed in one turn when the store has failed."""
 SHUTDOWN_TEXT = "broker forced connection closure with reason 'shutdown'"
 
 
 def _nothing() -> None:
+    return None
+
+
+def _ignore(_: Session) -> None:
     return None
 
 
@@ -82,6 +85,7 @@ class RunningNode:
         refuse = self_check.refusal(observer, process.machine.end)
         self.was_clean = False
         """Whether recovery, once it has run, found the store as a clean stop leaves it."""
+        self.on_session: Callable[[Session], None] = _ignore  # told of each that is accepted
         self.is_under_maintenance = False
         """No clients are taken (`rabbitmq-upgrade drain`)."""
         self.engine = self._make_engine(refuse)
@@ -107,6 +111,7 @@ class RunningNode:
             CommitPacing(self.engine, self._call_later).turn_ended,
             _nothing if process.machine.is_shared else Pacing(self.metrics, busy_wait).turn_ended,
             self_check.look_of(self.vhosts, self.engine, refuse),
+            process.machine.timeline,
         )
         self.queue_faults = QueueFaults(observer, self.scheduler.wall_ms, self.vhosts)
         self._factory = VhostFactory(
@@ -293,7 +298,7 @@ class RunningNode:
         self.acceptor.close()
         self.scheduler.stop()
         with contextlib.suppress(StorageError):
-            await self._loop.run_in_executor(None, self.engine.close)
+            await self._beside_loop(self.engine.close)
 
     # -- while it runs ------------------------------------------------------------------------------------------
 
@@ -331,6 +336,7 @@ class RunningNode:
         offered = self._offered.plain if peer.tls is None else self._offered.secure
         session = Session(self._context, ServerConnection(offered), peer)
         self.sessions.add(session)
+        self.on_session(session)
         self.observer.connection_accepted(session.name)
         return session
 
@@ -396,7 +402,9 @@ class RunningNode:
         self._heartbeats.stop()
         self.monitor.stop()
         self.acceptor.close()
-        await self._close_sessions(FAILED_GRACE_S if has_failed else STOP_GRACE_S)
+        await self._close_sessions(
+            FAILED_GRACE_S if has_failed else self.process.machine.stop_grace_s
+        )
         if not has_failed:
             for vhost in self.vhosts.values():
                 for queue in vhost.queues.values():
@@ -405,7 +413,7 @@ class RunningNode:
         for vhost in self.vhosts.values():
             vhost.policy_pass.end()
         try:
-            await self._loop.run_in_executor(None, self.engine.close)
+            await self._beside_loop(self.engine.close)
         except StorageError as error:
             if not has_failed:  # else it was said at once
                 self.observer.store_failed(with_way_out(error))
@@ -423,7 +431,24 @@ class RunningNode:
             if isinstance(session.wire, AmqpTransport):
                 session.wire.abort()
         with contextlib.suppress(StorageError):
-            await self._loop.run_in_executor(None, self.engine.abandon)
+            await self._beside_loop(self.engine.abandon)
+
+    def forget(self) -> None:
+        """In a forked child: the sockets are the parent's alone, whose end of them is to be the end."""
+        self.acceptor.forget()
+        for session in self.sessions:
+            if isinstance(session.wire, AmqpTransport):
+                with contextlib.suppress(OSError):  # it is on its way out
+                    session.wire.forget()
+
+    async def _beside_loop(self, call: Callable[[], None]) -> None:
+        """Make a call that blocks. When the interpreter ends there are no new threads for it: it is made here then."""
+        try:
+            job = self._loop.run_in_executor(None, call)
+        except RuntimeError:
+            call()
+        else:
+            await job
 
     async def _close_sessions(self, grace_s: float) -> None:
         for session in list(self.sessions):

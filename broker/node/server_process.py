@@ -7,7 +7,6 @@ and read by management, whether the application runs or not.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -18,9 +17,11 @@ from burrowmq.broker.report.log import LogObserver
 from burrowmq.broker.report.log_tail import LogTail
 from burrowmq.broker.turn.clock import Entropy
 from burrowmq.broker.turn.loop_scheduler import SystemEntropy
+from burrowmq.broker.turn.timeline import Timeline
 from burrowmq.config.effective import Effective
 from burrowmq.config.schema import NodeConfig
 from burrowmq.protocol.codec import NAME as CODEC_NAME
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.recovery import DefinitionsAt
 from burrowmq.storage.engine import Engine
 from burrowmq.storage.files.filesystem import FileSystem, OsFileSystem
@@ -51,6 +52,10 @@ class Machine:
     entropy: Entropy = field(default_factory=SystemEntropy)
     end: Callable[[int], object] | None = field(default_factory=end_if_verified)
     """Ends the process with a status when an invariant does not hold; None: nobody looks."""
+    timeline: Timeline | None = None
+    """A clock that is moved by hand, by which deadlines go; None: they go by the real one."""
+    stop_grace_s: float = 3.0
+    """For how long a clean stop waits for clients to close their connections."""
     is_shared: bool = False
     """The process is somebody else's, who has a use for its time: the loop does not pause between turns."""
 

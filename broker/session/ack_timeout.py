@@ -50,6 +50,11 @@ class TagMarks:
     def __len__(self) -> int:
         return len(self._marks)
 
+    @property
+    def first(self) -> float:
+        """When the oldest delivery that is out was known to be out first."""
+        return self._marks[0][0]
+
     def age_s(self, now: float, oldest_tag: int, next_tag: int) -> float:
         """Note `next_tag`, the next to be given; returns for how long at least `oldest_tag` has been out."""
         marks = self._marks
@@ -97,8 +102,15 @@ class AckTimeouts:
 
     def look(self) -> None:
         """Close the channels that are overdue. O(channels that have unacked deliveries, and `SCAN` connections)."""
-        now = self._clock.monotonic()
-        for session in self._next_searched():
+        self._look(self._next_searched())
+
+    def look_at_all(self) -> None:
+        """The same, and know all channels by now. O(channels)."""
+        self._look(list(self._sessions))
+
+    def _look(self, searched: Collection[TimedSession]) -> None:
+        now = self._clock.deadline_ms() / 1000
+        for session in searched:
             for channel in session.channels.values():
                 if channel.unacked.count and channel not in self._marks:
                     self._marks[channel] = TagMarks()
@@ -116,11 +128,25 @@ class AckTimeouts:
         del self._unsearched[-SCAN:]
         return found
 
+    def next_due_ms(self) -> int | None:
+        """When the next of the channels that were looked at is overdue; None when none can be. O(channels)."""
+        now = self._clock.deadline_ms()
+        due_ms = (
+            round(marks.first * 1000) + timeout_ms + 1
+            for channel, marks in self._marks.items()
+            if len(marks)
+            and channel.unacked.count
+            and not channel.is_closed
+            and not channel.is_held
+            if (timeout_ms := self._timeout_of(next(channel.unacked.oldest_first()))) is not None
+        )
+        return min((each for each in due_ms if each > now), default=None)
+
     def age_s(self, channel: Channel, tag: int) -> float:
         """For how long at least an unacked delivery of a channel has been out; 0 until it was looked at."""
         marks = self._marks.get(channel)
         since = None if marks is None else marks.since(tag)
-        return 0.0 if since is None else max(0.0, self._clock.monotonic() - since)
+        return 0.0 if since is None else max(0.0, self._clock.deadline_ms() / 1000 - since)
 
     def _look_at(self, channel: Channel, marks: TagMarks, now: float) -> None:
         oldest = next(channel.unacked.oldest_first())

@@ -197,6 +197,19 @@ class Session:
         if self.context.alarms.is_lagging and self.wire is not None:
             self.wire.pause_reading("backlog")
 
+    def intercept(self, take: Callable[[Channel, PublishRun], PublishRun | None]) -> None:
+        """Have each run of publishes go through `take` first: what that gives back is published."""
+
+        def on_publish(run: PublishRun) -> None:
+            channel = self.channels[run.channel]
+            left: PublishRun | None = run
+            if not (channel.is_held or channel.is_closed):
+                left = take(channel, run)
+            if left is not None:
+                self._on_publish(left)
+
+        self._handlers[PublishRun] = on_publish
+
     def _on_acks(self, run: AckRun) -> None:
         channel = self.channels[run.channel]
         if channel.is_held or channel.is_closed:

@@ -223,6 +223,19 @@ class AmqpTransport(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
+    def forget(self) -> None:
+        """In a forked child: let go of the socket, which stays the parent's. Raises OSError.
+
+        Its number stays taken, by nothing: the loop's objects would close whatever has it by then.
+        """
+        sock = self._transport.get_extra_info("socket")
+        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if sock is not None and sock.fileno() >= 0:
+                os.dup2(nothing, sock.fileno(), inheritable=False)
+        finally:
+            os.close(nothing)
+
     # -- heartbeats ---------------------------------------------------------------------------------------------
 
     def heartbeat_due(self, now: float) -> None:

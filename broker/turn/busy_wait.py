@@ -17,10 +17,10 @@ Source: Erlang's +sbwt, which RabbitMQ runs with.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from burrowmq.broker.machine import processors
+from burrowmq.storage import real_time as time
 
 WAIT_S = 0.000_1
 """How long after a turn the loop stays awake; if turns are further apart on average, it sleeps as usual."""

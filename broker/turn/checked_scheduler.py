@@ -39,15 +39,3 @@ class CheckedScheduler(LoopScheduler):
         touched, self._touched = self._touched, []
         if not self._is_stopped:
             self._look(touched)
-
-
-def make_scheduler(
-    loop: asyncio.AbstractEventLoop,
-    hand_over: Callable[[], None],
-    turn_ended: Callable[[], None],
-    look: Callable[[Sequence[Pumpable]], None] | None,
-) -> LoopScheduler:
-    """The scheduler of a node: a checked one where somebody looks."""
-    if look is None:
-        return LoopScheduler(loop, hand_over, turn_ended)
-    return CheckedScheduler(loop, hand_over, turn_ended, look)

@@ -19,10 +19,11 @@ class Clock(Protocol):
         ...
 
     def deadline_ms(self) -> int:
-        """Milliseconds in which messages' deadlines are counted, on disk too: they never go back, and never jump.
+        """Milliseconds in which deadlines and ages of messages and queues are counted, on disk too: they never go back.
 
-        They are the wall clock's of the start, and pass as `monotonic` does from then on. The next start takes the
-        deadlines that it finds by its own clock.
+        They are the wall clock's of the start, and pass as `monotonic` does from then on; where somebody moves the
+        clock by hand (`timeline`), they pass when told. The next start takes the deadlines that it finds by its own
+        clock.
         """
         ...
 
@@ -83,6 +84,10 @@ class Scheduler(Clock, Protocol):
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the loop after `delay_s` seconds."""
+        ...
+
+    def expire_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
+        """As `call_later`, for what has a deadline: the seconds are those of `deadline_ms`."""
         ...
 
     def touch(self) -> None:

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections import deque
 from collections.abc import Callable
 from weakref import WeakSet
 
 from burrowmq.broker.turn.clock import Confirming, Flushable, Pumpable, Timer
+from burrowmq.storage import real_time as time
 
 LAG_BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 
@@ -89,11 +89,18 @@ class LoopScheduler:
         self._timers.add(timer)
         return timer
 
+    expire_later = call_later
+
     def stop(self) -> None:
         """No more turns and no more timers: those of queues may be weeks away, and hold on to the whole application."""
         self._is_stopped = True
         for timer in list(self._timers):
             timer.cancel()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no turn is to come of what was marked so far."""
+        return self._is_stopped or not self._is_scheduled
 
     # -- marks --------------------------------------------------------------------------------------------------
 

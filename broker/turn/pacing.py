@@ -18,11 +18,11 @@ anyway. ADR 11.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.turn.busy_wait import WAIT_S, BusyWait
+from burrowmq.storage import real_time as time
 
 PAUSE_S = 0.000_25
 WINDOW_TURNS = 32

@@ -13,6 +13,7 @@ import ipaddress
 import os
 import socket
 import struct
+import sys
 from dataclasses import dataclass
 
 from burrowmq.broker.node.running import RunningNode
@@ -21,6 +22,10 @@ from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.management.aio import web
 
 CREDENTIALS = struct.Struct("3i")
+"""Linux's struct ucred: process, user, group."""
+SOL_LOCAL, LOCAL_PEERCRED = 0, 1
+XUCRED = struct.Struct("2Ih16I")
+"""The same of macOS and the BSDs, struct xucred: version, user, groups."""
 
 # The levels that each tag grants; administrator grants all. No tag grants `trusted`, the level of the control socket.
 GRANTS = {
@@ -74,9 +79,20 @@ def peer_is_owner(request: web.Request) -> bool:
     peer = None if transport is None else transport.get_extra_info("socket")
     if peer is None:
         return False
-    raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    uid = CREDENTIALS.unpack(raw)[1]
-    return uid in (0, os.geteuid())
+    uid = _uid_of(peer)
+    return uid is None or uid in (0, os.geteuid())
+
+
+def _uid_of(peer: socket.socket) -> int | None:
+    """The user at the other end; None where the system does not say: then the mode of the socket's file has to do."""
+    linux = getattr(socket, "SO_PEERCRED", None)
+    if linux is not None:
+        raw = peer.getsockopt(socket.SOL_SOCKET, linux, CREDENTIALS.size)
+        return int(CREDENTIALS.unpack(raw)[1])
+    if sys.platform == "darwin" or "bsd" in sys.platform:
+        raw = peer.getsockopt(SOL_LOCAL, LOCAL_PEERCRED, XUCRED.size)
+        return int(XUCRED.unpack(raw)[1])
+    return None
 
 
 def peer_is_loopback(request: web.Request) -> bool:

@@ -13,11 +13,11 @@ number was never used. Source: docs/formats; RabbitMQ's rabbit_classic_queue_ind
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import clean_stop
 from burrowmq.storage.directory.backup import discard_staging
 from burrowmq.storage.directory.context import (

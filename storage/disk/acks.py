@@ -11,11 +11,11 @@ whoever waits for them is told (`StagedCommit.unwritten_acks`).
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters
 from burrowmq.storage.disk.elision import QueueChanges

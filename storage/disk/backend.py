@@ -6,9 +6,9 @@ tests and the power-cut simulation run on it. State: none besides the jobs. Call
 
 from __future__ import annotations
 
-import time
 from typing import Protocol
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.retries import RefusedRead
 from burrowmq.storage.disk.writer import Writer

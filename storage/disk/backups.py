@@ -8,10 +8,10 @@ nothing else.
 from __future__ import annotations
 
 import threading
-import time
 import traceback
 from collections.abc import Callable
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.backup import Cut, Pause, make_backup, take_cut
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters

@@ -13,12 +13,12 @@ the reader thread, `request` and `status` on the loop. Invariants: a step is one
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory import scrub_state
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.counters import Counters

@@ -14,12 +14,12 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.disk.backend import ABANDONED, LoopSide
 from burrowmq.storage.disk.jobs import DiskJobs, QueueEnds
 from burrowmq.storage.disk.retries import FIRST_PAUSE_S, RefusedRead, Retries

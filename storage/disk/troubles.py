@@ -8,11 +8,11 @@ with an empty reason, when it ends.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.errors import StorageError, with_way_out
 
 ACKING: Final = "acknowledging"

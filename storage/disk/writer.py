@@ -18,13 +18,13 @@ is never repeated on the same file.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 
+from burrowmq.storage import real_time as time
 from burrowmq.storage.directory.context import StoreContext
 from burrowmq.storage.disk.acks import Acks
 from burrowmq.storage.disk.conversion import Conversion

@@ -18,6 +18,7 @@ by side. Source: docs/formats/segment.md for who syncs what.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import threading
@@ -52,6 +53,32 @@ _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A write that is durable when it returns; 0 where the system has none. Errors of a file system that has none.
 _DSYNC: int = getattr(os, "RWF_DSYNC", 0)
 _NO_DSYNC = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+
+
+_FULL_FSYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)
+
+
+def _full_fsync(fd: int) -> None:
+    """Make a file durable where `fsync` leaves that to the drive's cache (macOS); a file system without this is synced."""
+    try:
+        fcntl.fcntl(fd, _FULL_FSYNC)
+    except OSError:
+        os.fsync(fd)
+
+
+def _write_zeros(fd: int, size: int) -> None:
+    """Take the room of a file from the free space, where nothing quicker does that."""
+    for offset in range(0, size, _JOIN_BYTES):
+        os.pwrite(fd, bytes(min(_JOIN_BYTES, size - offset)), offset)
+
+
+def _posix_fallocate(fd: int, size: int) -> None:
+    os.posix_fallocate(fd, 0, size)
+
+
+_fdatasync: Callable[[int], None]
+_fdatasync = _full_fsync if _FULL_FSYNC else getattr(os, "fdatasync", os.fsync)
+_allocate = _posix_fallocate if hasattr(os, "posix_fallocate") else _write_zeros
 
 
 class Naming:
@@ -286,7 +313,7 @@ class OsFile:
     def fdatasync(self) -> None:
         """Make what was written durable."""
         with Naming("fdatasync", self._path):
-            os.fdatasync(self._fd)
+            _fdatasync(self._fd)
 
     def truncate(self, size: int) -> None:
         """Cut or extend the file."""
@@ -340,20 +367,23 @@ class OsFileSystem:
         """Open an existing file for reading and writing."""
         self.opens += 1
         with Naming("open", path):
-            return OsFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
+            return self._file(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
     def create(self, path: str) -> OsFile:
         """Create a new file; it must not exist."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with Naming("create", path):
-            return OsFile(path, os.open(path, flags, 0o640))
+            return self._file(path, os.open(path, flags, 0o640))
+
+    def _file(self, path: str, fd: int) -> OsFile:
+        return OsFile(path, fd)
 
     def reserve(self, path: str, size: int) -> None:
         """Create a file with its blocks."""
         with Naming("fallocate", path):
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
             try:
-                os.posix_fallocate(fd, 0, size)
+                _allocate(fd, size)
             finally:
                 _close(fd)
 

@@ -275,6 +275,7 @@ def test_no_dead_module() -> None:
         "burrowmq.broker.__main__",
         "burrowmq.cli.__main__",
         "burrowmq.config.example",
+        "burrowmq.embedded.plugin",  # an entry point of pytest
         "burrowmq.management.download.rabbitmqadmin",  # where it was downloaded to
         "burrowmq.offline.__main__",
         "burrowmq.protocol.codec._codec_py",

@@ -50,6 +50,8 @@ class FakeScheduler:
         heapq.heappush(self._timers, (self.now_ms + delay_s * 1000, next(self._count), timer))
         return timer
 
+    expire_later = call_later
+
     def touch(self) -> None:
         """Nothing: the tests end turns themselves."""
 

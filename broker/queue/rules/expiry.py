@@ -24,7 +24,6 @@ from burrowmq.protocol.codec import Message, deadlines
 from burrowmq.protocol.constants import PROP_EXPIRATION
 
 HEAD_BATCH = 256
-MAX_TIMER_S = 3600.0
 
 
 class Expiry:
@@ -158,9 +157,7 @@ class Expiry:
         self.due_ms = due
         if due:
             delay_s = (due - self._scheduler.deadline_ms()) / 1000
-            self.timer = self._scheduler.call_later(
-                min(max(delay_s, 0.001), MAX_TIMER_S), self._on_timer
-            )
+            self.timer = self._scheduler.expire_later(max(delay_s, 0.001), self._on_timer)
 
     def _on_timer(self) -> None:
         self.timer = None

@@ -26,7 +26,7 @@ class Lease:
         """Begin again; None for a queue that stays."""
         self.stop()
         if expires_ms is not None:
-            self._timer = self._scheduler.call_later(expires_ms / 1000, self._end)
+            self._timer = self._scheduler.expire_later(expires_ms / 1000, self._end)
 
     def stop(self) -> None:
         """No lease runs now."""

@@ -29,8 +29,8 @@ from burrowmq.broker.rules.auth import Auth
 from burrowmq.broker.session.admission import Admission
 from burrowmq.broker.session.connection_limits import NodeLimits
 from burrowmq.broker.session.session import Session, SessionContext
-from burrowmq.broker.turn.checked_scheduler import make_scheduler
 from burrowmq.broker.turn.clock import Pumpable
+from burrowmq.broker.turn.manual_scheduler import make_scheduler
 from burrowmq.broker.vhost.invariants import verify as verify_routes
 from burrowmq.broker.vhost.vhost import Vhost
 from burrowmq.config.schema import NodeConfig

@@ -73,3 +73,10 @@ def test_idle_time_is_that_of_our_processors(tmp_path: Path) -> None:
 
 def test_a_machine_that_does_not_tell_is_never_idle(tmp_path: Path) -> None:
     assert processors.idle_seconds(str(tmp_path)) == 0.0
+
+
+def test_without_affinities_all_processors_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processors.usable(str(tmp_path)) == os.cpu_count()

@@ -24,8 +24,8 @@ class Watched:
         observer = cast("Any", self.bench.observer)
         self.timeouts = AckTimeouts(self.bench.sessions, cast("Any", self), observer, timeout_ms)
 
-    def monotonic(self) -> float:
-        return self.now_s
+    def deadline_ms(self) -> int:
+        return round(self.now_s * 1000)
 
     def pass_time(self, seconds: float) -> None:
         """Look once a second."""

@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from burrowmq.broker.turn.checked_scheduler import CheckedScheduler, make_scheduler
+from burrowmq.broker.turn.checked_scheduler import CheckedScheduler
 from burrowmq.broker.turn.loop_scheduler import LoopScheduler
+from burrowmq.broker.turn.manual_scheduler import make_scheduler
 from tests.support.bench.loop import ManualLoop
 
 
@@ -59,11 +60,6 @@ def test_what_the_look_raises_is_not_swallowed():
     scheduler.touch()
     with pytest.raises(AssertionError, match="broken"):
         loop.run_once()
-
-
-def test_a_scheduler_that_nobody_looks_at_is_the_plain_one():
-    scheduler = make_scheduler(cast("Any", ManualLoop()), lambda: None, lambda: None, None)
-    assert type(scheduler) is LoopScheduler
 
 
 def test_nobody_looks_once_it_is_stopped():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, cast
 
 import pytest
 
 from burrowmq.broker.turn.loop_scheduler import LAG_BUCKETS_S, LoopScheduler, SystemEntropy
+from burrowmq.storage import real_time
 from tests.support.bench.loop import ManualLoop
 
 
@@ -218,8 +218,8 @@ def test_nothing_happens_any_more_after_the_stop():
 
 def test_deadlines_begin_with_the_wall_clock_and_never_jump(monkeypatch: pytest.MonkeyPatch):
     now = {"wall": 1_700_000_000_000_000_000, "monotonic": 5_000_000_000}
-    monkeypatch.setattr(time, "time_ns", lambda: now["wall"])
-    monkeypatch.setattr(time, "monotonic_ns", lambda: now["monotonic"])
+    monkeypatch.setattr(real_time, "time_ns", lambda: now["wall"])
+    monkeypatch.setattr(real_time, "monotonic_ns", lambda: now["monotonic"])
     scheduler = World().scheduler
     assert scheduler.deadline_ms() == scheduler.wall_ms() == 1_700_000_000_000
     now["monotonic"] += 2_000_000_000

@@ -144,6 +144,13 @@ def test_a_request_over_the_control_socket_is_its_owners(tmp_path: Path) -> None
     assert (found["is_owner"], found["is_loopback"]) == (True, False)
 
 
+def test_where_the_system_names_no_peer_the_mode_of_the_file_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(socket, "SO_PEERCRED")
+    assert ask(path=tmp_path / "socket")["is_owner"] is True
+
+
 def test_root_is_as_good_as_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import threading
 from collections.abc import Callable
@@ -219,3 +220,23 @@ def test_a_refused_write_through_says_what_failed() -> None:
         file.write_through(b"data", 0)
     assert caught.value.filename == "/gone"
     assert caught.value.__notes__ == ["pwritev2"]
+
+
+def test_room_can_be_taken_where_nothing_reserves_it(tmp_path: Path) -> None:
+    path = tmp_path / "ballast"
+    with open(path, "wb") as file:
+        filesystem_module._write_zeros(file.fileno(), 600_001)
+    assert path.read_bytes() == bytes(600_001)
+
+
+@pytest.mark.parametrize("operation", [51, fcntl.F_GETFD], ids=["refused", "done"])
+def test_a_drives_cache_is_synced_too_or_else_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: int
+) -> None:
+    """Linux has no such operation: one that it refuses, and one that it takes."""
+    monkeypatch.setattr(filesystem_module, "_FULL_FSYNC", operation)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with open(tmp_path / "f", "wb") as file:
+        filesystem_module._full_fsync(file.fileno())
+        assert synced == ([file.fileno()] if operation == 51 else [])

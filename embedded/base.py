@@ -1,0 +1,104 @@
+"""What both kinds of embedded broker have in common: where it is, who may come in, what time it is, whether it runs.
+
+State: the directory, the settings, the clock's hands, whether the broker has ended. `Broker` and `ServedBroker` own the
+run itself. In a child of a fork there is no broker, and what is the parent's stays: only the process that made one may
+use it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from burrowmq.embedded.clock import Hands
+from burrowmq.embedded.directory import Directory
+from burrowmq.embedded.errors import BrokerError
+from burrowmq.embedded.settings import HOST, Settings, settings
+
+NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
+OTHER_PROCESS = (
+    "the broker is in the process that started it; here, in a child that was forked, there is none"
+)
+
+
+class BaseBroker:
+    """What is known of a broker, whether it runs or not."""
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None,
+        port: int,
+        config: Mapping[str, object] | None,
+        clock: str,
+    ) -> None:
+        self._hands = Hands(clock)
+        self._pid = os.getpid()
+        self._is_running = False
+        self._has_ended = False
+        self._directory = Directory(data_dir)
+        try:
+            found = settings(self._directory.path, port, config or {})
+            self._settings = found._replace(is_own_directory=self._directory.is_own)
+            self._settings.loaded()
+        except BaseException:
+            self._directory.remove()
+            raise
+
+    @property
+    def port(self) -> int:
+        """Where it listens. Raises BrokerError while it does not run."""
+        self._check_running()
+        return self._settings.port
+
+    @property
+    def data_dir(self) -> str:
+        """Where its files lie."""
+        return self._directory.path
+
+    @property
+    def user(self) -> str:
+        """Who may do everything: "embedded", unless the configuration names one (`default_user`)."""
+        return self._settings.user
+
+    @property
+    def password(self) -> str:
+        """Theirs; random, unless the configuration has one (`default_pass`)."""
+        return self._settings.password
+
+    @property
+    def url(self) -> str:
+        """Address of the virtual host "/" for an AMQP client. Raises BrokerError while it does not run."""
+        return self.url_of("/")
+
+    def url_of(self, vhost: str) -> str:
+        """Address of a virtual host. Raises BrokerError while it does not run."""
+        user, password = quote(self.user, safe=""), quote(self.password, safe="")
+        return f"amqp://{user}:{password}@{HOST}:{self.port}/{quote(vhost, safe='')}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not stopped or killed since; in a forked child it never does."""
+        return self._is_running and self._pid == os.getpid()
+
+    def _next_run(self) -> Settings:
+        """What to start with. Raises BrokerError when it cannot be started now."""
+        if self._pid != os.getpid():
+            raise BrokerError(OTHER_PROCESS)
+        if self._has_ended:
+            raise BrokerError(
+                "the broker was stopped: make another one; restart() goes on with the same one"
+            )
+        if self._is_running:
+            raise BrokerError("the broker runs already")
+        return self._settings._replace(now_ms=self._hands.now_ms)
+
+    def _started(self, port: int) -> None:
+        self._settings = self._settings._replace(port=port)
+        self._is_running = True
+
+    def _check_running(self) -> None:
+        if self._pid != os.getpid():
+            raise BrokerError(OTHER_PROCESS)
+        if not self._is_running:
+            raise BrokerError(NOT_RUNNING)

@@ -1,0 +1,137 @@
+"""One run of a node in somebody's process, as its loop sees it: built, started, asked for things, ended.
+
+State: the node, and its clock if that is moved by hand. Everything here is called on the loop; who calls it from
+elsewhere is `in_thread`, `in_process` (whose child is another `in_thread`), or `served`, on a loop of the caller's.
+The process stays the caller's: no signal handler is set, its garbage collector and its memory are left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+
+from burrowmq.broker.machine.collector import HostsCollector
+from burrowmq.broker.machine.reclaim import HostsAllocator
+from burrowmq.broker.node.node import START_ERRORS, Node, reason_of
+from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.node.server_process import Machine
+from burrowmq.broker.report.log import LogObserver
+from burrowmq.broker.report.log_sinks import Sinks
+from burrowmq.broker.rules.auth import Permission
+from burrowmq.broker.turn.timeline import Timeline
+from burrowmq.embedded.disk_faults import DiskFaults, FaultyDefinitionStore, FaultyFileSystem
+from burrowmq.embedded.errors import BrokerError
+from burrowmq.embedded.refusals import Refusals
+from burrowmq.embedded.settings import Settings
+from burrowmq.storage.errors import StorageError
+
+STOP_GRACE_S = 0.05
+"""A client in the thread that stops the broker answers nothing meanwhile, and is not waited for."""
+EVERYTHING = Permission(configure=".*", write=".*", read=".*")
+
+
+class HostedNode:
+    """A node, from its start to its end."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises BrokerError, for settings that are wrong."""
+        self._settings = settings
+        self._loaded = settings.loaded()
+        self._timeline = None if settings.now_ms is None else Timeline(settings.now_ms)
+        self._node: Node | None = None
+        self.faults = DiskFaults()
+        self.refusals = Refusals()
+
+    async def start(self) -> int:
+        """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+        loaded = self._loaded
+        node = Node(
+            loaded.config,
+            LogObserver(Sinks(())),
+            machine=self._machine(),
+            effective=loaded.effective,
+        )
+        try:
+            await node.start()
+        except START_ERRORS as error:
+            raise BrokerError(f"the broker cannot start: {reason_of(error)}") from error
+        self._node = node
+        running = self.running
+        self._let_in(running)
+        return running.acceptor.ports[0]
+
+    def _machine(self) -> Machine:
+        """What a node stands on in a process that is not its own."""
+        filesystem = FaultyFileSystem(self.faults)
+        return Machine(
+            filesystem=filesystem,
+            definitions_at=partial(FaultyDefinitionStore, self.faults, filesystem),
+            collector=HostsCollector(),
+            allocator=HostsAllocator(),
+            end=None,
+            is_shared=True,
+            stop_grace_s=STOP_GRACE_S,
+            timeline=self._timeline,
+        )
+
+    def _let_in(self, running: RunningNode) -> None:
+        """A directory that was used before knows its user by another password, or not at all."""
+        user, auth = self._settings.user, running.auth
+        auth.set_password(user, self._settings.password)
+        auth.set_tags(user, ("administrator",))
+        for vhost in running.vhosts:
+            auth.set_permission(vhost, user, EVERYTHING)
+        running.scheduler.touch()
+
+    @property
+    def user(self) -> str:
+        """Who may do everything."""
+        return self._settings.user
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the application runs."""
+        return self._node is not None and self._node.running is not None
+
+    @property
+    def running(self) -> RunningNode:
+        """The application. Raises BrokerError when its store has failed, or when it does not run."""
+        node = self._node
+        if node is None or node.running is None:
+            raise BrokerError("the broker does not run")
+        if node.failure is not None:
+            raise BrokerError(f"the broker's store has failed: {node.failure}")
+        return node.running
+
+    async def stop(self) -> bool:
+        """Stop it cleanly; False when the store could not be closed so."""
+        node, self._node = self._node, None
+        self.faults.clear()
+        return node is None or await node.stop()
+
+    async def kill(self) -> None:
+        """End it as if its process were killed."""
+        node, self._node = self._node, None
+        self.faults.clear()
+        if node is not None:
+            await node.kill()
+
+    @property
+    def timeline(self) -> Timeline:
+        """Its clock. Who asks has looked whether it is one that is moved."""
+        assert self._timeline is not None
+        return self._timeline
+
+    def drop(self) -> None:
+        """End it without its loop, which is closed: as a killed process would, but for the files that it lets go of."""
+        node, self._node = self._node, None
+        if node is not None and node.running is not None:
+            node.running.scheduler.stop()
+            with contextlib.suppress(StorageError):
+                node.running.engine.abandon()
+            node.forget()
+
+    def forget(self) -> None:
+        """In a forked child: nothing of it is there any more."""
+        if self._node is not None:
+            self._node.forget()

@@ -1,0 +1,162 @@
+"""A virtual host as it was: its exchanges, queues, bindings and messages, taken and put back.
+
+What a connection owns (exclusive queues) is not in it, nor are policies, which stay as they are. Messages that
+consumers have are in it as ready ones. Those with a deadline keep the time that they had left. Owns no state; a
+`Snapshot` may be kept and put back as often as one likes, also after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from burrowmq.broker import inspect
+from burrowmq.broker.exchange.graph import PREDECLARED, ExchangeDeclaration
+from burrowmq.broker.node.running import RunningNode
+from burrowmq.broker.queue.browse import Seen
+from burrowmq.broker.queue.queue import Queue
+from burrowmq.broker.queue.rules.settings import QueueDeclaration
+from burrowmq.broker.vhost.vhost import Edge, Vhost
+from burrowmq.protocol.codec import Message
+
+BUILT_IN = {"", *(name for name, *_ in PREDECLARED)}
+
+
+class Kept(NamedTuple):
+    """A message; `left_ms` is what is left of its time, None when it has none to end."""
+
+    level: int
+    address: bytes
+    raw: bytes
+    size: int
+    flags: int
+    channel: int
+    frame_max: int
+    left_ms: int | None
+
+
+class Snapshot(NamedTuple):
+    """What was in a virtual host."""
+
+    exchanges: list[ExchangeDeclaration]
+    queues: list[QueueDeclaration]
+    bindings: list[Edge]
+    messages: Mapping[str, list[Kept]]
+
+
+def lasting(vhost: Vhost) -> Iterator[Queue]:
+    """The queues that no connection owns."""
+    return (queue for queue in list(vhost.queues.values()) if queue.exclusive_owner is None)
+
+
+def unacked(running: RunningNode, queue: Queue) -> list[Seen]:
+    """What consumers of a queue have and did not ack."""
+    found: list[Seen] = []
+    if not queue.unacked_count:
+        return found
+    for session in inspect.each_session(running, queue.vhost_name):
+        for channel in session.channels.values():
+            for delivery in channel.unacked.oldest_first():
+                if delivery.origin not in queue.origins:
+                    continue
+                level = queue.origins.index(delivery.origin)
+                due = delivery.expiries or [0] * len(delivery.messages)
+                # Of one that is settled the messages are gone already.
+                entries = zip(delivery.seqs, delivery.messages, due, strict=False)
+                found += [
+                    Seen(level, seq, message, expiry_ms, redelivered=True)
+                    for seq, message, expiry_ms in islice(entries, delivery.head, None)
+                    if message is not None
+                ]
+    return found
+
+
+def contents(ready: list[Seen], handed_out: list[Seen], now_ms: int) -> list[Kept]:
+    """The messages of a queue in their order."""
+    found = sorted([*ready, *handed_out], key=lambda each: (each.level, each.seq))
+    return [_kept(each, now_ms) for each in found]
+
+
+def _kept(seen: Seen, now_ms: int) -> Kept:
+    message = seen.message
+    return Kept(
+        seen.level,
+        message.address,
+        message.raw,
+        message.size,
+        message.flags,
+        message.channel,
+        message.frame_max,
+        seen.expiry_ms - now_ms if seen.expiry_ms else None,
+    )
+
+
+def take(vhost: Vhost, messages: Mapping[str, list[Kept]]) -> Snapshot:
+    """Everything but the messages, which were read before."""
+    queues = [queue for queue in lasting(vhost) if queue.name in messages]
+    names = {queue.name for queue in queues}
+    exchanges = [each for each in vhost.exchanges.values() if each.name not in BUILT_IN]
+    return Snapshot(
+        [
+            ExchangeDeclaration(
+                name=each.name,
+                type=each.type,
+                durable=each.durable,
+                auto_delete=each.auto_delete,
+                internal=each.internal,
+                arguments=each.arguments,
+            )
+            for each in exchanges
+        ],
+        [
+            QueueDeclaration(
+                name=each.name,
+                durable=each.durable,
+                auto_delete=each.auto_delete,
+                arguments=each.arguments,
+            )
+            for each in queues
+        ],
+        [
+            Edge(
+                binding.source.name,
+                binding.destination_kind,
+                binding.destination.name,
+                binding.routing_key,
+                binding.arguments,
+            )
+            for kind, targets in (("queue", names), ("exchange", {e.name for e in exchanges}))
+            for target in targets
+            for binding in vhost.bindings_to(kind, target)  # type: ignore[arg-type]  # one of the two
+        ],
+        dict(messages),
+    )
+
+
+def empty(vhost: Vhost) -> None:
+    """Delete everything that a client can make."""
+    for queue in list(vhost.queues.values()):
+        vhost.delete_queue(queue)
+    for exchange in list(vhost.exchanges.values()):
+        if exchange.name not in BUILT_IN and exchange.name in vhost.exchanges:
+            vhost.delete_exchange(exchange)
+
+
+def put_back(vhost: Vhost, taken: Snapshot, now_ms: int) -> None:
+    """Make what was there."""
+    for exchange in taken.exchanges:
+        vhost.declare_exchange(exchange)
+    for declared in taken.queues:
+        vhost.declare_queue(declared)
+    for edge in taken.bindings:
+        vhost.bind(edge)
+    for name, messages in taken.messages.items():
+        queue = vhost.queues[name]
+        for kept in messages:
+            _, address, raw, size, flags, channel, frame_max, left_ms = kept
+            message = Message(address, raw, size, flags, channel, frame_max)
+            expiries = None if left_ms is None else [now_ms + left_ms]
+            level = queue.levels[min(kept.level, len(queue.levels) - 1)]
+            queue.counts.published(1)
+            queue.arrivals.enqueue(level, [message], flags, size, expiries)

@@ -1,0 +1,188 @@
+"""Where an embedded broker may run: a process of its own, and the loop of its caller; in both it is the same broker.
+
+Covers: embedded/in_process.py, embedded/served.py, embedded/commands.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import aio_pika
+import pika
+import pytest
+import uvloop
+
+from burrowmq.embedded import Broker, BrokerError
+
+# -- a process ----------------------------------------------------------------------------------------------------------
+
+
+def publish(broker: Broker, *bodies: bytes) -> None:
+    """Publish with confirms to the durable queue "q", whose messages live for a minute."""
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("q", durable=True, arguments={"x-message-ttl": 60_000})
+        channel.confirm_delivery()
+        for body in bodies:
+            channel.basic_publish("", "q", body, pika.BasicProperties(delivery_mode=2))
+
+
+def count(broker: Broker) -> int:
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        return int(connection.channel().queue_declare("q", passive=True).method.message_count)
+
+
+@pytest.mark.slow
+def test_a_broker_in_a_process_does_all_that_one_in_a_thread_does(tmp_path: Path) -> None:
+    threads = threading.active_count()
+    with Broker(tmp_path / "data", mode="process", clock="manual") as broker:
+        assert threading.active_count() == threads
+        port = broker.port
+        publish(broker, b"a", b"b")
+        broker.restart()
+        assert (broker.port, count(broker)) == (port, 2)
+        broker.kill()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        broker.start()
+        assert (broker.port, count(broker)) == (port, 2)
+        broker.clock.advance(59.999)
+        assert count(broker) == 2
+        broker.clock.advance(0.001)
+        assert count(broker) == 0
+        with pytest.raises(BrokerError, match="is in use by process"):
+            Broker(tmp_path / "data", mode="process").start()
+    with Broker(mode="process") as broker:
+        own = broker.data_dir
+        assert os.path.isdir(own)
+    assert not os.path.exists(own)
+
+
+@pytest.mark.slow
+def test_a_process_that_was_killed_by_somebody_is_told_of() -> None:
+    with Broker(mode="process", clock="manual") as broker:
+        child = broker._run._child  # type: ignore[union-attr]
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        with pytest.raises(BrokerError, match="the broker's process has ended with status -9"):
+            broker.clock.advance(1)
+        broker.kill()
+        broker.start()
+        publish(broker, b"a")
+
+
+ABANDON = """
+import os, sys
+from burrowmq.embedded import Broker
+broker = Broker(mode="process").start()
+print(broker.port, broker.data_dir, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.slow
+def test_it_ends_with_a_caller_that_is_killed_and_leaves_nothing() -> None:
+    """Its standard error is the caller's: who reads that to the end waits for the end of both."""
+    done = subprocess.run(
+        [sys.executable, "-c", ABANDON], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
+    port, directory = done.stdout.split()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(port)))
+    assert not os.path.exists(directory)
+
+
+def test_there_are_two_modes() -> None:
+    with pytest.raises(BrokerError, match="mode is 'container': give 'thread' or 'process'"):
+        Broker(mode="container")
+
+
+# -- the caller's loop --------------------------------------------------------------------------------------------------
+
+
+async def exchange_messages(broker: object) -> list[bytes]:
+    connection = await aio_pika.connect(broker.url)  # type: ignore[attr-defined]
+    async with connection:
+        channel = await connection.channel()
+        queue = await channel.declare_queue("q", durable=True)
+        for body in (b"a", b"b"):
+            message = aio_pika.Message(body, delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+            await channel.default_exchange.publish(message, "q")
+        return [(await queue.get(no_ack=True)).body for _ in range(2)]
+
+
+LOOPS = pytest.mark.parametrize(
+    "make_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+
+
+@LOOPS
+def test_it_serves_on_the_loop_of_the_caller(
+    make_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def main() -> None:
+        async with Broker.serve() as broker:
+            assert await exchange_messages(broker) == [b"a", b"b"]
+            port, own = broker.port, broker.data_dir
+            await broker.restart()
+            await broker.kill()
+            assert not broker.is_running
+            await broker.start()
+            assert broker.port == port
+            assert await exchange_messages(broker) == [b"a", b"b"]
+        assert own not in glob.glob(f"{os.path.dirname(own)}/*")
+        await broker.stop()
+        with pytest.raises(BrokerError, match="does not run"):
+            await broker.kill()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())  # what is opened once for all is open now
+    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, files)
+
+
+def test_it_can_be_awaited_and_has_a_clock() -> None:
+    async def main() -> None:
+        broker = await Broker.serve(clock="manual", config={"default_user": "u"})
+        try:
+            before = broker.clock.now()
+            await broker.clock.advance(90)
+            assert (broker.clock.now() - before).total_seconds() == 90
+            assert broker.url.startswith("amqp://u:")
+            with pytest.raises(BrokerError, match="give seconds"):
+                await broker.clock.advance(-1)
+        finally:
+            await broker.stop()
+
+    asyncio.run(main())
+
+
+LOST = """
+import asyncio
+from burrowmq.embedded import Broker
+async def main():
+    broker = await Broker.serve()
+    print(broker.data_dir)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_one_that_its_loop_leaves_running_ends_with_the_interpreter() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOST], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
+    assert not os.path.exists(done.stdout.strip())

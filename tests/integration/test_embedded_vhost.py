@@ -1,0 +1,306 @@
+"""A virtual host of a test's own: looking without touching, snapshots, and what is made to go wrong.
+
+Covers: embedded/vhost.py, embedded/snapshots.py, embedded/disk_faults.py, embedded/refusals.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pika
+import pytest
+
+from burrowmq.embedded import Broker, BrokerError, VirtualHost
+
+PERSISTENT = pika.DeliveryMode.Persistent
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker(clock="manual") as made:
+        yield made
+
+
+@pytest.fixture
+def vhost(broker: Broker) -> Iterator[VirtualHost]:
+    with broker.vhost("own") as made:
+        yield made
+        broker.heal()
+
+
+@pytest.fixture
+def channel(vhost: VirtualHost) -> Iterator[Any]:
+    connection = pika.BlockingConnection(pika.URLParameters(vhost.url))
+    channel = connection.channel()
+    channel.confirm_delivery()
+    yield channel
+    with contextlib.suppress(pika.exceptions.AMQPError):  # the test may have broken it
+        connection.close()
+
+
+def publish(channel: Any, body: bytes, queue: str = "q", **properties: Any) -> None:
+    properties.setdefault("delivery_mode", PERSISTENT)
+    channel.basic_publish("", queue, body, pika.BasicProperties(**properties))
+
+
+# -- looking ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["default", "lazy"])
+def test_messages_are_shown_in_order_and_nothing_is_changed(
+    vhost: VirtualHost, channel: Any, mode: str
+) -> None:
+    channel.queue_declare("q", durable=True, arguments={"x-queue-mode": mode})
+    for number in range(50):
+        publish(channel, b"%d" % number, content_type="text/plain", headers={"n": number})
+    channel.basic_get("q")
+    channel.basic_get("q")
+    channel.basic_nack(2)  # back, as one that was delivered before
+    for _ in range(2):
+        seen = vhost.messages("q")
+        assert [each.body for each in seen] == [b"%d" % number for number in range(50)]
+        assert [each.unacked for each in seen[:3]] == [True, False, False]
+        assert [each.redelivered for each in seen[:3]] == [True, True, False]
+        assert seen[7].headers == {"n": 7}
+        assert seen[7].properties == {"content_type": "text/plain", "delivery_mode": 2}
+        assert (seen[7].exchange, seen[7].routing_key, seen[7].json()) == ("", "q", 7)
+    assert channel.queue_declare("q", passive=True).method.message_count == 49
+    method, _, body = channel.basic_get("q")
+    assert (body, method.redelivered) == (b"1", True)
+
+
+def test_priorities_come_as_they_are_served(vhost: VirtualHost, channel: Any) -> None:
+    channel.queue_declare("q", durable=True, arguments={"x-max-priority": 3})
+    for body, priority in ((b"low", 0), (b"high", 3), (b"middle", 1)):
+        publish(channel, body, priority=priority)
+    assert [each.body for each in vhost.messages("q")] == [b"high", b"middle", b"low"]
+
+
+def test_a_large_queue_on_disk_is_read_in_pieces(vhost: VirtualHost, channel: Any) -> None:
+    channel.queue_declare("q", durable=True, arguments={"x-queue-mode": "lazy"})
+    body = bytes(100_000)
+    for number in range(40):
+        publish(channel, b"%02d" % number + body)
+    assert [each.body[:2] for each in vhost.messages("q")] == [b"%02d" % n for n in range(40)]
+
+
+def test_what_clients_published_is_remembered_by_exchange(vhost: VirtualHost, channel: Any) -> None:
+    channel.exchange_declare("events", "topic")
+    for key in ("a.b", "c"):
+        channel.basic_publish("events", key, key.encode())
+    channel.queue_declare("q", durable=True)
+    publish(channel, b"to the queue")
+    assert [(e.routing_key, e.body) for e in vhost.published("events")] == [
+        ("a.b", b"a.b"),
+        ("c", b"c"),
+    ]
+    assert [each.body for each in vhost.published("")] == [b"to the queue"]
+    with pytest.raises(BrokerError, match="there is no exchange 'orders' in virtual host 'own'"):
+        vhost.published("orders")
+
+
+def test_waiting_for_messages(vhost: VirtualHost, channel: Any) -> None:
+    channel.queue_declare("q", durable=True)
+    publish(channel, b"one")
+    assert [each.body for each in vhost.wait_for("q", 1)] == [b"one"]
+    with pytest.raises(AssertionError, match=r"queue 'q' has 1 messages after 0\.01 s, not 2"):
+        vhost.wait_for("q", 2, timeout=0.01)
+    with pytest.raises(AssertionError, match="there is no queue 'other' after 0 s"):
+        vhost.wait_for("other", 1, timeout=0)
+    for count in (-1, True, None, 1.5):
+        with pytest.raises(BrokerError, match="give a number from 0 on"):
+            vhost.wait_for("q", count)  # type: ignore[arg-type]
+    for timeout in (-1, float("nan"), "1"):
+        with pytest.raises(BrokerError, match="give seconds, 0 to 3600"):
+            vhost.wait_for("q", 1, timeout)  # type: ignore[arg-type]
+
+
+def test_what_is_not_there_is_said(broker: Broker, vhost: VirtualHost) -> None:
+    with pytest.raises(BrokerError, match="there is no queue 'q' in virtual host 'own'"):
+        vhost.messages("q")
+    with pytest.raises(BrokerError, match="there is a virtual host 'own' already"):
+        broker.vhost("own").make()
+    gone = broker.vhost("gone")
+    gone.delete()
+    with pytest.raises(BrokerError, match="there is no virtual host 'gone'"):
+        gone.messages("q")
+    with pytest.raises(BrokerError, match="no name for a virtual host"):
+        broker.vhost("").make()
+
+
+# -- snapshots ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_virtual_host_is_put_back_as_it_was(
+    broker: Broker, vhost: VirtualHost, channel: Any
+) -> None:
+    channel.exchange_declare("in", "topic", durable=True)
+    channel.exchange_declare("deeper", "fanout")
+    channel.exchange_bind("deeper", "in", "#")
+    channel.queue_declare("q", durable=True, arguments={"x-message-ttl": 60_000})
+    channel.queue_declare("soft", arguments={"x-max-priority": 2})
+    channel.queue_bind("q", "deeper")
+    channel.queue_declare("", exclusive=True)
+    for number in range(5):
+        channel.basic_publish("in", "k", b"%d" % number, pika.BasicProperties(delivery_mode=2))
+    channel.basic_publish("", "soft", b"first", pika.BasicProperties(priority=2))
+    channel.basic_publish("", "soft", b"last")
+    channel.basic_get("q")  # one is out when the snapshot is taken
+    taken = vhost.snapshot()
+    broker.clock.advance(50)
+    channel.queue_delete("soft")
+    channel.queue_purge("q")
+    channel.queue_declare("new")
+    for _ in range(2):
+        vhost.restore(taken)
+        assert [each.body for each in vhost.messages("q")] == [b"%d" % n for n in range(5)]
+        assert [each.body for each in vhost.messages("soft")] == [b"first", b"last"]
+    with pytest.raises(BrokerError, match="no queue 'new'"):
+        vhost.messages("new")
+    with pytest.raises(pika.exceptions.AMQPError):
+        channel.queue_declare("q", passive=True)  # its connection has ended
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+        connection.channel().basic_publish("in", "k", b"5")
+        assert [each.body for each in vhost.wait_for("q", 6)][-1] == b"5"
+    broker.clock.advance(59.999)  # they have the time that they had left when it was taken
+    assert len(vhost.messages("q")) == 6
+    broker.clock.advance(0.001)
+    assert vhost.messages("q") == []
+
+
+def test_what_was_put_back_is_durable_as_it_was(vhost: VirtualHost, channel: Any) -> None:
+    channel.queue_declare("q", durable=True)
+    publish(channel, b"x" * 10_000)
+    taken = vhost.snapshot()
+    vhost.restore(taken)
+    vhost.restart()
+    assert [len(each.body) for each in vhost.messages("q")] == [10_000]
+
+
+# -- faults -------------------------------------------------------------------------------------------------------------
+
+
+def test_connections_of_this_virtual_host_break_and_no_others(
+    broker: Broker, vhost: VirtualHost, channel: Any
+) -> None:
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as other:
+        assert vhost.drop_connections() == 1
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            channel.connection.process_data_events(5)
+        other.channel().queue_declare("still-there", auto_delete=True)
+    assert vhost.drop_connections() == 0
+
+
+def test_a_broker_that_is_short_of_memory_blocks_publishers(
+    vhost: VirtualHost, channel: Any
+) -> None:
+    told: list[str] = []
+    channel.connection.add_on_connection_blocked_callback(lambda *_: told.append("blocked"))
+    channel.connection.add_on_connection_unblocked_callback(lambda *_: told.append("unblocked"))
+    channel.queue_declare("q", durable=True)
+    vhost.block()
+    transient = pika.BasicProperties(delivery_mode=1)
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+        connection.add_on_connection_blocked_callback(lambda *_: told.append("blocked"))
+        connection.channel().basic_publish("", "q", b"waits", transient)
+        until = time.monotonic() + 5
+        while "blocked" not in told and time.monotonic() < until:
+            connection.process_data_events(0.01)
+        assert told == ["blocked"]
+        assert vhost.messages("q") == []
+        vhost.heal()
+        assert [each.body for each in vhost.wait_for("q", 1)] == [b"waits"]
+
+
+def test_the_next_publishes_are_nacked_and_go_nowhere(vhost: VirtualHost, channel: Any) -> None:
+    channel.queue_declare("q", durable=True)
+    vhost.nack_next(2)
+    for body in (b"a", b"b"):
+        with pytest.raises(pika.exceptions.NackError):
+            publish(channel, body)
+    publish(channel, b"c")
+    assert [each.body for each in vhost.messages("q")] == [b"c"]
+    assert [each.body for each in vhost.published("")] == [b"c"]
+    vhost.nack_next()
+    vhost.heal()
+    publish(channel, b"d")
+    for count in (-1, True, "2"):
+        with pytest.raises(BrokerError, match="give a number from 0 on"):
+            vhost.nack_next(count)  # type: ignore[arg-type]
+
+
+def test_a_connection_that_comes_later_is_refused_too_and_others_are_not(
+    broker: Broker, vhost: VirtualHost
+) -> None:
+    vhost.nack_next()
+    with pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        other = connection.channel()
+        other.confirm_delivery()
+        other.queue_declare("o", auto_delete=True)
+        other.basic_publish("", "o", b"fine")
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+        plain = connection.channel()
+        plain.queue_declare("q")
+        plain.basic_publish("", "q", b"nobody to answer")
+        confirming = connection.channel()
+        confirming.confirm_delivery()
+        with pytest.raises(pika.exceptions.NackError):
+            confirming.basic_publish("", "q", b"refused")
+    assert [each.body for each in vhost.messages("q")] == [b"nobody to answer"]
+
+
+def test_a_full_disk_holds_confirms_back_until_there_is_room(
+    vhost: VirtualHost, channel: Any
+) -> None:
+    channel.queue_declare("q", durable=True)
+    publish(channel, b"before")
+    vhost.fail_disk(errno.ENOSPC)
+    told: list[str] = []
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as connection:
+        connection.add_on_connection_blocked_callback(
+            lambda _, frame: told.append(frame.method.reason)
+        )
+        waiting = connection.channel()
+        waiting.basic_publish("", "q", b"waits", pika.BasicProperties(delivery_mode=2))
+        until = time.monotonic() + 5
+        while not told and time.monotonic() < until:
+            waiting.basic_publish("", "q", b"waits", pika.BasicProperties(delivery_mode=2))
+            connection.process_data_events(0.01)
+        assert told == ["low on disk"]
+        vhost.heal()
+        publish(channel, b"after")
+    bodies = [each.body for each in vhost.messages("q")]
+    assert (bodies[0], bodies.count(b"after")) == (b"before", 1)
+
+
+def test_a_slow_disk_makes_confirms_late(vhost: VirtualHost, channel: Any) -> None:
+    channel.queue_declare("q", durable=True)
+    vhost.slow_disk(30)
+    began = time.monotonic()
+    publish(channel, b"x")
+    assert time.monotonic() - began >= 0.03
+    vhost.heal()
+    for ms in (-1, "1", float("nan"), 10**9):
+        with pytest.raises(BrokerError, match="give 0 to 60000"):
+            vhost.slow_disk(ms)  # type: ignore[arg-type]
+
+
+def test_a_broken_disk_is_told_and_a_new_start_has_what_was_confirmed() -> None:
+    with Broker() as broker, broker.vhost("own") as vhost:
+        connection = pika.BlockingConnection(pika.URLParameters(vhost.url))
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("q", durable=True)
+        publish(channel, b"confirmed")
+        vhost.fail_disk(errno.EIO)
+        with pytest.raises(pika.exceptions.AMQPError):
+            publish(channel, b"refused")
+        broker.kill()
+        broker.start()
+        assert [each.body for each in vhost.messages("q")] == [b"confirmed"]
+        with pytest.raises(BrokerError, match="give ENOSPC, EDQUOT or EIO"):
+            vhost.fail_disk(errno.EPERM)
