@@ -71,6 +71,15 @@ class Connection:
     class StartOk(Method, commands.Connection.StartOk):
         """connection.start-ok."""
 
+        @classmethod
+        def answer(cls, mechanism: str, response: bytes, client_properties: FieldTable) -> Self:
+            """Build one with a table of ours and octets, as `Start.offer` does."""
+            return cls(
+                client_properties=cast("common.FieldTable", client_properties),
+                mechanism=mechanism,
+                response=cast("str", response),
+            )
+
         @property
         def properties(self) -> FieldTable:
             """`client_properties` as decode_method reads it: a table of ours, where pamqp's annotation has its own."""

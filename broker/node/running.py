@@ -325,6 +325,8 @@ class RunningNode:
     def open_session(self, peer: Peer) -> Session:
         """A connection that was accepted."""
         offered = self._offered.plain if peer.tls is None else self._offered.secure
+        if peer.is_node:
+            offered = self._offered.of_node
         session = Session(self._context, ServerConnection(offered), peer)
         self.sessions.add(session)
         self.observer.connection_accepted(session.name)
