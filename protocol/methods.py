@@ -343,6 +343,11 @@ METHODS: Final[dict[int, type[Method]]] = {
 """Every method by class id << 16 | method id."""
 
 
+def arguments(table: FieldTable) -> common.FieldTable:
+    """A table of ours as a method's arguments, which pamqp's annotations do not know and pamqp does not encode."""
+    return cast("common.FieldTable", table)
+
+
 def method_name(class_id: int, method_id: int) -> str:
     """What people call a method (`queue.declare`); empty for ids that no method has."""
     method = METHODS.get(class_id << 16 | method_id)

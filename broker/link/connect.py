@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import os
 import platform
 import ssl
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from burrowmq.broker.link.link import Link, LinkOwner
 from burrowmq.broker.link.local import LocalLink
@@ -36,7 +37,10 @@ class Opener:
     """What links of one node are opened with."""
 
     open_session: Callable[[Peer], Session]
+    node_name: str = ""
     max_message_size: int = 134217728
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    """Of the links into the node itself, which have no address to be told apart by."""
 
 
 class _Waiting:
@@ -89,7 +93,7 @@ async def open_link(opener: Opener, target: Target, owner: LinkOwner, name: str)
     try:
         async with asyncio.timeout(target.connection_timeout_ms / 1000):
             if target.is_local:
-                link = LocalLink(loop, connection, waiting, opener.open_session, name)
+                link = LocalLink(loop, connection, waiting, opener.open_session, _label(opener))
             else:
                 link = await _connect(loop, target, connection, waiting)
             await done
@@ -110,6 +114,11 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)  # what the loops say of it differs
     return str(error) or type(error).__name__
+
+
+def _label(opener: Opener) -> str:
+    """What a link into the node is called there, as RabbitMQ calls its direct connections: by their process."""
+    return f"<{opener.node_name}.{next(opener.numbers)}.0>"
 
 
 async def _connect(

@@ -94,7 +94,7 @@ def parse(uri: str, default_vhost: str) -> Target:
     """Where a URI leads. Raises: BadUri."""
     found = _URI.fullmatch(uri)
     if found is None:
-        raise BadUri('{unable_to_parse_uri,{error,invalid_uri,":"}}', uri)
+        raise BadUri(_unparsable(uri), uri)
     scheme = found["scheme"].lower()
     if scheme not in DEFAULT_PORTS:
         raise BadUri(f'{{unexpected_uri_scheme,"{found["scheme"]}"}}', uri)
@@ -120,6 +120,12 @@ def parse(uri: str, default_vhost: str) -> Target:
     )
 
 
+def _unparsable(uri: str) -> str:
+    """Without the stack that RabbitMQ shows with it."""
+    reason = f'{{malformed_uri,"{uri}"}}' if "://" in uri else "no_scheme"
+    return f"{{unable_to_parse_uri,{reason}}}"
+
+
 def _userinfo(text: str | None, uri: str) -> tuple[str | None, str | None]:
     if text is None or not text:
         return None, None
@@ -133,7 +139,7 @@ def _port(text: str | None, default: int, uri: str) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit():
-        raise BadUri('{unable_to_parse_uri,{error,invalid_uri,":"}}', uri)
+        raise BadUri(_unparsable(uri), uri)
     if int(text) > PORT_MAX:
         raise BadUri(f"{{port_out_of_range,{int(text)}}}", uri)
     return int(text)
