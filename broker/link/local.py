@@ -59,6 +59,7 @@ class LocalLink:
         )
         self._session = open_session(peer)
         self._session.wire = self._wire
+        self._session.remember_acks()
         self.flush()
 
     # -- Link -----------------------------------------------------------------------------------------------------
@@ -145,6 +146,8 @@ class LocalLink:
             self._wire.bytes_received += len(data)
             self._wire.reads += 1
             self._session.receive(data)
+            # What is acked here is elsewhere, and safe: it is not to be there once more after a crash.
+            self._session.demand_acks()
         was_congested, self.is_congested = self.is_congested, bool(self._out)
         if was_congested and not self.is_congested:
             self._owner.drained(self)

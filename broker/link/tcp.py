@@ -10,6 +10,7 @@ Heartbeats as the server's: one after half an interval of silence, and who is si
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from burrowmq.broker.link.link import LinkOwner
 from burrowmq.protocol.client.connection import ClientConnection
@@ -45,8 +46,8 @@ class TcpLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is there: we speak first."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's is none of asyncio's classes.
+        self._transport = transport = cast("asyncio.Transport", transport)
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER, low=WRITE_LOW_WATER)
         ours, theirs = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
         if ours and theirs:
