@@ -19,16 +19,16 @@ _CTL_AND_DIAGNOSTICS = """
     list_global_parameters list_hashes list_node_auth_attempt_stats list_operator_policies list_parameters
     list_permissions list_policies list_policies_that_match list_queues list_topic_permissions
     list_unresponsive_queues list_user_limits list_user_permissions list_user_topic_permissions list_users
-    list_vhost_limits list_vhosts node_health_check ping report schema_info status version wait
+    list_vhost_limits list_vhosts node_health_check ping report schema_info shovel_status status version wait
 """
 _CTL = """
     add_user add_vhost authenticate_user await_online_nodes await_startup cancel_sync_queue
     change_cluster_node_type change_password clear_global_parameter clear_operator_policy clear_parameter
     clear_password clear_permissions clear_policy clear_topic_permissions clear_user_limits clear_vhost_limits
-    close_all_connections close_all_user_connections close_connection decode delete_queue delete_user
+    close_all_connections close_all_user_connections close_connection decode delete_queue delete_shovel delete_user
     delete_vhost enable_feature_flag encode eval eval_file exec export_definitions force_boot force_gc
     force_reset forget_cluster_node hash_password hipe_compile import_definitions join_cluster purge_queue
-    rename_cluster_node reset restart_vhost resume_listeners rotate_logs set_cluster_name set_disk_free_limit
+    rename_cluster_node reset restart_shovel restart_vhost resume_listeners rotate_logs set_cluster_name set_disk_free_limit
     set_global_parameter set_log_level set_operator_policy set_parameter set_permissions
     set_permissions_globally set_policy set_topic_permissions set_user_limits set_user_tags set_vhost_limits
     set_vhost_tags set_vm_memory_high_watermark shutdown start_app stop stop_app suspend_listeners sync_queue

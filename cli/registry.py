@@ -212,6 +212,10 @@ COMMANDS: dict[str, Command] = {
                                  "Clears user connection or channel limits", 2, 2),
     "list_user_limits": Command("policies", "list_user_limits", "[--user <username>] [--global]",
                                 "Displays configured user limits", options=("user", "global")),
+    # shovels
+    "shovel_status": Command("shovels", "shovel_status", "[--no-table-headers]", "Displays status of Shovels"),
+    "restart_shovel": Command("shovels", "restart_shovel", f"{VHOST}<name>", "Restarts a dynamic Shovel", 1, 1),
+    "delete_shovel": Command("shovels", "delete_shovel", f"{VHOST}<name>", "Deletes a Shovel", 1, 1),
     # queues and connections
     "purge_queue": Command("actions", "purge_queue", f"{VHOST}<queue>", "Removes all ready messages of a queue",
                            1, 1),

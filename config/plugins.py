@@ -13,6 +13,8 @@ BUILT_IN = frozenset(
         "rabbitmq_management",
         "rabbitmq_management_agent",
         "rabbitmq_prometheus",
+        "rabbitmq_shovel",
+        "rabbitmq_shovel_management",
         "rabbitmq_web_dispatch",
     }
 )

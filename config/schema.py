@@ -446,6 +446,13 @@ class NodeConfig:
         None,
         "File of definitions to import at start.",
     )
+    static_shovels: str | None = option(
+        "static_shovels",
+        units.optional(units.text),
+        None,
+        "File of shovels that are there as long as the node runs: a JSON object of names and their definitions.",
+        ours=True,
+    )
     loopback_users: frozenset[str] = frozenset({"guest"})
     first_user: FirstUserConfig = FirstUserConfig()
     store: StoreConfig = AS_INSTALLED

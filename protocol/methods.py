@@ -71,6 +71,15 @@ class Connection:
     class StartOk(Method, commands.Connection.StartOk):
         """connection.start-ok."""
 
+        @classmethod
+        def answer(cls, mechanism: str, response: bytes, client_properties: FieldTable) -> Self:
+            """Build one with a table of ours and octets, as `Start.offer` does."""
+            return cls(
+                client_properties=cast("common.FieldTable", client_properties),
+                mechanism=mechanism,
+                response=cast("str", response),
+            )
+
         @property
         def properties(self) -> FieldTable:
             """`client_properties` as decode_method reads it: a table of ours, where pamqp's annotation has its own."""
@@ -332,6 +341,11 @@ METHODS: Final[dict[int, type[Method]]] = {
     if isinstance(method, type) and issubclass(method, Method)
 }
 """Every method by class id << 16 | method id."""
+
+
+def arguments(table: FieldTable) -> common.FieldTable:
+    """A table of ours as a method's arguments, which pamqp's annotations do not know and pamqp does not encode."""
+    return cast("common.FieldTable", table)
 
 
 def method_name(class_id: int, method_id: int) -> str:

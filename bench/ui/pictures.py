@@ -49,6 +49,7 @@ def _addresses(world: World) -> dict[str, str]:
         "vhost": "admin/vhosts/%2F",
         "permissions": "admin/permissions",
         "parameters": "admin/parameters",
+        "shovels": "admin/shovels",
         "flags": "admin/flags",
         "configuration": "admin/configuration",
         "node": "node",

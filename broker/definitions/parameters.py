@@ -6,7 +6,7 @@ parameters; policies and limits are their vhost's, user limits their user's. Cal
 definitions, by the node at start and, for rows, by `broker.definitions.restore`.
 
 RabbitMQ's components `operator_policy` and `vhost-limits` are these policies and limits under their parameter names.
-Others belong to RabbitMQ's plugins, which do not exist here.
+Those of parts that are loaded when they are configured (`shovel`) are their vhost's `components`; any other is refused.
 
 Invariant: setting what is there already changes nothing and writes nothing.
 Source: rabbit_runtime_parameters, rabbit_policy, rabbit_vhost_limit.
@@ -22,6 +22,7 @@ from burrowmq.broker.rules import parameter_rules as rules
 from burrowmq.broker.words.resource import row_key
 
 if TYPE_CHECKING:
+    from burrowmq.broker.rules.auth import User
     from burrowmq.broker.rules.policy import Policy
     from burrowmq.broker.vhost.vhost import Vhost
     from burrowmq.broker.words.resource import DefinitionLog, Row
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 OPERATOR_POLICY = "operator_policy"
 VHOST_LIMITS = "vhost-limits"
 LIMITS_NAME = "limits"
+SHOVEL = "shovel"
 
 
 INTERNAL = "internal_"
@@ -125,7 +127,9 @@ def set_vhost_limits(vhost: Vhost, limits: dict[str, int]) -> bool:
     return is_new
 
 
-def set_parameter(vhost: Vhost, component: str, name: str, value: object) -> bool:
+def set_parameter(
+    vhost: Vhost, component: str, name: str, value: object, user: User | None = None
+) -> bool:
     """Set a parameter by component and name; whether it is new.
 
     Raises: ValidationFailed, RefusedValue.
@@ -137,7 +141,23 @@ def set_parameter(vhost: Vhost, component: str, name: str, value: object) -> boo
         return set_policy(vhost, policy, is_operator=True)
     if component == VHOST_LIMITS:
         return set_vhost_limits(vhost, rules.vhost_limits(value))
+    if component in vhost.components:
+        return _set_of_component(vhost, component, name, value, user)
     raise rules.ValidationFailed(f"component {component} not found")
+
+
+def _set_of_component(
+    vhost: Vhost, component: str, name: str, value: object, user: User | None
+) -> bool:
+    known = vhost.component(component)
+    is_new = name not in known
+    vhost.components[component].check(vhost.name, name, value, user)
+    if is_new or known[name] != value:
+        known[name] = value
+        row = {"vhost": vhost.name, "component": component, "name": name, "value": value}
+        vhost.rows.put("parameter", row_key(component, vhost.name, name), cast("Row", row))
+        vhost.components[component].changed(vhost.name, name, value)
+    return is_new
 
 
 def clear_parameter(vhost: Vhost, component: str, name: str) -> bool:
@@ -152,7 +172,12 @@ def clear_parameter(vhost: Vhost, component: str, name: str) -> bool:
     if component == VHOST_LIMITS and name == LIMITS_NAME and vhost.limits:
         set_vhost_limits(vhost, {})
         return True
-    return False
+    if name not in vhost.component_values.get(component, ()):
+        return False
+    del vhost.component_values[component][name]
+    vhost.rows.delete("parameter", row_key(component, vhost.name, name))
+    vhost.components[component].cleared(vhost.name, name)
+    return True
 
 
 def forget_vhost(vhost: Vhost) -> None:
@@ -161,6 +186,9 @@ def forget_vhost(vhost: Vhost) -> None:
         for name in list(vhost.policies.of_kind(is_operator=is_operator)):
             clear_policy(vhost, name, is_operator=is_operator)
     set_vhost_limits(vhost, {})
+    for component, values in vhost.component_values.items():
+        for name in list(values):
+            clear_parameter(vhost, component, name)
 
 
 def restore(row: Row, vhosts: dict[str, Vhost], parameters: Parameters | None) -> None:
@@ -173,5 +201,8 @@ def restore(row: Row, vhosts: dict[str, Vhost], parameters: Parameters | None) -
             parameters.values[str(row["name"])] = row["value"]
     elif row["component"] == VHOST_LIMITS:
         vhosts[str(row["vhost"])].limits = rules.vhost_limits(row["value"])
+    elif row["component"] in vhosts[str(row["vhost"])].components:
+        vhost = vhosts[str(row["vhost"])]
+        vhost.component(str(row["component"]))[str(row["name"])] = row["value"]
     else:
         raise ValueError(f"unknown component {row['component']!r}")

@@ -78,6 +78,7 @@ from burrowmq.broker.inspect.queues import (
     queues,
 )
 from burrowmq.broker.inspect.routing import Question, explain
+from burrowmq.broker.inspect.shovels import shovels
 from burrowmq.broker.inspect.topology import (
     Bound,
     Bounds,
@@ -167,6 +168,7 @@ __all__ = [
     "store_spreads",
     "store_stats",
     "sums",
+    "shovels",
     "topic_permissions",
     "typed",
     "unacked_by_consumer",

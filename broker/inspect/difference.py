@@ -206,6 +206,9 @@ def _parameter(view: _View, entry: Entry) -> tuple[Row | None, Row]:
         return None, after
     if component == "vhost-limits":
         return ({"value": dict(owner.limits)} if owner.limits else None), after
+    if component in owner.components:
+        known = owner.component_values.get(str(component), {})
+        return ({"value": known[name]} if name in known else None), after
     policy = owner.policies.operator_policies.get(name)
     if component != "operator_policy" or policy is None:
         return None, after

@@ -47,10 +47,12 @@ def parameters(
         for row in policies(node, owner.name, is_operator=True):
             value = {key: row[key] for key in ("pattern", "definition", "priority", "apply-to")}
             rows.append(_row(owner.name, "operator_policy", row["name"], value))
+        for each, values in sorted(owner.component_values.items()):
+            rows.extend(_row(owner.name, each, name, values[name]) for name in sorted(values))
     return [row for row in rows if component in (None, row["component"])]
 
 
-def _row(vhost: str, component: str, name: str, value: Row) -> Row:
+def _row(vhost: str, component: str, name: str, value: object) -> Row:
     return {"value": value, "vhost": vhost, "component": component, "name": name}
 
 

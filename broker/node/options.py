@@ -25,6 +25,7 @@ from burrowmq.config.schema import FirstUserConfig, LoginConfig, NodeConfig, Res
 from burrowmq.config.seeding import SeedingConfig
 from burrowmq.config.store import StoreConfig
 from burrowmq.config.tls import make_context
+from burrowmq.protocol.connection.sasl import NODE_MECHANISM
 from burrowmq.protocol.connection.server import ProtocolOptions
 from burrowmq.storage.types import StoreOptions
 
@@ -56,6 +57,8 @@ class Offered(NamedTuple):
 
     secure: ProtocolOptions
     plain: ProtocolOptions
+    of_node: ProtocolOptions
+    """The node's own links."""
 
 
 def offered(config: NodeConfig, server_properties: dict[str, Any]) -> Offered:
@@ -70,7 +73,9 @@ def offered(config: NodeConfig, server_properties: dict[str, Any]) -> Offered:
         server_properties=server_properties,
     )
     mechanisms = tuple(name for name in secure.mechanisms if name != "EXTERNAL")
-    return Offered(secure, replace(secure, mechanisms=mechanisms))
+    plain = replace(secure, mechanisms=mechanisms)
+    of_node = replace(secure, mechanisms=(*mechanisms, NODE_MECHANISM), heartbeat_s=0)
+    return Offered(secure, plain, of_node)
 
 
 def certificate_name(config: LoginConfig) -> CertificateName:

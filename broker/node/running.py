@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from burrowmq.broker.definitions import document as definition_document
 from burrowmq.broker.definitions import restore as definitions
-from burrowmq.broker.definitions.parameters import Parameters
+from burrowmq.broker.definitions.parameters import SHOVEL, Parameters
 from burrowmq.broker.machine import resources
 from burrowmq.broker.machine.alarms import Alarms
 from burrowmq.broker.machine.reclaim import Reclaim
@@ -28,6 +28,7 @@ from burrowmq.broker.node.full_disk import FullDisk
 from burrowmq.broker.node.monitor import Monitor
 from burrowmq.broker.node.queue_faults import QueueFaults
 from burrowmq.broker.node.server_process import ServerProcess
+from burrowmq.broker.node.shovels import NodeShovels
 from burrowmq.broker.node.start_batches import StartBatches
 from burrowmq.broker.node.sweep import Sweep
 from burrowmq.broker.node.vhost_factory import VhostFactory
@@ -114,8 +115,15 @@ class RunningNode:
             process.machine.timeline,
         )
         self.queue_faults = QueueFaults(observer, self.scheduler.wall_ms, self.vhosts)
+        self.shovels = NodeShovels(self)
         self._factory = VhostFactory(
-            config, self.engine, self.scheduler, self.metrics, self.entropy, observer
+            config,
+            self.engine,
+            self.scheduler,
+            self.metrics,
+            self.entropy,
+            observer,
+            {SHOVEL: self.shovels},
         )
         self.monitor = self._make_monitor()
         self._start_batches = StartBatches(
@@ -224,6 +232,7 @@ class RunningNode:
             raise
         self.scheduler.watch_lag()
         self._sweep.start()
+        self.shovels.start()
 
     def _recover(self) -> None:
         report = self.engine.recover()
@@ -254,6 +263,8 @@ class RunningNode:
         self.parameters.identify_cluster(self.entropy.token)
         if self.config.load_definitions is not None:
             definition_document.import_file(self, self.config.load_definitions)
+        if self.config.static_shovels is not None:
+            self.shovels.read_static(self.config.static_shovels)
         if self.config.cluster_name:
             self.parameters.put("cluster_name", self.config.cluster_name)
         self._offer()
@@ -334,6 +345,8 @@ class RunningNode:
     def open_session(self, peer: Peer) -> Session:
         """A connection that was accepted."""
         offered = self._offered.plain if peer.tls is None else self._offered.secure
+        if peer.is_node:
+            offered = self._offered.of_node
         session = Session(self._context, ServerConnection(offered), peer)
         self.sessions.add(session)
         self.on_session(session)
@@ -401,6 +414,7 @@ class RunningNode:
         self._sweep.stop()
         self._heartbeats.stop()
         self.monitor.stop()
+        await self.shovels.stop()
         self.acceptor.close()
         await self._close_sessions(
             FAILED_GRACE_S if has_failed else self.process.machine.stop_grace_s
@@ -426,6 +440,7 @@ class RunningNode:
         self._heartbeats.stop()
         self.monitor.stop()
         self.scheduler.stop()
+        self.shovels.abandon()
         self.acceptor.close()
         for session in list(self.sessions):
             if isinstance(session.wire, AmqpTransport):

@@ -7,7 +7,8 @@ definitions are restored, and by management when an operator makes a virtual hos
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from burrowmq.broker.channel.reply import ReplyTargets
 from burrowmq.broker.node import options
@@ -17,6 +18,7 @@ from burrowmq.broker.queue.queue import Queue
 from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
 from burrowmq.broker.report.metrics import NodeMetrics
 from burrowmq.broker.report.observer import Observer
+from burrowmq.broker.rules.parameter_rules import Component
 from burrowmq.broker.turn.clock import Entropy, Scheduler
 from burrowmq.broker.vhost.republish import Republisher
 from burrowmq.broker.vhost.vhost import Vhost
@@ -35,6 +37,7 @@ class VhostFactory:
         metrics: NodeMetrics,
         entropy: Entropy,
         observer: Observer,
+        components: Mapping[str, Component] = MappingProxyType({}),
     ) -> None:
         self._config = config
         self._engine = engine
@@ -42,6 +45,7 @@ class VhostFactory:
         self._metrics = metrics
         self._entropy = entropy
         self._observer = observer
+        self._components = components
         self._options = options.vhost(config)
         self._replies: dict[str, ReplyTargets] = {}
 
@@ -55,6 +59,7 @@ class VhostFactory:
         vhost = Vhost(
             name, self._engine, make_queue, replies.find, self._options, self._in_a_turn_of_its_own
         )
+        vhost.components = self._components
         context = QueueContext(
             vhost_name=vhost.name,
             scheduler=self._scheduler,

@@ -59,8 +59,14 @@ class Peer:
     local_port: int
     is_loopback: bool
     tls: TlsPeer | None = None
+    is_node: bool = False
+    """The node itself, by a link without a socket: it may log in without a password."""
+    label: str = ""
+    """What such a connection is called."""
 
     @property
     def name(self) -> str:
         """RabbitMQ's connection name."""
+        if self.label:
+            return self.label
         return f"{self.host}:{self.port} -> {self.local_host}:{self.local_port}"

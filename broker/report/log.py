@@ -161,6 +161,18 @@ class LogObserver:
         """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
         self._log.warning("dead_letter_impossible", vhost=vhost, queue=queue, reason=reason)
 
+    def shovel_running(self, vhost: str, name: str) -> None:
+        """Both links of a shovel are open, and it consumes."""
+        self._log.info("shovel_running", vhost=vhost, shovel=name)
+
+    def shovel_failed(self, vhost: str, name: str, reason: str) -> None:
+        """A shovel's links could not be opened, or one ended."""
+        self._log.warning("shovel_failed", vhost=vhost, shovel=name, reason=reason)
+
+    def shovel_ended(self, vhost: str, name: str) -> None:
+        """A shovel has moved what it was to move."""
+        self._log.info("shovel_ended", vhost=vhost, shovel=name)
+
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used."""
         self._log.error("definition_unusable", kind=kind, key=key, reason=reason)

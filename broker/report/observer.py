@@ -67,6 +67,15 @@ class Observer(Protocol):
     def dead_letter_impossible(self, vhost: str, queue: str, reason: str) -> None:
         """A message was dropped because its headers or its new routing key are beyond what the wire carries."""
 
+    def shovel_running(self, vhost: str, name: str) -> None:
+        """Both links of a shovel are open, and it consumes."""
+
+    def shovel_failed(self, vhost: str, name: str, reason: str) -> None:
+        """A shovel's links could not be opened, or one ended; it tries again, if it is to."""
+
+    def shovel_ended(self, vhost: str, name: str) -> None:
+        """A shovel has moved what it was to move, and is gone."""
+
     def definition_unusable(self, kind: str, key: str, reason: str) -> None:
         """A stored definition could not be used and was left alone."""
 

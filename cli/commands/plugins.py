@@ -35,6 +35,10 @@ BUILT_IN = {
     "rabbitmq_prometheus": Plugin(
         "E", "Metrics for Prometheus", "rabbitmq_web_dispatch,rabbitmq_management_agent"
     ),
+    "rabbitmq_shovel": Plugin("E", "Data shovels"),
+    "rabbitmq_shovel_management": Plugin(
+        "E", "HTTP API and UI of shovels", "rabbitmq_management,rabbitmq_shovel"
+    ),
     "rabbitmq_web_dispatch": Plugin("e", "Listeners for HTTP"),
 }
 KNOWN = frozenset(
@@ -58,8 +62,6 @@ KNOWN = frozenset(
         "rabbitmq_random_exchange",
         "rabbitmq_recent_history_exchange",
         "rabbitmq_sharding",
-        "rabbitmq_shovel",
-        "rabbitmq_shovel_management",
         "rabbitmq_stomp",
         "rabbitmq_stream",
         "rabbitmq_stream_management",

@@ -64,6 +64,11 @@ def bad_request(reason: Any) -> ApiError:
     return ApiError(400, "bad_request", reason)
 
 
+def escaped(text: str) -> str:
+    """A refusal as RabbitMQ writes some of them: for a browser that shows it as markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def running_of(host: Node) -> RunningNode:
     """The running application. Raises: ApiError 503 while there is none."""
     if host.running is None:

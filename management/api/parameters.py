@@ -1,7 +1,7 @@
 """/api/parameters and /api/global-parameters.
 
-Owns no state. Components are RabbitMQ's own two, `operator_policy` and `vhost-limits`; any other is refused as not
-found, as on a RabbitMQ without plugins. Source: rabbit_mgmt_wm_parameter, rabbit_mgmt_wm_global_parameter (3.13).
+Owns no state. Components are RabbitMQ's own two, `operator_policy` and `vhost-limits`, and `shovel`; any other is refused
+as not found, as on a RabbitMQ without that plugin. Source: rabbit_mgmt_wm_parameter, rabbit_mgmt_wm_global_parameter (3.13).
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from burrowmq.broker import inspect
+from burrowmq.broker.definitions.parameters import SHOVEL
+from burrowmq.broker.rules.parameter_rules import ValidationFailed
 from burrowmq.management import commands
 from burrowmq.management.aio import web
 from burrowmq.management.answers.listing import reply_list
 from burrowmq.management.answers.reply import (
     Call,
     Route,
+    bad_request,
     created,
+    escaped,
     no_content,
     not_found,
     reply,
@@ -43,7 +47,14 @@ async def put(call: Call) -> web.Response:
     vhost, body = call.target_vhost(), await call.body(is_empty_ok=False)
     require_keys(body, "value")
     component, name = call.path("component"), call.path("name")
-    is_new = commands.parameters.put_parameter(call.node, vhost, component, name, body["value"])
+    try:
+        is_new = commands.parameters.put_parameter(
+            call.node, vhost, component, name, body["value"], call.caller.name
+        )
+    except ValidationFailed as error:
+        if component != SHOVEL:
+            raise
+        raise bad_request(escaped(str(error))) from error
     return created() if is_new else no_content()
 
 

@@ -22,6 +22,7 @@ from burrowmq.management.answers.reply import (
     Route,
     bad_request,
     created,
+    escaped,
     no_content,
     not_found,
     reply,
@@ -68,13 +69,9 @@ async def _put(call: Call, *, is_operator: bool) -> web.Response:
         )
     except ValidationFailed as error:
         text = str(error)
-        raise bad_request(text if is_operator else _escaped(text)) from error
+        raise bad_request(text if is_operator else escaped(text)) from error
     await commands.parameters.in_force(call.node, vhost)
     return created() if is_new else no_content()
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 async def _delete(call: Call, *, is_operator: bool) -> web.Response:

@@ -49,9 +49,12 @@ async def in_force(node: RunningNode, vhost: str) -> None:
     await done.wait()
 
 
-def put_parameter(node: RunningNode, vhost: str, component: str, name: str, value: Any) -> bool:
-    """Set a parameter; whether it is new. Raises: ValidationFailed, RefusedValue."""
-    is_new = parameters.set_parameter(node.vhosts[vhost], component, name, value)
+def put_parameter(
+    node: RunningNode, vhost: str, component: str, name: str, value: Any, user: str = ""
+) -> bool:
+    """Set a parameter in somebody's name; whether it is new. Raises: ValidationFailed, RefusedValue."""
+    known = node.auth.users.get(user)  # None for the operator on the machine
+    is_new = parameters.set_parameter(node.vhosts[vhost], component, name, value, known)
     staged(node)
     return is_new
 

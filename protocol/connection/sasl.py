@@ -3,6 +3,7 @@
 Owns no state. Called by broker.session.session with what LoginAttempt carries.
 
     PLAIN     NUL user NUL password; an authorization identity before the first NUL is refused
+    BURROWMQ-NODE  a user's name (not read here)
     AMQPLAIN  the fields of a table, without its length octets: LOGIN and PASSWORD
 
 Source: RFC 4616; RabbitMQ's rabbit_auth_mechanism_plain and rabbit_auth_mechanism_amqplain.
@@ -11,9 +12,14 @@ Source: RFC 4616; RabbitMQ's rabbit_auth_mechanism_plain and rabbit_auth_mechani
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from burrowmq.protocol.errors import MalformedMethod
 from burrowmq.protocol.table import FieldValue, MalformedTable, decode_table_body
+
+NODE_MECHANISM: Final = "BURROWMQ-NODE"
+"""What a node's links into itself log in with: a user's name, or none for the node's own rights. Offered to nobody
+else."""
 
 
 @dataclass(frozen=True, slots=True)

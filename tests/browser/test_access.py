@@ -84,7 +84,7 @@ def addresses(node: NodeClient) -> list[str]:
         "overview", "overview/definitions", "queues", "queues/%2F/orders", f"queues/compare?pinned={pins}", "exchanges",
         "exchanges/%2F/amq.topic?key=a.b&headers=%7B%7D", "connections", f"connections/{client}", "channels",
         f"channels/{client}%20(1)", "consumers", "policies", "admin/users", "admin/users/guest", "admin/vhosts",
-        "admin/vhosts/%2F", "admin/permissions", "admin/parameters", "admin/flags", "admin/configuration", "node",
+        "admin/vhosts/%2F", "admin/permissions", "admin/parameters", "admin/shovels", "admin/flags", "admin/configuration", "node",
         "node/log", "queues/%2F/nosuch",
     ]  # fmt: skip
 

@@ -14,7 +14,7 @@ from tests.browser.looker import HOSTILE, Looker
 from tests.support.node_client import NodeClient
 
 ADDRESSES = (
-    "admin/users", "admin/users/app", "admin/vhosts", "admin/vhosts/shop", "admin/permissions", "admin/parameters",
+    "admin/users", "admin/users/app", "admin/vhosts", "admin/vhosts/shop", "admin/permissions", "admin/parameters", "admin/shovels",
     "admin/flags", "admin/configuration?all=1", "node", "node/log", "overview/definitions",
 )  # fmt: skip
 
@@ -26,6 +26,8 @@ def fill(node: NodeClient) -> None:
     node.api("PUT", "/api/topic-permissions/shop/app", topic)
     node.api("PUT", "/api/vhost-limits/shop/max-queues", {"value": 5})
     node.api("PUT", "/api/global-parameters/owner", {"value": {"team": "x" * 80}})
+    shovel = {"src-uri": [], "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}
+    node.api("PUT", "/api/parameters/shovel/%2F/still", {"value": shovel})
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
@@ -241,3 +243,43 @@ def test_a_filter_that_finds_nothing_does_not_say_that_there_is_nothing(
     assert looker.page.get_by_text("No policy: one sets").count() == 0
     looker.go("policies")
     looker.sees("1 policy")
+
+
+def test_a_shovel_is_added_watched_and_deleted(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    channel = node.channel()
+    channel.queue_declare("here", durable=True)
+    channel.basic_publish("", "here", b"x")
+    looker = look().enter()
+    looker.go("admin/shovels")
+    looker.sees("No shovel: one moves messages")
+    page = looker.page
+    page.get_by_text("Add a shovel").click()
+    for label, text in (("Name", "mine"), ("Source queue", "here"), ("Destination queue", "there")):
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Add", exact=True).click()
+    looker.sees("1 moved")
+    assert channel.queue_declare("there", passive=True).method.message_count == 1
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    looker.sees("No shovel: one moves messages")
+    assert looker.complaints == []
+
+
+def test_what_is_in_a_queue_is_moved_to_another(
+    look: Callable[..., Looker], node: NodeClient
+) -> None:
+    channel = node.channel()
+    channel.queue_declare("full", durable=True)
+    for _ in range(3):
+        channel.basic_publish("", "full", b"x")
+    looker = look().enter()
+    looker.go("queues/%2F/full")
+    looker.page.get_by_text("Move messages").click()
+    looker.page.get_by_label("To the queue").fill("empty")
+    looker.page.get_by_role("button", name="Move", exact=True).click()
+    looker.sees("They are on their way to empty")
+    looker.go("queues/%2F/empty")
+    looker.sees("3 ready")
+    assert looker.complaints == []

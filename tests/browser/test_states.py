@@ -53,7 +53,7 @@ class Scene(NamedTuple):
             "connections": "connections", "connection": f"connections/{client}", "channels": "channels",
             "channel": f"channels/{client}%20(1)", "consumers": "consumers", "policies": "policies", "users": "admin/users",
             "user": f"admin/users/{name}", "vhosts": "admin/vhosts", "vhost": f"admin/vhosts/{name}",
-            "permissions": "admin/permissions", "parameters": "admin/parameters", "flags": "admin/flags",
+            "permissions": "admin/permissions", "parameters": "admin/parameters", "shovels": "admin/shovels", "flags": "admin/flags",
             "configuration": "admin/configuration", "node": "node", "log": "node/log",
         }  # fmt: skip
 
@@ -76,6 +76,8 @@ class Scene(NamedTuple):
         for kind in ("policies", "operator-policies"):
             self.node.api("PUT", f"/api/{kind}/%2F/{name}", policy)
         self.node.api("PUT", f"/api/global-parameters/{name}", {"value": {self.name: 1}})
+        shovel = {"src-uri": [], "src-queue": self.name, "dest-uri": [], "dest-queue": self.name}
+        self.node.api("PUT", f"/api/parameters/shovel/%2F/{name}", {"value": shovel})
 
 
 def nothing(scene: Scene) -> None:
@@ -160,7 +162,7 @@ FORBIDDEN = "This user has not the tag or the permission for it."
 OBJECTS = ("queue", "exchange", "connection", "channel", "user", "vhost")
 # What is read once, when the page opens, is not old: these say nothing until something is asked for.
 READ_ONCE = {"definitions", "flags", "configuration"}
-ADMIN = ("users", "user", "vhosts", "vhost", "permissions", "parameters", "flags", "configuration", "definitions")  # fmt: skip
+ADMIN = ("users", "user", "vhosts", "vhost", "permissions", "parameters", "shovels", "flags", "configuration", "definitions")  # fmt: skip
 
 
 class State(NamedTuple):
@@ -189,6 +191,7 @@ STATES = {
             "consumers": "Nobody consumes anything.",
             "policies": "No policy: one sets limits",
             "parameters": "None is set.",
+            "shovels": "No shovel: one moves messages",
         },
     ),
     "one": State(one, {"queue": "Why it is so"}),

@@ -109,7 +109,13 @@ def _rabbit(directory: Path, settings: Mapping[str, str] = {}) -> Iterator[Rabbi
     if not is_installed():
         pytest.exit(MISSING, returncode=1)
     lines = [*STATISTICS, *(f"{key} = {value}" for key, value in settings.items())]
-    node = RabbitNode(directory, free_node_port(), management_port=free_port(), config_lines=lines)
+    node = RabbitNode(
+        directory,
+        free_node_port(),
+        management_port=free_port(),
+        config_lines=lines,
+        plugins=("rabbitmq_shovel", "rabbitmq_shovel_management"),
+    )
     node.start()
     try:
         yield node

@@ -50,11 +50,13 @@ class RabbitNode:
         *,
         management_port: int | None = None,
         config_lines: Sequence[str] = (),
+        plugins: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.amqp_port = amqp_port
         self.management_port = management_port
         self._config_lines = config_lines
+        self._plugins = plugins
         self._server: subprocess.Popen[bytes] | None = None
         self._epmd: subprocess.Popen[bytes] | None = None
 
@@ -149,17 +151,25 @@ class RabbitNode:
                 process.wait()
         self._server = self._epmd = None
 
+    def kill(self) -> None:
+        """End the server at once, as a crash would; `start` finds what it has on disk."""
+        for process in (self._server, self._epmd):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+        self._server = self._epmd = None
+
     def _write_configuration(self) -> None:
         lines = [f"listeners.tcp.1 = 127.0.0.1:{self.amqp_port}", *self._config_lines]
-        plugins = "[]."
+        plugins = list(self._plugins)
         if self.management_port is not None:
             lines += [
                 "management.tcp.ip = 127.0.0.1",
                 f"management.tcp.port = {self.management_port}",
             ]
-            plugins = "[rabbitmq_management]."
+            plugins.append("rabbitmq_management")
         (self.directory / "rabbitmq.conf").write_text("\n".join(lines) + "\n")
-        (self.directory / "plugins").write_text(plugins + "\n")
+        (self.directory / "plugins").write_text(f"[{','.join(plugins)}].\n")
         script = self.directory / "ctl"
         exports = "".join(
             f"export {key}='{value}'\n"

@@ -10,9 +10,9 @@ from burrowmq.management.answers import status
 
 
 def test_a_list_of_plugins() -> None:
-    assert plugins.parse("[rabbitmq_management,rabbitmq_shovel ].\n") == [
+    assert plugins.parse("[rabbitmq_management,rabbitmq_stomp ].\n") == [
         "rabbitmq_management",
-        "rabbitmq_shovel",
+        "rabbitmq_stomp",
     ]
     assert plugins.parse("% none\n[].") == []
     assert plugins.parse("") == []
@@ -28,4 +28,4 @@ def test_built_in_ones_need_no_word() -> None:
     assert plugins.BUILT_IN.issuperset(status.PLUGINS)
     assert set(commands.BUILT_IN) == plugins.BUILT_IN  # what `rabbitmq-plugins` says of them
     assert plugins.remark("rabbitmq_management") is None
-    assert "rabbitmq_shovel" in str(plugins.remark("rabbitmq_shovel"))
+    assert "rabbitmq_stomp" in str(plugins.remark("rabbitmq_stomp"))

@@ -81,10 +81,10 @@ def test_an_advanced_config_beside_the_file_is_named(tmp_path: Path) -> None:
 def test_enabled_plugins_are_read(tmp_path: Path) -> None:
     file, enabled = tmp_path / "rabbitmq.conf", tmp_path / "enabled_plugins"
     file.write_text("heartbeat = 3\n")
-    enabled.write_text("[rabbitmq_management,rabbitmq_shovel].\n")
-    text = "plugin rabbitmq_shovel has no effect here: it is not built in"
+    enabled.write_text("[rabbitmq_management,rabbitmq_stomp].\n")
+    text = "plugin rabbitmq_stomp has no effect here: it is not built in"
     assert load(str(file), {}, (), None).warnings == (f"{enabled}: {text}",)
-    listed = {"RABBITMQ_ENABLED_PLUGINS": "rabbitmq_prometheus,rabbitmq_shovel"}
+    listed = {"RABBITMQ_ENABLED_PLUGINS": "rabbitmq_prometheus,rabbitmq_stomp"}
     assert load(None, listed, (), None).warnings == (f"RABBITMQ_ENABLED_PLUGINS: {text}",)
     enabled.write_text("rabbitmq_management\n")
     assert problems(file)[0].startswith(f"{enabled}: is no list of plugins")

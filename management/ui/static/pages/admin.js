@@ -3,12 +3,13 @@ import {html} from "../html.js";
 import {link} from "../route.js";
 import {Configuration, Flags, Parameters} from "./settings.js";
 import {Permissions} from "./rights.js";
+import {Shovels} from "./shovels.js";
 import {User, Users} from "./users.js";
 import {Vhost, Vhosts} from "./vhosts.js";
 
 const TABS = [
   ["users", "Users", Users, User], ["vhosts", "Virtual hosts", Vhosts, Vhost], ["permissions", "Permissions", Permissions],
-  ["parameters", "Parameters", Parameters], ["flags", "Feature flags", Flags], ["configuration", "Configuration", Configuration],
+  ["parameters", "Parameters", Parameters], ["shovels", "Shovels", Shovels], ["flags", "Feature flags", Flags], ["configuration", "Configuration", Configuration],
 ];
 
 export function Admin(props) {

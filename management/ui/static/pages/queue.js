@@ -12,6 +12,7 @@ import {link, path} from "../route.js";
 import {Bind, BindingTable, Ways} from "./bindings.js";
 import {CONSUMER_COLUMNS, ChannelLink, Held} from "./channels.js";
 import {Get, Publish} from "./message.js";
+import {Move} from "./move.js";
 import {Settings} from "./reasons.js";
 
 const SECONDS = 2;
@@ -28,6 +29,7 @@ export function Queue(props) {
   const [ifUnused, ifEmpty] = [useRef(null), useRef(null)];
   if (!data) return html`<${Failure} error=${error} />`;
   const {queue, settings, warnings, bindings} = data;
+  const mayMove = ["policymaker", "administrator"].some((tag) => props.user.tags.includes(tag));
   const stat = (key) => queue.message_stats?.[`${key}_details`]?.rate ?? 0;
   const ask = (action) => () => setAsking(action);
   const isMuch = (asking === "purge" ? queue.messages_ready : queue.messages) > MUCH;
@@ -67,6 +69,7 @@ export function Queue(props) {
       <${Publish} vhost=${vhost} exchange="" routingKey=${name} onDone=${refresh} />
       <${Get} vhost=${vhost} name=${name} ready=${queue.messages_ready} onDone=${refresh} />
     </section>
+    ${mayMove ? html`<${Move} vhost=${vhost} name=${name} onDone=${refresh} />` : null}
     ${done ? html`<p class="notice good" role="status">${done}</p>` : null}
     <p class="buttons"><button type="button" onClick=${ask("purge")}>Purge…</button>
       <button type="button" class="danger" onClick=${ask("delete")}>Delete…</button></p>

@@ -29,7 +29,8 @@ export function Parameters(props) {
     {key: "name", title: "Name", wide: true, cell: (row) => html`<${Name} value=${row.name} />`},
     {key: "value", title: "Value", wide: true, cell: (row) => json(row.value)},
     {key: "where", title: "Changed at", wide: true, cell: (row) => (row.component === "operator_policy" ? html`<a href=${link(["policies"], {vhost: row.vhost, name: row.name})}>Policies</a>`
-      : html`<a href=${link(["admin", "vhosts", row.vhost])}>its virtual host</a>`)},
+      : row.component === "shovel" ? html`<a href=${link(["admin", "shovels"])}>Shovels</a>`
+        : html`<a href=${link(["admin", "vhosts", row.vhost])}>its virtual host</a>`)},
   ];
   return html`<${Failure} error=${globals.error ?? found.error} />
     <h2>Global parameters</h2>

@@ -19,6 +19,8 @@ The following plugins have been configured:
   rabbitmq_management
   rabbitmq_management_agent
   rabbitmq_prometheus
+  rabbitmq_shovel
+  rabbitmq_shovel_management
   rabbitmq_web_dispatch
 """
 
@@ -64,13 +66,13 @@ def test_what_is_not_built_in_is_refused(offline) -> None:
 
 
 def test_nothing_that_is_built_in_can_be_disabled(offline) -> None:
-    assert offline("-q", "disable", "rabbitmq_shovel").err == ""
+    assert offline("-q", "disable", "rabbitmq_stomp").err == ""
     assert offline("-q", "disable", "nosuch").code == 70
     output = offline("-q", "disable", "rabbitmq_management")
     assert output.code == 0
     assert "rabbitmq_management: built in, cannot be disabled" in output.err
     output = offline("-q", "set", "rabbitmq_management")
-    assert "rabbitmq_auth_mechanism_ssl, rabbitmq_prometheus: built in" in output.err
+    assert "rabbitmq_auth_mechanism_ssl, rabbitmq_prometheus, rabbitmq_shovel, rabbitmq_shovel_management: built in" in output.err
 
 
 def test_the_list(plugins, offline) -> None:

@@ -1,0 +1,192 @@
+"""AMQP URIs: where a link leads, and how it logs in there.
+
+    amqp[s]://[user[:password]@][host[:port]][/vhost][?key=value&...]
+
+Without a host it leads into this node, without a socket. Keys: heartbeat (s), connection_timeout (ms), channel_max,
+frame_max, auth_mechanism (plain, amqplain, external; may be repeated); for amqps cacertfile, certfile, keyfile,
+password, verify (verify_none, verify_peer), server_name_indication (a name, or "disable"). Others are ignored.
+
+Owns no state. Refusals are BadUri with the term that RabbitMQ prints. Source: RabbitMQ's amqp_uri and its URI
+specifications; the answers of a live 3.10 node.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote
+
+_URI: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
+    r"(?:(?P<userinfo>[^@/?#]*)@)?"
+    r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^:/?#@\[\]]*)(?::(?P<port>[^/?#@]*))?"
+    r"(?P<path>/[^?#]*)?(?:\?(?P<query>[^#]*))?(?:#.*)?"
+)
+DEFAULT_PORTS: Final = {"amqp": 5672, "amqps": 5671}
+MECHANISMS: Final = ("plain", "amqplain", "external")
+PORT_MAX: Final = 65535
+CONNECTION_TIMEOUT_MS: Final = 60_000
+HEARTBEAT_S: Final = 10
+
+
+class BadUri(ValueError):
+    """It is no AMQP URI; `term` is why, as Erlang prints it."""
+
+    def __init__(self, term: str, uri: str) -> None:
+        super().__init__(f"{term} in {public(uri)}")
+        self.term = term
+        self.uri = uri
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsWish:
+    """What an amqps URI says about its certificates; paths of files on this machine."""
+
+    cacertfile: str = ""
+    certfile: str = ""
+    keyfile: str = ""
+    password: str = ""
+    is_verified: bool = False
+    server_name: str | None = None
+    """For SNI and the name in the certificate; None: the host, empty: none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a link leads."""
+
+    uri: str
+    host: str = ""
+    """Empty: into this node."""
+    port: int = 0
+    vhost: str = "/"
+    username: str | None = None
+    password: str | None = None
+    tls: TlsWish | None = None
+    mechanisms: tuple[str, ...] = ("plain",)
+    heartbeat_s: int = HEARTBEAT_S
+    connection_timeout_ms: int = CONNECTION_TIMEOUT_MS
+    channel_max: int = 0
+    frame_max: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it leads into this node."""
+        return not self.host
+
+    @property
+    def public(self) -> str:
+        """The URI without what is secret."""
+        return public(self.uri)
+
+
+def public(uri: str) -> str:
+    """A URI without user, password and query, for status and log."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        return "(no URI)"
+    port = f":{found['port']}" if found["port"] else ""
+    return f"{found['scheme']}://{found['host']}{port}{found['path'] or ''}"
+
+
+def parse(uri: str, default_vhost: str) -> Target:
+    """Where a URI leads. Raises: BadUri."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise BadUri(_unparsable(uri), uri)
+    scheme = found["scheme"].lower()
+    if scheme not in DEFAULT_PORTS:
+        raise BadUri(f'{{unexpected_uri_scheme,"{found["scheme"]}"}}', uri)
+    username, password = _userinfo(found["userinfo"], uri)
+    query = parse_qsl(found["query"] or "", keep_blank_values=True)
+    vhost = _vhost(found["path"], default_vhost, uri)
+    host = found["host"].strip("[]")
+    if not host:
+        return Target(uri=uri, vhost=vhost, username=username, password=password)
+    return Target(
+        uri=uri,
+        host=unquote(host),
+        port=_port(found["port"], DEFAULT_PORTS[scheme], uri),
+        vhost=vhost,
+        username="guest" if username is None else username,
+        password="guest" if password is None else password,
+        tls=_tls(dict(query)) if scheme == "amqps" else None,
+        mechanisms=_mechanisms(query),
+        heartbeat_s=_integer(query, "heartbeat", HEARTBEAT_S, uri),
+        connection_timeout_ms=_integer(query, "connection_timeout", CONNECTION_TIMEOUT_MS, uri),
+        channel_max=_integer(query, "channel_max", 0, uri),
+        frame_max=_integer(query, "frame_max", 0, uri),
+    )
+
+
+def _unparsable(uri: str) -> str:
+    """Without the stack that RabbitMQ shows with it."""
+    reason = f'{{malformed_uri,"{uri}"}}' if "://" in uri else "no_scheme"
+    return f"{{unable_to_parse_uri,{reason}}}"
+
+
+def _userinfo(text: str | None, uri: str) -> tuple[str | None, str | None]:
+    if text is None or not text:
+        return None, None
+    parts = [unquote(part) for part in text.split(":")]
+    if len(parts) > 2:
+        raise BadUri(f'{{invalid_userinfo,"{len(parts)} parts"}}', uri)
+    return parts[0], parts[1] if len(parts) == 2 else None
+
+
+def _port(text: str | None, default: int, uri: str) -> int:
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit():
+        raise BadUri(_unparsable(uri), uri)
+    if int(text) > PORT_MAX:
+        raise BadUri(f"{{port_out_of_range,{int(text)}}}", uri)
+    return int(text)
+
+
+def _vhost(path: str | None, default: str, uri: str) -> str:
+    if path is None:
+        return default
+    name = path[1:]
+    if "/" in name:
+        raise BadUri(f'{{invalid_vhost,"{name}"}}', uri)
+    return unquote(name)
+
+
+def _integer(query: list[tuple[str, str]], key: str, default: int, uri: str) -> int:
+    for name, value in query:
+        if name == key:
+            if not value.isascii() or not value.isdigit():
+                given = ",".join(f'{{"{each}","{text}"}}' for each, text in query)
+                raise BadUri(
+                    f'{{invalid_amqp_params_parameter,{key},"{value}",[{given}],'
+                    f'{{not_an_integer,"{value}"}}}}',
+                    uri,
+                )
+            return int(value)
+    return default
+
+
+def _mechanisms(query: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Those that are asked for; what nobody knows is left to the broker's refusal."""
+    named = tuple(value.lower() for key, value in query if key == "auth_mechanism")
+    return named or ("plain",)
+
+
+def _tls(query: dict[str, str]) -> TlsWish:
+    name = query.get("server_name_indication")
+    return TlsWish(
+        cacertfile=query.get("cacertfile", ""),
+        certfile=query.get("certfile", ""),
+        keyfile=query.get("keyfile", ""),
+        password=query.get("password", ""),
+        is_verified=query.get("verify") == "verify_peer",
+        server_name="" if name == "disable" else name,
+    )
+
+
+def build(*, host: str, port: int, vhost: str, username: str, password: str) -> str:
+    """An amqp URI of its parts."""
+    whom = f"{quote(username, safe='')}:{quote(password, safe='')}"
+    return f"amqp://{whom}@{host}:{port}/{quote(vhost, safe='')}"

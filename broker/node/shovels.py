@@ -1,0 +1,130 @@
+"""The node's shovels, which are loaded when the first one is configured.
+
+Until then nothing of shovels, nor of the links that they use, is imported. This is the node's end of the component
+`shovel` of runtime parameters: it says which values are legal, and passes on every one that is set or cleared.
+
+State owned: the shovels, once there are some; those of the configuration until they start.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from burrowmq.broker.definitions.document import ImportRefused
+from burrowmq.broker.definitions.parameters import SHOVEL, clear_parameter
+from burrowmq.broker.rules.auth import NODE_USER
+from burrowmq.broker.rules.parameter_rules import ValidationFailed
+from burrowmq.broker.words import json_document
+
+if TYPE_CHECKING:
+    from burrowmq.broker.node.running import RunningNode
+    from burrowmq.broker.rules.auth import User
+    from burrowmq.broker.shovel.shovels import Shovels
+
+
+class NodeShovels:
+    """The component `shovel`."""
+
+    def __init__(self, node: RunningNode) -> None:
+        self._node = node
+        self._static: dict[str, object] = {}
+        self._found: Shovels | None = None
+        self._has_started = False
+
+    @property
+    def found(self) -> Shovels | None:
+        """The shovels, if there are any or were."""
+        return self._found
+
+    def read_static(self, path: str) -> None:
+        """Read those of the configuration, which the start then begins. Raises: ImportRefused."""
+        try:
+            with Path(path).open(encoding="utf-8") as file:
+                document = json_document.parse(file.read())
+        except (OSError, ValueError) as error:
+            raise ImportRefused(f"static shovels in {path}: {error}") from error
+        if not isinstance(document, dict):
+            raise ImportRefused(f"static shovels in {path}: no JSON object of names and shovels")
+        for name, value in document.items():
+            try:
+                self.check("/", name, value, None)
+            except ValidationFailed as refusal:
+                text = "; ".join(refusal.objections)
+                raise ImportRefused(f"static shovels in {path}: {name}: {text}") from refusal
+        self._static = document
+
+    def start(self) -> None:
+        """Start those that the node finds when it starts: after it listens, since they may lead into it."""
+        self._has_started = True
+        for name, value in self._static.items():
+            self._loaded().put("", name, value, is_static=True)
+        for vhost in self._node.vhosts.values():
+            for name, value in vhost.component(SHOVEL).items():
+                self._loaded().put(vhost.name, name, value)
+
+    async def stop(self) -> None:
+        """End them; what was not acked is with its source again."""
+        self._has_started = False
+        if self._found is not None:
+            await self._found.stop()
+
+    def abandon(self) -> None:
+        """End them as if the process were killed."""
+        self._has_started = False
+        if self._found is not None:
+            self._found.abandon()
+
+    # -- Component --------------------------------------------------------------------------------------------------
+
+    def check(self, vhost: str, name: str, value: object, user: User | None) -> None:
+        """Refuse what no shovel can work by. Raises: ValidationFailed."""
+        from burrowmq.broker.shovel.rules import validate  # noqa: PLC0415 - loaded when needed
+
+        auth, vhosts = self._node.auth, self._node.vhosts
+        who = NODE_USER if user is None else user
+
+        def may_enter(target: str) -> bool:
+            return target in vhosts and auth.may_enter(who, target)
+
+        validate(name, value, vhost, who.name, may_enter)
+
+    def changed(self, vhost: str, name: str, value: object) -> None:
+        """A parameter was set."""
+        if self._has_started:
+            self._loaded().put(vhost, name, value)
+
+    def cleared(self, vhost: str, name: str) -> None:
+        """A parameter is gone."""
+        if self._found is not None:
+            self._found.remove(vhost, name)
+
+    def _loaded(self) -> Shovels:
+        if self._found is None:
+            # Loaded when needed.
+            from burrowmq.broker.link.connect import Opener  # noqa: PLC0415
+            from burrowmq.broker.shovel.shovels import Shovels, Surroundings  # noqa: PLC0415
+
+            node = self._node
+            opener = Opener(
+                open_session=node.open_session,
+                node_name=node.name,
+                max_message_size=node.config.max_message_size_bytes,
+            )
+            self._found = Shovels(
+                Surroundings(
+                    opener=opener,
+                    cluster_name=lambda: node.cluster_name,
+                    token=node.entropy.token,
+                    observer=node.observer,
+                    wall_ms=node.scheduler.wall_ms,
+                    forget=self._forget,
+                )
+            )
+        return self._found
+
+    def _forget(self, vhost: str, name: str) -> None:
+        found = self._node.vhosts.get(vhost)
+        if found is not None:
+            clear_parameter(found, SHOVEL, name)
+            self._node.scheduler.touch()
