@@ -25,8 +25,8 @@ from pyspark_amqp.convert import Reader
 from pyspark_amqp.options import DrainOptions, PeekOptions
 from pyspark_amqp.source.listing import Listing
 from pyspark_amqp.source.planning import Counts, Planner
-from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
-from pyspark_amqp.spool import Offset, Spool
+from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of, spool_at
+from pyspark_amqp.spool import Offset, Spool, check, open_store
 from pyspark_amqp.wire import ChannelClosed, connect, peek
 
 _NOT_FOUND = 404
@@ -77,9 +77,9 @@ class DrainReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the drain's pieces: those of the plan that was made first."""
         options = self._options
-        spool = Spool(options.task.spool_location)
-        plan = spool.plan(stream_of(options.drain_id), self._new_plan)
-        return partitions_of(plan.pieces(), options.task.task_bytes, None)
+        spool = spool_at(options.task.spool)
+        plan = spool.plan(stream_of(options.drain_id), lambda: self._new_plan(spool))
+        return partitions_of(spool, plan.pieces(), options.task.task_bytes, None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a piece's rows."""
@@ -87,8 +87,9 @@ class DrainReader(DataSourceReader):
             return iter(())  # nothing was ready: Spark has one empty partition
         return rows_of(partition, self._options.task, self._schema)
 
-    def _new_plan(self) -> Offset:
+    def _new_plan(self, spool: Spool) -> Offset:
         options = self._options
+        check(spool.store)
         counts = Counts(
             options.task.addresses,
             Listing(options.task.addresses, options.queues),
@@ -97,7 +98,7 @@ class DrainReader(DataSourceReader):
         )
         planner = Planner(
             counts,
-            Spool(options.task.spool_location),
+            spool,
             consumer_count=options.consumer_count,
             prefetch_count=options.prefetch_count,
         )
@@ -117,4 +118,4 @@ def forget(spool_location: str, drain_id: str) -> bool:
 
     The same id drains again afterwards.
     """
-    return Spool(spool_location).remove_stream(stream_of(drain_id))
+    return Spool(open_store(spool_location)).remove_stream(stream_of(drain_id))
