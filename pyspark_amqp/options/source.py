@@ -79,6 +79,8 @@ class PeekOptions:
     queues: Queues
     has_headers_raw: bool = False
     limit: int = PEEK_LIMIT
+    byte_limit: int = TASK_BYTES
+    allows_redelivery: bool = False
     fails_on_missing_queue: bool = True
     fails_on_malformed: bool = False
 
@@ -172,6 +174,8 @@ def _peek(found: OptionReader) -> PeekOptions:
         queues=_queues(found),
         has_headers_raw=found.flag("includeHeadersRaw", default=False),
         limit=limit or PEEK_LIMIT,
+        byte_limit=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
+        allows_redelivery=found.flag("allowRedelivery", default=False),
         fails_on_malformed=_fails_on_malformed(found),
         fails_on_missing_queue=_fails_on_missing_queue(found),
     )

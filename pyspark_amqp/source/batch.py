@@ -27,7 +27,7 @@ from pyspark_amqp.source.listing import Listing
 from pyspark_amqp.source.planning import Counts, Planner
 from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of, spool_at
 from pyspark_amqp.spool import Offset, Spool, check, open_store
-from pyspark_amqp.wire import ChannelClosed, connect, peek
+from pyspark_amqp.wire import ChannelClosed, UnsuitableQueue, connect, peek, queue_type
 
 _NOT_FOUND = 404
 _NO_RETRY_S = 0.0
@@ -58,13 +58,33 @@ class PeekReader(DataSourceReader):
             return  # no queue matches: Spark has one empty partition
         options = self._options
         try:
+            self._refuse_harm(partition.queue)
             with connect(options.addresses) as connection:
-                found = peek(connection, partition.queue, options.limit)
+                found = peek(connection, partition.queue, options.limit, options.byte_limit)
         except ChannelClosed as error:
             if error.reply_code == _NOT_FOUND and not options.fails_on_missing_queue:
                 return
             raise
         yield from Reader(self._schema, is_strict=options.fails_on_malformed).batches(found)
+
+    def _refuse_harm(self, queue: str) -> None:
+        """A quorum queue counts what is put back as a delivery, and drops a message at its delivery limit."""
+        options = self._options
+        with connect(options.addresses) as connection:
+            kind = queue_type(connection, queue)
+            if kind == "quorum" and not options.allows_redelivery:
+                raise UnsuitableQueue(
+                    connection.place,
+                    f"looking into '{queue}'",
+                    "it is a quorum queue: each look counts as a delivery of each message, and at the queue's delivery limit messages "
+                    "are dropped or dead-lettered; set allowRedelivery=true to look all the same, or use mode=drain",
+                )
+            if kind == "stream":
+                raise UnsuitableQueue(
+                    connection.place,
+                    f"looking into '{queue}'",
+                    "it is a stream, which is not read here",
+                )
 
 
 class DrainReader(DataSourceReader):

@@ -26,11 +26,15 @@ from pyspark_amqp.wire import (
     ConnectionClosed,
     ConnectionLost,
     StepTimeout,
+    UnsuitableQueue,
     connect,
     queue_state,
+    queue_type,
 )
 
 _NOT_FOUND: Final = 404
+# Each costs a connection.
+_CHECKED_AT_ONCE: Final = 4
 
 
 class Ask(Protocol):
@@ -162,6 +166,7 @@ class Counts:
         self._retry_timeout_s = retry_timeout_s
         self._fails_on_missing_queue = fails_on_missing_queue
         self._connection: Connection | None = None
+        self._checked: set[str] = set()
 
     def __call__(self) -> dict[str, int]:
         """Return the ready messages of each queue; without those that do not exist, if that is allowed.
@@ -183,7 +188,21 @@ class Counts:
             count = self._ask(queue)
             if count is not None:
                 found[queue] = count
+        self._refuse_streams([queue for queue, count in found.items() if not count])
         return found
+
+    def _refuse_streams(self, empty: list[str]) -> None:
+        """A stream says for ever that nothing is ready. Each queue is looked at once, some at a time."""
+        unknown = [queue for queue in empty if queue not in self._checked]
+        for queue in unknown[:_CHECKED_AT_ONCE]:
+            self._checked.add(queue)
+            with connect(self._addresses) as connection:
+                if queue_type(connection, queue) == "stream":
+                    raise UnsuitableQueue(
+                        connection.place,
+                        f"reading '{queue}'",
+                        "it is a stream, which is not read here",
+                    )
 
     def _ask(self, queue: str) -> int | None:
         """Return a queue's ready messages, None when it does not exist and that is allowed."""
