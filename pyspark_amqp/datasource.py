@@ -77,7 +77,7 @@ class AmqpDataSource(DataSource):
         return StreamWriter(read_sink_options(self.options), schema, overwrite=overwrite)
 
     def _refuse_what_no_read_takes(self) -> None:
-        """Unless the options suit a batch or a stream, raise the problems of the kind that has fewer."""
+        """Unless the options suit a batch or a stream, raise the problems of the kind that they are nearer to."""
         found: list[BadOptions] = []
         for read in (read_stream_options, read_batch_options):
             try:
@@ -85,7 +85,7 @@ class AmqpDataSource(DataSource):
             except BadOptions as error:
                 found.append(error)
         if len(found) == 2:
-            raise min(found, key=lambda error: len(error.problems))
+            raise min(found, key=lambda error: (-error.fitting_count, len(error.problems)))
 
 
 def register(spark: SparkSession) -> None:

@@ -14,14 +14,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
-from urllib.parse import unquote
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyspark_amqp.convert import schema_of
-from pyspark_amqp.spool import read_batches
+from pyspark_amqp.spool import Published, Spool, open_store, read_batches
 from pyspark_amqp_jobs.arguments import BadArguments
 from pyspark_amqp_jobs.table import text_table
 
@@ -36,19 +35,18 @@ COLUMNS = (
 )
 
 
-class Piece(NamedTuple):
-    """One published file."""
-
-    path: Path
-    seq: int
-    is_committed: bool
-    is_in_doubt: bool
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("action", choices=("list", "recover"))
-    parser.add_argument("--spool", required=True, metavar="DIR")
+    parser.add_argument(
+        "--spool",
+        required=True,
+        metavar="PLACE",
+        help="the query's spoolLocation: a folder or s3://...",
+    )
+    parser.add_argument("--endpoint", metavar="URL", help="the object store's, as spool.endpoint")
+    parser.add_argument("--region", metavar="NAME", help="the object store's, as spool.region")
+    parser.add_argument("--allow-http", action="store_true", help="as spool.allowHttp=true")
     parser.add_argument(
         "--stream", metavar="NAME", help="with recover: one of those that list shows"
     )
@@ -60,79 +58,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(spark: Any, arguments: argparse.Namespace, out: TextIO) -> int:
     """List or recover."""
-    root = Path(arguments.spool)
-    if not root.is_dir():
-        raise BadArguments(f"{root} is no folder")
+    spool = _spool(arguments)
     if arguments.action == "list":
-        rows = list(listing(root))
+        rows = list(listing(spool))
         out.write((text_table(COLUMNS, rows) if rows else "the spool is empty") + "\n")
         return 0
     if not arguments.stream or not arguments.to:
         raise BadArguments("recover needs --stream and --to")
     if Path(arguments.to).exists():
         raise BadArguments(f"{arguments.to} is there already")
-    count = recover(root, arguments.stream, Path(arguments.to), is_all=arguments.all)
+    count = recover(spool, arguments.stream, Path(arguments.to), is_all=arguments.all)
     out.write(f"recovered {count:,} messages of stream {arguments.stream} into {arguments.to}\n")
     return 0
 
 
-def listing(root: Path) -> Iterator[tuple[Any, ...]]:
+def listing(spool: Spool) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each stream and queue."""
-    for stream in _folders(root):
-        committed = _committed(stream)
-        for queue in sorted(stream.glob("q-*/")):
-            pieces = _pieces(queue, committed)
-            wanted = [piece for piece in pieces if not piece.is_committed]
+    for stream in spool.streams():
+        committed = spool.committed(stream)
+        by_queue: dict[str, list[Published]] = {}
+        for piece in spool.pieces(stream):
+            by_queue.setdefault(piece.queue, []).append(piece)
+        for queue, pieces in sorted(by_queue.items()):
+            wanted = [piece for piece in pieces if piece.seq > committed]
             yield (
-                unquote(stream.name),
-                unquote(queue.name.removeprefix("q-")),
+                stream,
+                queue,
                 committed,
                 len(pieces),
                 len(wanted),
-                sum(_row_count(piece.path) for piece in wanted),
+                sum(_row_count(spool, piece) for piece in wanted),
                 sum(piece.is_in_doubt for piece in pieces),
             )
 
 
-def recover(root: Path, stream: str, target: Path, *, is_all: bool) -> int:
+def recover(spool: Spool, stream: str, target: Path, *, is_all: bool) -> int:
     """Write a stream's messages into one Parquet file; return how many. Raises: BadArguments, SpoolError."""
-    folders = [folder for folder in _folders(root) if unquote(folder.name) == stream]
-    if not folders:
-        raise BadArguments(f"there is no stream {stream!r} in {root}")
+    if stream not in spool.streams():
+        raise BadArguments(f"there is no stream {stream!r} in {spool}")
     schema = schema_of(has_headers_raw=True)
+    committed = spool.committed(stream)
     aside = target.with_name(f"{target.name}.tmp")
     count = 0
     with pq.ParquetWriter(aside, schema) as writer:
-        for queue in sorted(folders[0].glob("q-*/")):
-            for piece in _pieces(queue, _committed(folders[0])):
-                if piece.is_committed and not is_all:
-                    continue
-                for batch in read_batches(piece.path, schema):
+        for piece in spool.pieces(stream):
+            if piece.seq <= committed and not is_all:
+                continue
+            with spool.store.open(piece.key) as path:
+                for batch in read_batches(path, schema):
                     writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
                     count += batch.num_rows
     aside.replace(target)
     return count
 
 
-def _row_count(path: Path) -> int:
-    return sum(batch.num_rows for batch in read_batches(path, schema_of(["redelivered"])))
+def _spool(arguments: argparse.Namespace) -> Spool:
+    place: str = arguments.spool
+    if "://" not in place and not Path(place).is_dir():
+        raise BadArguments(f"{place} is no folder")
+    return Spool(
+        open_store(
+            place,
+            endpoint=arguments.endpoint,
+            region=arguments.region,
+            is_http_allowed=arguments.allow_http,
+        )
+    )
 
 
-def _folders(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir())
-
-
-def _committed(stream: Path) -> int:
-    try:
-        return int((stream / "committed").read_text())
-    except FileNotFoundError:
-        return -1
-
-
-def _pieces(queue: Path, committed: int) -> list[Piece]:
-    found = []
-    for path in sorted(queue.glob("*.arrow")):
-        seq = int(path.stem.partition("-")[0])
-        is_in_doubt = not path.with_suffix(".acked").exists()
-        found.append(Piece(path, seq, seq <= committed, is_in_doubt))
-    return found
+def _row_count(spool: Spool, piece: Published) -> int:
+    with spool.store.open(piece.key) as path:
+        return sum(batch.num_rows for batch in read_batches(path, schema_of(["redelivered"])))

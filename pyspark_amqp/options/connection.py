@@ -48,6 +48,11 @@ def read_addresses(options: OptionReader) -> Addresses:
     return tuple(_with_the_rest(options, address, is_secured) for address in found)
 
 
+def may_rotate(addresses: Addresses) -> bool:
+    """Whether a password that is refused now may be another one when it is read again."""
+    return any(address.password_file is not None for address in addresses)
+
+
 def _from_uri(options: OptionReader) -> list[Address]:
     beside = [name for name in _PARTS if name in options]
     if beside:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 _SIZE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -27,13 +27,21 @@ _TIME: Final = re.compile(r"([0-9_]+)\s*(ms|s|m|h|d)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9](_?[0-9])*")
 
 
-class BadOptions(ValueError):
-    """Options that cannot be used; `problems` has a sentence for each."""
+Kinds = Callable[[], Mapping[str, Sequence[str]]]
+"""Gives the names of options that each kind of read asks for."""
 
-    def __init__(self, what: str, problems: Sequence[str]) -> None:
-        super().__init__(what, problems)
+
+class BadOptions(ValueError):
+    """Options that cannot be used; `problems` has a sentence for each.
+
+    `fitting_count`: how many of the query's options are known there, or nearly: which kind of read was meant.
+    """
+
+    def __init__(self, what: str, problems: Sequence[str], fitting_count: int = 0) -> None:
+        super().__init__(what, problems, fitting_count)
         self.what = what
         self.problems = list(problems)
+        self.fitting_count = fitting_count
 
     def __str__(self) -> str:
         if len(self.problems) == 1:
@@ -150,20 +158,38 @@ class OptionReader:
         shown = "(not shown)" if is_secret else f"'{value[:80]}'"
         self.problems.append(f"option '{name}': {shown} is {reason}")
 
-    def finish(self, what: str, *, elsewhere: Collection[str] = ()) -> None:
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The names that were asked for."""
+        return tuple(self._asked.values())
+
+    def finish(
+        self, what: str, *, elsewhere: Collection[str] = (), kinds: Kinds | None = None
+    ) -> None:
         """Raise if anything was wrong, or an option was set that nobody asked for.
 
-        `elsewhere` are options that other parts of Spark read. Raises: BadOptions.
+        `elsewhere` are options that other parts of Spark read, `kinds` gives what other kinds of reads ask for, for the text.
+        Raises: BadOptions.
         """
         allowed = self._asked.keys() | {name.lower() for name in elsewhere}
         unknown = [name for name in self._left if name not in allowed]
-        self.problems += [self._unknown(name) for name in unknown]
+        others = kinds() if unknown and kinds is not None else {}
+        self.problems += [self._unknown(name, others) for name in unknown]
         if self.problems:
-            raise BadOptions(what, self.problems)
+            strange = [name for name in unknown if self._near(name) is None]
+            raise BadOptions(what, self.problems, len(self._left) - len(strange))
 
-    def _unknown(self, name: str) -> str:
+    def _near(self, name: str) -> str | None:
         near = difflib.get_close_matches(name, self._asked, n=1)
-        hint = f"; did you mean '{self._asked[near[0]]}'?" if near else ""
+        return self._asked[near[0]] if near else None
+
+    def _unknown(self, name: str, others: Mapping[str, Sequence[str]]) -> str:
+        meant = self._near(name)
+        at = [kind for kind, names in others.items() if name in {each.lower() for each in names}]
+        if at:
+            hint = f": it is for {' and '.join(at)}"
+        else:
+            hint = "" if meant is None else f"; did you mean '{meant}'?"
         return f"option '{name}' is not known here{hint}"
 
 

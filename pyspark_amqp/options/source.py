@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pyspark_amqp.options.connection import Addresses, read_addresses
 from pyspark_amqp.options.reading import OptionReader
+from pyspark_amqp.options.spool import SpoolPlace, read_spool_place
 
 PREFETCH_MAX: Final = 65535
 COUNT_MAX: Final = 1 << 40
@@ -25,6 +26,7 @@ IDLE_TIMEOUT_S: Final = 2.0
 RETRY_TIMEOUT_S: Final = 60.0
 IN_DOUBT_RETENTION_S: Final = 7 * 86400.0
 PEEK_LIMIT: Final = 1000
+TRIGGER_DELAY_S: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ class TaskOptions:
     """What a task needs to take one piece of a queue."""
 
     addresses: Addresses
-    spool_location: str
+    spool: SpoolPlace
     idle_timeout_s: float = IDLE_TIMEOUT_S
     retry_timeout_s: float = RETRY_TIMEOUT_S
     task_bytes: int = TASK_BYTES
@@ -60,6 +62,8 @@ class StreamOptions:
     has_headers_raw: bool = False
     record_limit: int | None = None
     byte_limit: int | None = None
+    least_records: int = 0
+    longest_delay_s: float = TRIGGER_DELAY_S
     consumer_count: int = 1
     prefetch_count: int = PREFETCH_MAX
     in_doubt_retention_s: float = IN_DOUBT_RETENTION_S
@@ -75,6 +79,8 @@ class PeekOptions:
     queues: Queues
     has_headers_raw: bool = False
     limit: int = PEEK_LIMIT
+    byte_limit: int = TASK_BYTES
+    allows_redelivery: bool = False
     fails_on_missing_queue: bool = True
     fails_on_malformed: bool = False
 
@@ -99,26 +105,44 @@ def read_stream_options(options: Mapping[str, str]) -> StreamOptions:
     Raises: BadOptions.
     """
     found = OptionReader(options)
+    made = _stream(found)
+    found.finish('readStream.format("amqp")', kinds=_kinds)
+    return made
+
+
+def _stream(found: OptionReader) -> StreamOptions:
     if found.text("mode"):
         found.problems.append("option 'mode' is for batch reads; a stream always takes messages")
     limits = [name for name in ("maxRecordsPerTrigger", "maxOffsetsPerTrigger") if name in found]
     if len(limits) > 1:
         found.problems.append(f"{' and '.join(limits)} are the same option: set one")
     record_limit = found.number(limits[0], None, least=1, most=COUNT_MAX) if limits else None
-    made = StreamOptions(
+    return StreamOptions(
         task=_task(found),
         queues=_queues(found),
         has_headers_raw=found.flag("includeHeadersRaw", default=False),
         record_limit=record_limit,
         byte_limit=found.size("maxBytesPerTrigger", None),
+        least_records=_least_records(found, record_limit),
+        longest_delay_s=found.duration("maxTriggerDelay", TRIGGER_DELAY_S),
         consumer_count=_consumer_count(found),
         prefetch_count=_prefetch_count(found),
         in_doubt_retention_s=found.duration("inDoubtRetention", IN_DOUBT_RETENTION_S),
         fails_on_missing_queue=_fails_on_missing_queue(found),
         fails_on_data_loss=found.flag("failOnDataLoss", default=True),
     )
-    found.finish('readStream.format("amqp")')
-    return made
+
+
+def _least_records(found: OptionReader, record_limit: int | None) -> int:
+    """Return how many messages a batch waits for."""
+    least = found.number("minRecordsPerTrigger", 0, least=1, most=COUNT_MAX) or 0
+    if record_limit is not None and least > record_limit:
+        found.problems.append(
+            f"option 'minRecordsPerTrigger': {least} is more than a batch may have ({record_limit})"
+        )
+    if not least and "maxTriggerDelay" in found:
+        found.problems.append("option 'maxTriggerDelay' needs 'minRecordsPerTrigger'")
+    return least
 
 
 def read_batch_options(options: Mapping[str, str]) -> PeekOptions | DrainOptions:
@@ -129,8 +153,18 @@ def read_batch_options(options: Mapping[str, str]) -> PeekOptions | DrainOptions
     found = OptionReader(options)
     mode = found.choice("mode", ("peek", "drain"), "peek")
     made = _peek(found) if mode == "peek" else _drain(found)
-    found.finish(f'read.format("amqp") with mode={mode}')
+    found.finish(f'read.format("amqp") with mode={mode}', kinds=_kinds)
     return made
+
+
+def _kinds() -> dict[str, tuple[str, ...]]:
+    """Return which options there are for each kind of read."""
+    found: dict[str, tuple[str, ...]] = {}
+    for kind, read in (("streams", _stream), ("mode=peek", _peek), ("mode=drain", _drain)):
+        reader = OptionReader({})
+        read(reader)
+        found[kind] = reader.asked
+    return found
 
 
 def _peek(found: OptionReader) -> PeekOptions:
@@ -140,6 +174,8 @@ def _peek(found: OptionReader) -> PeekOptions:
         queues=_queues(found),
         has_headers_raw=found.flag("includeHeadersRaw", default=False),
         limit=limit or PEEK_LIMIT,
+        byte_limit=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
+        allows_redelivery=found.flag("allowRedelivery", default=False),
         fails_on_malformed=_fails_on_malformed(found),
         fails_on_missing_queue=_fails_on_missing_queue(found),
     )
@@ -161,17 +197,13 @@ def _drain(found: OptionReader) -> DrainOptions:
 
 def _task(found: OptionReader) -> TaskOptions:
     _refuse_other_places(found)
-    why = "a folder that driver and executors share; messages are made durable there"
     dedupe = found.choice("dedupe", ("messageId", "none"), "messageId")
     retention_s = found.duration("dedupeRetention", 0.0)
     if retention_s and dedupe == "none":
         found.problems.append("option 'dedupeRetention' needs dedupe=messageId")
-    location = found.required("spoolLocation", why)
-    if "://" in location and not location.startswith("file://"):
-        found.refuse("spoolLocation", location, "no path of a file system with hard links")
     return TaskOptions(
         addresses=read_addresses(found),
-        spool_location=location.removeprefix("file://"),
+        spool=read_spool_place(found),
         idle_timeout_s=found.milliseconds("pollTimeoutMs", IDLE_TIMEOUT_S, least_ms=1),
         retry_timeout_s=found.milliseconds("retryTimeoutMs", RETRY_TIMEOUT_S),
         task_bytes=found.size("maxBytesPerTask", TASK_BYTES) or TASK_BYTES,
@@ -235,7 +267,7 @@ def _refuse_other_places(found: OptionReader) -> None:
     if place == "driver":
         found.problems.append(
             "option 'consumeOn': messages are taken on executors only. Without a file system that driver and "
-            "executors share, run with master local[n] and a spool on that machine's disk"
+            "executors share, give a spoolLocation on object storage (s3://, gs://, abfss://)"
         )
 
 

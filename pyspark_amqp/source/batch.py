@@ -25,9 +25,9 @@ from pyspark_amqp.convert import Reader
 from pyspark_amqp.options import DrainOptions, PeekOptions
 from pyspark_amqp.source.listing import Listing
 from pyspark_amqp.source.planning import Counts, Planner
-from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
-from pyspark_amqp.spool import Offset, Spool
-from pyspark_amqp.wire import ChannelClosed, connect, peek
+from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of, spool_at
+from pyspark_amqp.spool import Offset, Spool, check, open_store
+from pyspark_amqp.wire import ChannelClosed, UnsuitableQueue, connect, peek, queue_type
 
 _NOT_FOUND = 404
 _NO_RETRY_S = 0.0
@@ -58,13 +58,33 @@ class PeekReader(DataSourceReader):
             return  # no queue matches: Spark has one empty partition
         options = self._options
         try:
+            self._refuse_harm(partition.queue)
             with connect(options.addresses) as connection:
-                found = peek(connection, partition.queue, options.limit)
+                found = peek(connection, partition.queue, options.limit, options.byte_limit)
         except ChannelClosed as error:
             if error.reply_code == _NOT_FOUND and not options.fails_on_missing_queue:
                 return
             raise
         yield from Reader(self._schema, is_strict=options.fails_on_malformed).batches(found)
+
+    def _refuse_harm(self, queue: str) -> None:
+        """A quorum queue counts what is put back as a delivery, and drops a message at its delivery limit."""
+        options = self._options
+        with connect(options.addresses) as connection:
+            kind = queue_type(connection, queue)
+            if kind == "quorum" and not options.allows_redelivery:
+                raise UnsuitableQueue(
+                    connection.place,
+                    f"looking into '{queue}'",
+                    "it is a quorum queue: each look counts as a delivery of each message, and at the queue's delivery limit messages "
+                    "are dropped or dead-lettered; set allowRedelivery=true to look all the same, or use mode=drain",
+                )
+            if kind == "stream":
+                raise UnsuitableQueue(
+                    connection.place,
+                    f"looking into '{queue}'",
+                    "it is a stream, which is not read here",
+                )
 
 
 class DrainReader(DataSourceReader):
@@ -77,9 +97,9 @@ class DrainReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the drain's pieces: those of the plan that was made first."""
         options = self._options
-        spool = Spool(options.task.spool_location)
-        plan = spool.plan(stream_of(options.drain_id), self._new_plan)
-        return partitions_of(plan.pieces(), options.task.task_bytes, None)
+        spool = spool_at(options.task.spool)
+        plan = spool.plan(stream_of(options.drain_id), lambda: self._new_plan(spool))
+        return partitions_of(spool, plan.pieces(), options.task.task_bytes, None)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a piece's rows."""
@@ -87,8 +107,9 @@ class DrainReader(DataSourceReader):
             return iter(())  # nothing was ready: Spark has one empty partition
         return rows_of(partition, self._options.task, self._schema)
 
-    def _new_plan(self) -> Offset:
+    def _new_plan(self, spool: Spool) -> Offset:
         options = self._options
+        check(spool.store)
         counts = Counts(
             options.task.addresses,
             Listing(options.task.addresses, options.queues),
@@ -97,7 +118,7 @@ class DrainReader(DataSourceReader):
         )
         planner = Planner(
             counts,
-            Spool(options.task.spool_location),
+            spool,
             consumer_count=options.consumer_count,
             prefetch_count=options.prefetch_count,
         )
@@ -117,4 +138,4 @@ def forget(spool_location: str, drain_id: str) -> bool:
 
     The same id drains again afterwards.
     """
-    return Spool(spool_location).remove_stream(stream_of(drain_id))
+    return Spool(open_store(spool_location)).remove_stream(stream_of(drain_id))

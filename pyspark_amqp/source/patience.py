@@ -2,9 +2,10 @@
 
 Owns no state. Called around steps that may be repeated: asking for counts, taking a piece.
 
-Only what a restart of the broker can mend is tried again: no connection, a lost one, no answer, and a
-connection that the broker closed because it stops (320). A refused login, a queue that does not exist and
-everything else is raised at once.
+Only what time can mend is tried again: no connection, a lost one, no answer, a connection that the broker closed because
+it stops (320); and a refused login where the password is in a file, which is read again each time: a password that is
+rotated reaches the broker and the file one after the other. A queue that does not exist and everything else is raised at
+once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from pyspark_amqp.wire import ConnectFailed, ConnectionClosed, ConnectionLost, StepTimeout
+from pyspark_amqp.wire import (
+    ConnectFailed,
+    ConnectionClosed,
+    ConnectionLost,
+    LoginRefused,
+    StepTimeout,
+)
 
 T = TypeVar("T")
 _FORCED: Final = 320
@@ -33,8 +40,16 @@ class Clock:
         time.sleep(seconds)
 
 
-def persist(step: Callable[[], T], timeout_s: float, clock: Clock | None = None) -> T:
+def persist(
+    step: Callable[[], T],
+    timeout_s: float,
+    clock: Clock | None = None,
+    *,
+    may_rotate: bool = False,
+) -> T:
     """Return the step's result; if it fails, try again, with growing pauses, until `timeout_s` after the first failure.
+
+    `may_rotate`: a login that is refused may succeed later.
 
     Raises: what the step raised last.
     """
@@ -44,8 +59,16 @@ def persist(step: Callable[[], T], timeout_s: float, clock: Clock | None = None)
     while True:
         try:
             return step()
-        except (ConnectFailed, ConnectionLost, ConnectionClosed, StepTimeout) as error:
+        except (
+            ConnectFailed,
+            ConnectionLost,
+            ConnectionClosed,
+            StepTimeout,
+            LoginRefused,
+        ) as error:
             if isinstance(error, ConnectionClosed) and error.reply_code != _FORCED:
+                raise
+            if isinstance(error, LoginRefused) and not may_rotate:
                 raise
             now = clock.now_s()
             deadline = now + timeout_s if deadline is None else deadline

@@ -1,7 +1,8 @@
 """What the next batch takes: queues are asked how much is ready, and a plan is made of it.
 
 State: a Planner owns the connection on which it asks, and for a run that ends (`availableNow`) how much
-of each queue is left of what was there when it began. Lives on the driver for one run of a query.
+of each queue is left of what was there when it began. A TriggerPatience owns since when few messages wait. Both live on
+the driver for one run of a query.
 
 Invariants: planning takes nothing and declares nothing; a plan names at most the limit and pieces of at
 most `prefetch_count` messages; with nothing ready the offset stays what it was. A run that ends never
@@ -16,20 +17,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from pyspark_amqp.options.connection import Addresses
-from pyspark_amqp.source.patience import persist
-from pyspark_amqp.spool import Offset, Share, Spool, how_much
+from pyspark_amqp.options.connection import Addresses, may_rotate
+from pyspark_amqp.source.patience import Clock, persist
+from pyspark_amqp.spool import FileGone, Offset, Piece, Share, Spool, Taken, how_much
 from pyspark_amqp.wire import (
     ChannelClosed,
     Connection,
     ConnectionClosed,
     ConnectionLost,
     StepTimeout,
+    UnsuitableQueue,
     connect,
     queue_state,
+    queue_type,
 )
 
 _NOT_FOUND: Final = 404
+# Each costs a connection.
+_CHECKED_AT_ONCE: Final = 4
 
 
 class Ask(Protocol):
@@ -44,18 +49,51 @@ class Ask(Protocol):
         ...
 
 
+class TriggerPatience:
+    """How long a batch waits for a number of messages: until `longest_s` after the first of them was seen."""
+
+    def __init__(
+        self, least_count: int = 0, longest_s: float = 0.0, clock: Clock | None = None
+    ) -> None:
+        self._least_count = least_count
+        self._longest_s = longest_s
+        self._clock = clock or Clock()
+        self._since_s: float | None = None
+
+    def waits_for_more(self, ready_count: int) -> bool:
+        """Whether so few are ready that a batch is not worth its while yet."""
+        if not ready_count or ready_count >= self._least_count:
+            self._since_s = None
+            return False
+        now = self._clock.now_s()
+        self._since_s = now if self._since_s is None else self._since_s
+        if now - self._since_s < self._longest_s:
+            return True
+        self._since_s = None
+        return False
+
+
 class Planner:
     """Plans the batches of one run."""
 
     def __init__(
-        self, ask: Ask, spool: Spool, *, consumer_count: int = 1, prefetch_count: int = 65535
+        self,
+        ask: Ask,
+        spool: Spool,
+        *,
+        consumer_count: int = 1,
+        prefetch_count: int = 65535,
+        patience: TriggerPatience | None = None,
     ) -> None:
         self._ask = ask
         self._spool = spool
         self._consumer_count = consumer_count
         self._prefetch_count = prefetch_count
+        self._patience = patience or TriggerPatience()
         self._left: dict[str, int] | None = None
         self._planned: Offset | None = None
+        self.ready_counts: dict[str, int] | None = None
+        """What was ready in each queue when it was asked last; None before that."""
 
     def close(self) -> None:
         """Close the connection on which it asks."""
@@ -65,9 +103,15 @@ class Planner:
         """From now on plan only what is ready at this moment."""
         self._left = self._ask()
 
-    def following(self, start: Offset, limit: int | None) -> Offset:
-        """Return the batch after `start`, at most `limit` messages; `start` itself when nothing is ready."""
-        ready_counts = self._ask()
+    def following(self, start: Offset, limit: int | None, *, takes_all: bool = False) -> Offset:
+        """Return the batch after `start`, at most `limit` messages; `start` itself when nothing is ready.
+
+        It is `start`, too, while less is ready than a batch waits for, unless the trigger takes all, or ends.
+        """
+        self.ready_counts = ready_counts = self._ask()
+        is_waiting = self._patience.waits_for_more(sum(ready_counts.values()))
+        if is_waiting and not takes_all and self._left is None:
+            return start
         if self._left is not None:
             if self._planned is not None and self._planned.seq == start.seq:
                 self._count_off(self._planned)
@@ -91,10 +135,16 @@ class Planner:
         """Subtract what a finished batch took from what is left."""
         left = self._left or {}
         for piece in done.pieces():
-            path = self._spool.find(piece)
-            taken = how_much(path) if path is not None else None
+            taken = self._taken(piece)
             count = taken.message_count if taken is not None and taken.is_cut else piece.count
             left[piece.queue] = max(0, left.get(piece.queue, 0) - count)
+
+    def _taken(self, piece: Piece) -> Taken | None:
+        try:
+            with self._spool.open(piece) as path:
+                return how_much(path)
+        except FileGone:
+            return None
 
 
 class Counts:
@@ -116,13 +166,15 @@ class Counts:
         self._retry_timeout_s = retry_timeout_s
         self._fails_on_missing_queue = fails_on_missing_queue
         self._connection: Connection | None = None
+        self._checked: set[str] = set()
 
     def __call__(self) -> dict[str, int]:
         """Return the ready messages of each queue; without those that do not exist, if that is allowed.
 
         Raises: ChannelClosed (404) for a queue that does not exist; WireError.
         """
-        return persist(self._ask_all, self._retry_timeout_s)
+        rotates = may_rotate(self._addresses)
+        return persist(self._ask_all, self._retry_timeout_s, may_rotate=rotates)
 
     def close(self) -> None:
         """Close the connection."""
@@ -136,7 +188,21 @@ class Counts:
             count = self._ask(queue)
             if count is not None:
                 found[queue] = count
+        self._refuse_streams([queue for queue, count in found.items() if not count])
         return found
+
+    def _refuse_streams(self, empty: list[str]) -> None:
+        """A stream says for ever that nothing is ready. Each queue is looked at once, some at a time."""
+        unknown = [queue for queue in empty if queue not in self._checked]
+        for queue in unknown[:_CHECKED_AT_ONCE]:
+            self._checked.add(queue)
+            with connect(self._addresses) as connection:
+                if queue_type(connection, queue) == "stream":
+                    raise UnsuitableQueue(
+                        connection.place,
+                        f"reading '{queue}'",
+                        "it is a stream, which is not read here",
+                    )
 
     def _ask(self, queue: str) -> int | None:
         """Return a queue's ready messages, None when it does not exist and that is allowed."""

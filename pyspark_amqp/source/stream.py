@@ -33,10 +33,11 @@ from pyspark.sql.types import StructType
 
 from pyspark_amqp.columns import arrow_schema
 from pyspark_amqp.options import StreamOptions, read_stream_options
+from pyspark_amqp.options.source import COUNT_MAX
 from pyspark_amqp.source.listing import Listing
-from pyspark_amqp.source.planning import Counts, Planner
-from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of
-from pyspark_amqp.spool import Offset, Spool, SpoolError, keep_ids
+from pyspark_amqp.source.planning import Counts, Planner, TriggerPatience
+from pyspark_amqp.source.tasks import PiecePartition, partitions_of, rows_of, spool_at
+from pyspark_amqp.spool import Offset, Spool, SpoolError, check, keep_ids
 
 TEMPORARY_AGE_S: Final = 3600.0
 
@@ -49,6 +50,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._refusal: ValueError | None = None
         self._planner_once: Planner | None = None
+        self._spool_once: Spool | None = None
         self._first: Offset | None = None
         self._is_limited = True
         try:
@@ -58,8 +60,8 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._refusal = error
 
     def __getstate__(self) -> Json:
-        """Leave the connection out."""
-        return {**self.__dict__, "_planner_once": None}
+        """Leave connections out."""
+        return {**self.__dict__, "_planner_once": None, "_spool_once": None}
 
     # ---- on the driver --------------------------------------------------------------------------
 
@@ -72,8 +74,12 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that the query's options set."""
-        record_limit = self._checked().record_limit
-        return ReadAllAvailable() if record_limit is None else ReadMaxRows(record_limit)
+        options = self._checked()
+        if options.record_limit is not None:
+            return ReadMaxRows(options.record_limit)
+        # So that "all that is there" is what a trigger says (`once`), which sets aside what the options say.
+        is_limited = options.byte_limit is not None or options.least_records
+        return ReadMaxRows(COUNT_MAX) if is_limited else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Note what is ready now: the query ends with it."""
@@ -81,16 +87,21 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         """Return the offset that names the next batch's pieces, `start` when nothing is ready."""
-        options, spool = self._checked(), self._spool()
+        spool = self._spool()
         at = Offset.from_json(start)
         if at.seq:
             self._require_stream(spool, at)
         else:
             spool.open_stream(at.stream)
+        self._is_limited = isinstance(limit, ReadMaxRows)
         record_limit = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        # A trigger that takes all that is there sets aside the limits of the query's options.
-        self._is_limited = record_limit is not None or options.record_limit is None
-        return self._planner().following(at, record_limit).to_json()
+        takes_all = not self._is_limited
+        return self._planner().following(at, record_limit, takes_all=takes_all).to_json()
+
+    def reportLatestOffset(self) -> Json | None:
+        """Return how many messages were ready in each queue when the last batch was planned: Spark shows it as progress."""
+        ready_counts = None if self._planner_once is None else self._planner_once.ready_counts
+        return None if ready_counts is None else {"ready": ready_counts}
 
     def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Return the pieces that the end offset names."""
@@ -98,16 +109,16 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         at = Offset.from_json(end)
         if start == end:
             return []
-        self._require_stream(self._spool(), at)
+        spool = self._spool()
+        self._require_stream(spool, at)
         byte_limit = options.byte_limit if self._is_limited else None
-        return partitions_of(at.pieces(), options.task.task_bytes, byte_limit)
+        return partitions_of(spool, at.pieces(), options.task.task_bytes, byte_limit)
 
     def commit(self, end: Json) -> None:
         """Remove the files of batches that Spark will not ask for again, and ids that are too old."""
         at, spool = Offset.from_json(end), self._spool()
         retention_s = self._checked().task.dedupe_retention_s
-        spool.commit(at.stream, at.seq, keep_ids if retention_s else None)
-        spool.forget_ids(at.stream, retention_s)
+        spool.commit(at.stream, at.seq, keep_ids if retention_s else None, retention_s)
 
     def stop(self) -> None:
         """Close the connection; Spark may also end the process without calling this."""
@@ -130,11 +141,14 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._options
 
     def _spool(self) -> Spool:
-        return Spool(self._checked().task.spool_location)
+        if self._spool_once is None:
+            self._spool_once = spool_at(self._checked().task.spool)
+        return self._spool_once
 
     def _planner(self) -> Planner:
         if self._planner_once is None:
             options = self._checked()
+            check(self._spool().store)
             counts = Counts(
                 options.task.addresses,
                 Listing(options.task.addresses, options.queues),
@@ -146,6 +160,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._spool(),
                 consumer_count=options.consumer_count,
                 prefetch_count=options.prefetch_count,
+                patience=TriggerPatience(options.least_records, options.longest_delay_s),
             )
         return self._planner_once
 
@@ -163,7 +178,7 @@ class AmqpStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         if options.fails_on_data_loss:
             raise SpoolError(
-                f"{spool.root}: no folder of this checkpoint's stream {at.stream}. Messages of its "
+                f"{spool}: no folder of this checkpoint's stream {at.stream}. Messages of its "
                 "last batch may be acknowledged and nowhere else: name the spoolLocation that the "
                 "query had, or set failOnDataLoss=false to go on without them"
             )

@@ -9,34 +9,75 @@ to the queue, and what was published is found.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from pyspark_amqp.options.connection import may_rotate
 from pyspark_amqp.options.source import TaskOptions
+from pyspark_amqp.options.spool import SpoolPlace
 from pyspark_amqp.source.patience import persist
-from pyspark_amqp.spool import Piece, Spool, SpoolError, TakeOptions, read_batches, take
+from pyspark_amqp.spool import (
+    Doubt,
+    Piece,
+    Spool,
+    SpoolError,
+    TakeOptions,
+    open_store,
+    read_batches,
+    take,
+)
 from pyspark_amqp.wire import connect
 
 
 class PiecePartition(InputPartition):
     """One task's piece, with the octets that it may take."""
 
-    def __init__(self, piece: Piece, size_limit: int) -> None:
+    def __init__(self, piece: Piece, size_limit: int, doubt: Doubt) -> None:
         self.piece = piece
         self.size_limit = size_limit
+        self.doubt = doubt
+
+
+def spool_at(place: SpoolPlace) -> Spool:
+    """Return the spool of a query. Raises: SpoolError."""
+    return Spool(
+        open_store(
+            place.location,
+            endpoint=place.endpoint,
+            region=place.region,
+            is_http_allowed=place.is_http_allowed,
+        )
+    )
 
 
 def partitions_of(
-    pieces: list[Piece], task_bytes: int, byte_limit: int | None
+    spool: Spool, pieces: list[Piece], task_bytes: int, byte_limit: int | None
 ) -> list[InputPartition]:
-    """Return the partitions of a batch, which share its limit of octets equally."""
+    """Return the partitions of a batch, which share its limit of octets equally.
+
+    What is in doubt is looked up here, once for all tasks.
+    """
+    if not pieces:
+        return []
     size_limit = task_bytes
-    if byte_limit is not None and pieces:
+    if byte_limit is not None:
         size_limit = min(task_bytes, max(1, byte_limit // len(pieces)))
-    return [PiecePartition(piece, size_limit) for piece in pieces]
+    queues = Counter(piece.queue for piece in pieces)
+    doubted: dict[str, list[str]] = {}
+    for found in spool.pieces(pieces[0].stream):
+        if found.is_in_doubt and found.seq < pieces[0].seq:
+            doubted.setdefault(found.folder, []).append(found.key)
+    return [
+        PiecePartition(
+            piece,
+            size_limit,
+            Doubt(tuple(doubted.get(spool.folder(piece), ())), queues[piece.queue] > 1),
+        )
+        for piece in pieces
+    ]
 
 
 def rows_of(
@@ -46,18 +87,17 @@ def rows_of(
 
     Raises: SpoolError, StaleTask, WireError, BadMessage.
     """
-    spool = Spool(options.spool_location)
+    spool = spool_at(options.spool)
     piece = partition.piece
-    if not spool.has_stream(piece.stream):
-        raise SpoolError(
-            f"{spool.root}: no folder of stream {piece.stream} here, though the driver made it; "
-            "spoolLocation must be the same file system on driver and executors"
-        )
 
-    def attempt() -> Path:
-        found = spool.find(piece)
-        if found is not None:
-            return found
+    def attempt() -> None:
+        if spool.has(piece):
+            return
+        if spool.store.is_path and not spool.has_stream(piece.stream):
+            raise SpoolError(
+                f"{spool}: no folder of stream {piece.stream} here, though the driver made it; "
+                "spoolLocation must be the same place on driver and executors"
+            )
         how = TakeOptions(
             idle_timeout_s=options.idle_timeout_s,
             size_limit=partition.size_limit,
@@ -67,9 +107,8 @@ def rows_of(
         )
         name = f"{options.addresses[0].connection_name} {piece.queue} {piece.seq}-{piece.part}"
         with connect([address.named(name) for address in options.addresses]) as connection:
-            return take(spool, piece, connection, schema, how)
+            take(spool, piece, connection, schema, how, partition.doubt)
 
-    path = persist(attempt, options.retry_timeout_s)
-    for batch in read_batches(path, schema):
-        if batch.num_rows:
-            yield batch
+    persist(attempt, options.retry_timeout_s, may_rotate=may_rotate(options.addresses))
+    with spool.open(piece) as path:
+        yield from read_batches(path, schema)

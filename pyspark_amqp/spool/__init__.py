@@ -5,18 +5,24 @@ which asks for the same batch again after a crash: queue to spool at least once,
 have unique ids; spool to Spark the same rows every time.
 
     offset    which pieces a micro-batch has
-    files     publishing by the first, marks, commits, sweeping
+    store     what a place for files must do: `posix` and `objects` do it, `places` finds the one that is named
+    files     pieces, marks, commits, sweeping
     content   the Arrow file of a piece
+    publish   the first attempt wins, whatever answers are lost
     take      a task's steps from the broker to the spool
 """
 
 from pyspark_amqp.spool.content import Taken, how_much, keep_ids, message_ids, read_batches
-from pyspark_amqp.spool.files import Published, Spool, SpoolError
+from pyspark_amqp.spool.files import Published, Spool
 from pyspark_amqp.spool.offset import BadOffset, Offset, Piece, Share
-from pyspark_amqp.spool.take import StaleTask, TakeOptions, take
+from pyspark_amqp.spool.places import open_store
+from pyspark_amqp.spool.store import FileGone, SpoolError, check
+from pyspark_amqp.spool.take import Doubt, StaleTask, TakeOptions, take
 
 __all__ = [
     "BadOffset",
+    "Doubt",
+    "FileGone",
     "Offset",
     "Piece",
     "Published",
@@ -26,9 +32,11 @@ __all__ = [
     "StaleTask",
     "TakeOptions",
     "Taken",
+    "check",
     "how_much",
     "keep_ids",
     "message_ids",
+    "open_store",
     "read_batches",
     "take",
 ]

@@ -1,10 +1,10 @@
 """What a task does: messages of one piece from the broker into the spool, each step in its order.
 
-    1  the piece was published before: nothing to do
-    2  consume, at most the planned number, with exactly that prefetch
+    1  the piece was published before: nothing to do (whoever calls has looked)
+    2  consume, at most the planned number, with exactly that prefetch, into a file while they come
     3  leave out what is in files in doubt (by message id)
     4  ask the broker something: the connection still holds the messages
-    5  write, sync, publish; somebody else was first: close, so that the messages go back
+    5  publish; somebody else was first: close, so that the messages go back
     6  the batch is committed already: withdraw the file and close, so that they go back
     7  cancel, acknowledge all (also what was left out), wait until the broker has done so
     8  mark as acked
@@ -15,32 +15,51 @@ they are there twice. Killed later nothing comes again.
 
 State: none but the spool's and the broker's. Called by executors' tasks.
 
-Invariants: never acknowledges what is not published and synced; step 3 reads the files after step 2, so
-that a file whose messages came to us is found (it was published before the broker gave them back).
-Step 4 makes short, not impossible, the time in which a connection that broke unnoticed could let two
-pieces have the same messages.
+Which files are in doubt was asked by whoever planned the batch (`Doubt`): all pieces of batches before are published by
+then. Only pieces of the same queue and batch may be published later; they are looked for in step 3.
+
+Invariants: never acknowledges what is not published; step 3 reads the files after step 2, so that a file whose
+messages came to us is found (it was published before the broker gave them back). Step 4 makes short, not impossible,
+the time in which a connection that broke unnoticed could let two pieces have the same messages. No more is in memory
+than a chunk of messages, twice.
 """
 
 from __future__ import annotations
 
+import contextlib
+import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_amqp.convert.reading import Reader
-from pyspark_amqp.spool.content import Taken, message_ids, write_batches
-from pyspark_amqp.spool.files import Spool, SpoolError
+from pyspark_amqp.convert.reading import BATCH_ROWS, Reader
+from pyspark_amqp.spool.content import PieceWriter, Taken, message_ids, read_batches, writing
+from pyspark_amqp.spool.files import Spool
 from pyspark_amqp.spool.offset import Piece
+from pyspark_amqp.spool.publish import publish
+from pyspark_amqp.spool.store import FileGone, SpoolError
 from pyspark_amqp.wire.connection import Connection
 from pyspark_amqp.wire.consumer import SIZE_MAX, Consumer, barrier
+from pyspark_amqp.wire.deliveries import Deliveries
 
 _ID: Final = pa.field("message_id", pa.string())
+CHUNK_BYTES: Final = 16 << 20
 
 
 class StaleTask(SpoolError):
     """The task belongs to a batch that is done; its messages went back to the queue."""
+
+
+class Doubt(NamedTuple):
+    """Where messages may be that come again, as known when the batch was planned."""
+
+    keys: tuple[str, ...] = ()
+    """Pieces of the queue, of earlier batches, that are in doubt."""
+    has_siblings: bool = True
+    """Other pieces of the batch are of the same queue."""
 
 
 class TakeOptions(NamedTuple):
@@ -64,40 +83,59 @@ def take(
     connection: Connection,
     schema: pa.Schema,
     options: TakeOptions = _DEFAULTS,
-) -> Path:
-    """Publish the piece, unless it is published, and return its file. The connection is for this only: close it after.
+    doubt: Doubt | None = None,
+) -> None:
+    """Publish the piece, which was not published when somebody looked. The connection is for this only: close it after.
 
-    Raises: StaleTask, SpoolError, WireError, BadMessage.
+    Without `doubt` the spool is asked what is in doubt. Raises: StaleTask, SpoolError, WireError, BadMessage.
     """
-    path = spool.find(piece)
-    if path is not None:
-        return path
-    _refuse_stale(spool, piece)
-    consumer = Consumer(connection, piece.queue, piece.count)
-    deliveries = consumer.read(
-        piece.count, idle_timeout_s=options.idle_timeout_s, size_limit=options.size_limit
-    )
+    attempt = uuid.uuid4().hex
     stored = _stored_schema(schema, options)
-    batches = list(Reader(stored, is_strict=options.is_strict).batches(deliveries))
-    if options.is_deduplicating:
-        batches = _without(batches, _known_ids(spool, piece, options))
-    taken = Taken(len(deliveries), deliveries.size_bytes >= options.size_limit)
-    barrier(connection)
-    is_first = spool.publish(piece, lambda at: write_batches(at, piece, stored, batches, taken))
-    if is_first:
-        _refuse_stale(spool, piece)
-        consumer.settle(deliveries)
-        spool.mark_acked(piece)
-    else:
-        connection.close()
-    return spool.path(piece)
-
-
-def _refuse_stale(spool: Spool, piece: Piece) -> None:
-    """Raise when nobody will ask for the piece any more, and leave no file of it."""
+    consumer = Consumer(connection, piece.queue, piece.count)
+    with spool.scratch(piece) as whole, spool.scratch(piece) as filtered:
+        path = whole
+        with writing(path, piece, stored, attempt) as file:
+            reader = Reader(stored, is_strict=options.is_strict)
+            taken, last = _consume(consumer, piece, reader, file, options)
+            file.finish(taken)
+        if options.is_deduplicating:
+            ids = _known_ids(spool, _compared(spool, piece, options, doubt))
+            if len(ids):
+                with writing(filtered, piece, stored, attempt) as file:
+                    _leave_out(whole, ids, file, stored)
+                    file.finish(taken)
+                path = filtered
+        barrier(connection)
+        if not publish(spool, piece, attempt, path):
+            connection.close()
+            return
     if spool.is_stale(piece):
         spool.withdraw(piece)
         raise StaleTask(f"batch {piece.seq} of stream {piece.stream} is committed already")
+    consumer.settle(last)
+    spool.mark_acked(piece)
+
+
+def _consume(
+    consumer: Consumer, piece: Piece, reader: Reader, file: PieceWriter, options: TakeOptions
+) -> tuple[Taken, Deliveries]:
+    """Write what comes into the file; return how much it was, and what came last."""
+    count = size = 0
+    last = Deliveries(piece.queue)
+    while count < piece.count and size < options.size_limit:
+        wanted, limit = min(BATCH_ROWS, piece.count - count), options.size_limit - size
+        chunk = consumer.read(
+            wanted,
+            idle_timeout_s=options.idle_timeout_s,
+            size_limit=min(CHUNK_BYTES, limit),
+        )
+        for batch in reader.batches(chunk):
+            file.write(batch)
+        count, size = count + len(chunk), size + chunk.size_bytes
+        last = chunk if len(chunk) else last
+        if len(chunk) < wanted and chunk.size_bytes < CHUNK_BYTES:
+            break
+    return Taken(count, is_cut=size >= options.size_limit), last
 
 
 def _stored_schema(schema: pa.Schema, options: TakeOptions) -> pa.Schema:
@@ -107,30 +145,32 @@ def _stored_schema(schema: pa.Schema, options: TakeOptions) -> pa.Schema:
     return schema
 
 
-def _known_ids(spool: Spool, piece: Piece, options: TakeOptions) -> pa.Array:
-    """Return the ids of messages that may come again."""
+def _compared(spool: Spool, piece: Piece, options: TakeOptions, doubt: Doubt | None) -> set[str]:
+    """Return the keys of the files whose messages may come again."""
     if options.is_remembering:
-        paths = [found.path for found in spool.published(piece.stream, piece.queue)]
-        paths += spool.kept_ids(piece.stream, piece.queue)
-    else:
-        paths = [found.path for found in spool.in_doubt(piece.stream, piece.queue)]
+        keys = [found.key for found in spool.published(piece.stream, piece.queue)]
+        return {*keys, *spool.kept_ids(piece.stream, piece.queue)}
+    if doubt is None:
+        return {found.key for found in spool.in_doubt(piece.stream, piece.queue)}
+    found = set(doubt.keys)
+    if doubt.has_siblings:
+        found |= {each.key for each in spool.siblings(piece)}
+    return found
+
+
+def _known_ids(spool: Spool, keys: Iterable[str]) -> pa.Array:
+    """Return the message ids in these files; one that was removed meanwhile, because of its age, need not be compared."""
     ids = [pa.array([], pa.string())]
-    for path in paths:
-        try:
+    for key in sorted(keys):
+        with contextlib.suppress(FileGone), spool.store.open(key) as path:
             ids.append(message_ids(path))
-        except SpoolError:
-            # A file that was removed meanwhile, because of its age, need not be compared any more.
-            if path.exists():
-                raise
     return pa.concat_arrays(ids)
 
 
-def _without(batches: list[pa.RecordBatch], ids: pa.Array) -> list[pa.RecordBatch]:
-    """Leave out rows with one of these message ids."""
-    if not len(ids):
-        return batches
-    kept = [
-        batch.filter(pc.invert(pc.is_in(batch.column(_ID.name), value_set=ids)))
-        for batch in batches
-    ]
-    return [batch for batch in kept if batch.num_rows]
+def _leave_out(source: Path, ids: pa.Array, file: PieceWriter, schema: pa.Schema) -> None:
+    """Write what is in the source into the file, but for rows with one of these message ids."""
+    for batch in read_batches(source, schema):
+        is_known = pc.is_in(batch.column(_ID.name), value_set=ids)
+        kept = batch.filter(pc.invert(is_known))
+        if kept.num_rows:
+            file.write(kept)

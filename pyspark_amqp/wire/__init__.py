@@ -28,6 +28,7 @@ from pyspark_amqp.wire.errors import (
     PublishReturned,
     Returned,
     StepTimeout,
+    UnsuitableQueue,
     WireError,
 )
 from pyspark_amqp.wire.publisher import Published, Publisher, message_octets
@@ -39,6 +40,7 @@ from pyspark_amqp.wire.topology import (
     delete_queue,
     purge_queue,
     queue_state,
+    queue_type,
 )
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "Returned",
     "StepTimeout",
     "Tls",
+    "UnsuitableQueue",
     "WireError",
     "ack",
     "barrier",
@@ -77,4 +80,5 @@ __all__ = [
     "peek",
     "purge_queue",
     "queue_state",
+    "queue_type",
 ]

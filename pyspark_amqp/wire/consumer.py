@@ -142,14 +142,19 @@ def barrier(connection: Connection) -> None:
         connection.on_frame = None
 
 
-def get(connection: Connection, queue: str, count: int) -> Deliveries:
-    """Take up to `count` messages that are ready now, unacknowledged; ends where the queue is empty."""
+def get(connection: Connection, queue: str, count: int, size_limit: int = SIZE_MAX) -> Deliveries:
+    """Take up to `count` messages that are ready now, unacknowledged; ends where the queue is empty.
+
+    Asks for no more when bodies and properties come to `size_limit`; what was asked for (up to 200) still comes.
+    """
     step = f"basic.get '{queue}'"
     request = f.method(f.BASIC_GET, b"\x00\x00" + f.shortstr(queue) + b"\x00")
     found = Deliveries(queue)
     asked = answered = 0
     is_empty = False
-    while answered < asked or not (is_empty or len(found) >= count):
+    while answered < asked or not (
+        is_empty or len(found) >= count or found.size_bytes >= size_limit
+    ):
         if answered == asked:
             asked += (more := min(_PEEK_WINDOW, count - len(found)))
             connection.send(request * more, step)
@@ -163,12 +168,12 @@ def get(connection: Connection, queue: str, count: int) -> Deliveries:
     return found
 
 
-def peek(connection: Connection, queue: str, count: int) -> Deliveries:
+def peek(connection: Connection, queue: str, count: int, size_limit: int = SIZE_MAX) -> Deliveries:
     """Return up to `count` messages and leave them in the queue, in their order, now as redelivered.
 
     RabbitMQ puts them back in its own time: some milliseconds later for hundreds of messages.
     """
-    found = get(connection, queue, count)
+    found = get(connection, queue, count, size_limit)
     if found.last_tag:
         octets = f.method(f.BASIC_NACK, f.U64.pack(found.last_tag) + b"\x03")
         connection.send(octets, "basic.nack")

@@ -11,6 +11,7 @@
       BadFrame            the peer sent what AMQP does not allow
       PublishRefused      the broker sent basic.nack for messages
       PublishReturned     mandatory messages that no queue took
+      UnsuitableQueue     a queue of a type that cannot be read in the way that was asked for
 
 Owns no state. Raised by this package only; callers catch WireError or the case they can act on.
 
@@ -76,6 +77,10 @@ class ConnectionClosed(_ClosedByBroker):
 
 class ChannelClosed(_ClosedByBroker):
     """The broker closed the channel."""
+
+
+class UnsuitableQueue(WireError):
+    """The queue is of a type that this way of reading would harm, or would find empty for ever."""
 
 
 class PublishRefused(WireError):

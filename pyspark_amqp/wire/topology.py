@@ -8,14 +8,17 @@ error does here, and comes as ChannelClosed with the broker's text.
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 from typing import Final, NamedTuple
 
 from pyspark_amqp.wire import framing as f
 from pyspark_amqp.wire.connection import Connection
+from pyspark_amqp.wire.errors import ChannelClosed
 from pyspark_amqp.wire.table import FieldTable, encode_table
 
 _COUNTS: Final = Struct(">II")
+_OTHER_TYPE: Final = re.compile(r"inequivalent arg 'x-queue-type' .* current is '(quorum|stream)'")
 _PASSIVE, _DURABLE, _EXCLUSIVE, _AUTO_DELETE = 1, 2, 4, 8
 
 
@@ -33,6 +36,21 @@ def queue_state(connection: Connection, queue: str) -> QueueState:
     Raises: ChannelClosed (404) when it does not.
     """
     return _declare(connection, queue, _PASSIVE, {})
+
+
+def queue_type(connection: Connection, queue: str) -> str | None:
+    """Return `quorum` or `stream` for such a queue of RabbitMQ, None for any other, and where this user may not ask.
+
+    AMQP has no question for it. A declaration as a classic queue is refused with the type that it has; one of another
+    type is refused for an argument that no queue can have, so that nothing is ever declared by this. The connection is
+    closed by the refusal. Raises: WireError.
+    """
+    try:
+        _declare(connection, queue, _DURABLE, {"x-queue-type": "classic", "x-max-priority": "none"})
+    except ChannelClosed as error:
+        found = _OTHER_TYPE.search(error.reply_text)
+        return None if found is None else found[1]
+    return None
 
 
 def declare_queue(

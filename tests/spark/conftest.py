@@ -14,6 +14,7 @@ import pytest
 
 from pyspark_amqp.wire import Publisher, connect, declare_queue, message_octets, queue_state
 from pyspark_amqp.wire.properties import encode
+from tests.support import object_stores
 from tests.support.broker_process import BrokerProcess, external_target
 
 # A short life: the fast compiler only, one thread of garbage collection.
@@ -55,6 +56,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Python workers have the environment that the JVM began with.
+    os.environ.update(object_stores.CREDENTIALS)
     folder = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")

@@ -1,6 +1,6 @@
 """The application that crash tests kill: a queue to Parquet with `availableNow`. Started as a process of its own.
 
-Arguments: address, queue, folder, records for a trigger, dedupe.
+Arguments: address, queue, folder, records for a trigger, dedupe; then options of the source, `name=value`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def main() -> None:
-    url, queue, folder, records, dedupe = sys.argv[1:]
+    url, queue, folder, records, dedupe = sys.argv[1:6]
+    more = dict(pair.split("=", 1) for pair in sys.argv[6:])
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -36,6 +37,7 @@ def main() -> None:
         .options(**{"amqp.uri": url, "queue": queue, "spoolLocation": f"{folder}/spool"})
         .options(maxRecordsPerTrigger=records, consumersPerQueue=2, pollTimeoutMs=1000)
         .options(dedupe=dedupe)
+        .options(**more)
         .load()
     )
     query = (

@@ -6,6 +6,7 @@ BURROWMQ_DIE_AT names the step, BURROWMQ_DIED the file that says it has happened
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from pyspark_amqp.datasource import AmqpDataSource
 from pyspark_amqp.source.stream import AmqpStreamReader
 from pyspark_amqp.spool import Spool
 from pyspark_amqp.wire import Consumer
+
+taking = importlib.import_module("pyspark_amqp.spool.take")  # not the function of that name
 
 STEPS = (
     *("planned", "offset logged", "consumed", "published"),
@@ -87,7 +90,7 @@ class DyingReader(AmqpStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         Consumer.read = dying_after("consumed", Consumer.read)  # type: ignore[method-assign]
         Consumer.settle = dying_after("acknowledged", Consumer.settle)  # type: ignore[method-assign]
-        Spool.publish = dying_after("published", Spool.publish)  # type: ignore[method-assign]
+        taking.publish = dying_after("published", taking.publish)
         Spool.mark_acked = dying_after("marked", Spool.mark_acked)  # type: ignore[method-assign]
         return super().read(partition)
 

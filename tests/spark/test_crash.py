@@ -24,7 +24,7 @@ import pytest
 from pyspark_amqp.wire import connect, declare_queue, queue_state
 from tests.spark.conftest import publish
 from tests.spark.crash_source import STEPS, kill_session
-from tests.support import rabbitmq_node
+from tests.support import object_stores, rabbitmq_node
 from tests.support.broker_process import ROOT
 from tests.support.die_with_parent import dying
 
@@ -38,11 +38,13 @@ Tell = Callable[[str], None]
 class Application:
     """One queue's way to Parquet, through as many lives as it takes."""
 
-    def __init__(self, url: str, queue: str, folder: Path, records: int, dedupe: str) -> None:
+    def __init__(
+        self, url: str, queue: str, folder: Path, records: int, dedupe: str, *more: str
+    ) -> None:
         self.url = url
         self.queue = queue
         self.folder = folder
-        self._arguments = [url, queue, str(folder), str(records), dedupe]
+        self._arguments = [url, queue, str(folder), str(records), dedupe, *more]
         folder.mkdir()
 
     def start(self, step: str = "") -> subprocess.Popen[bytes]:
@@ -154,6 +156,29 @@ def test_killed_where_it_hurts_most(url: str, queue: str, tmp_path: Path) -> Non
     application.die_at("marked")
     application.finish()
     check(application, 600)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_killed_at_every_step_with_a_spool_on_object_storage(
+    url: str, queue: str, tmp_path: Path, tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in object_stores.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    fill(url, queue, 10_000)
+    with object_stores.s3_server() as server:
+        place = (
+            f"spoolLocation=s3://{object_stores.BUCKET}/spool",
+            f"spool.endpoint={server}",
+            f"spool.region={object_stores.REGION}",
+            "spool.allowHttp=true",
+        )
+        application = Application(url, queue, tmp_path / "a", 1000, "messageId", *place)
+        for step in STEPS:
+            application.die_at(step)
+            tell(f"killed: {step}")
+        application.finish()
+    tell(check(application, 10_000, "spool on S3"))
 
 
 # Each part begins with a full queue, and ends with all of it in the sink: steps, kills at random, rows of a

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from pyspark_amqp.spool import Spool, open_store
 from pyspark_amqp.wire import connect, declare_queue
 from tests.spark.conftest import publish, ready_count
+from tests.support import object_stores
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -67,6 +69,37 @@ def test_a_stream_of_two_queues_to_parquet(
     assert ids(again.where("message_id like 'm500_'")) == expected(*range(5000, 5005))
     assert again.count() == 325
     assert ready_count(url, queue) == ready_count(url, other) == 0
+
+
+def test_a_spool_on_object_storage(spark: Any, url: str, queue: str, tmp_path: Path) -> None:
+    """Batches in pieces, a run that goes on, and a drain."""
+    publish(url, queue, 300)
+    with object_stores.s3_server() as server:
+        place = {
+            "spoolLocation": f"s3://{object_stores.BUCKET}/spool",
+            "spool.endpoint": server,
+            "spool.region": object_stores.REGION,
+            "spool.allowHttp": "true",
+        }
+        wanted = options(url, queue, tmp_path, maxRecordsPerTrigger="100", **place)
+        frame = spark.readStream.format("amqp").options(**wanted, consumersPerQueue="2").load()
+        run_to_the_end(frame, tmp_path)
+        publish(url, queue, 20, first=1000)
+        run_to_the_end(frame, tmp_path)
+        found = spark.read.parquet(str(tmp_path / "out"))
+        assert ids(found) == expected(*range(300), *range(1000, 1020))
+        publish(url, queue, 30, first=2000)
+        drain = {"mode": "drain", "drainId": "d"}
+        again = spark.read.format("amqp").options(**options(url, queue, tmp_path, **place), **drain)
+        assert again.load().count() == again.load().count() == 30
+        store = open_store(
+            place["spoolLocation"],
+            endpoint=server,
+            region=object_stores.REGION,
+            is_http_allowed=True,
+        )
+        assert len(Spool(store).pieces("drain d")) == 1
+        assert ready_count(url, queue) == 0
 
 
 def test_a_query_that_keeps_running(spark: Any, url: str, queue: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ piece is a forked process that kills itself at one of the steps. No JVM.
 from __future__ import annotations
 
 import collections
+import importlib
 import json
 import os
 import random
@@ -26,7 +27,8 @@ pa = pytest.importorskip(
 )
 
 from pyspark_amqp.convert import schema_of
-from pyspark_amqp.spool import Offset, Piece, Spool, TakeOptions, files, read_batches, take
+from pyspark_amqp.spool import Offset, Piece, Spool, TakeOptions, posix, read_batches, take
+from pyspark_amqp.spool.content import PieceWriter
 from pyspark_amqp.wire import (
     Consumer,
     Publisher,
@@ -41,6 +43,7 @@ from tests.support.broker_process import BrokerProcess, external_target
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
 
+taking = importlib.import_module("pyspark_amqp.spool.take")  # not the function of that name
 SCHEMA = schema_of(["message_id", "body"])
 PER_BATCH = 60
 KILLED = -signal.SIGKILL
@@ -69,11 +72,12 @@ def after(owner: object, name: str) -> Patch:
 
 STEPS: dict[str, Patch] = {
     "consumed": after(Consumer, "read"),
-    "before the file is written": before(Spool, "publish"),
-    "written, not synced": before(files, "_sync"),
+    "half of the file is written": before(PieceWriter, "finish"),
+    "the file is written": before(taking, "publish"),
+    "not synced": before(posix, "_sync"),
     "synced, not linked": before(os, "link"),
     "linked, folder not synced": after(os, "link"),
-    "published": after(Spool, "publish"),
+    "published": after(taking, "publish"),
     "before the cancel": before(Consumer, "settle"),
     "acknowledgement sent": after(consumer, "ack"),
     "acknowledged": after(Consumer, "settle"),
@@ -107,10 +111,17 @@ def publish(url: str, count: int) -> str:
     return queue
 
 
-def attempt(url: str, spool: Spool, piece: Piece, *, is_deduplicating: bool) -> Path:
+def attempt(url: str, spool: Spool, piece: Piece, *, is_deduplicating: bool) -> list[str]:
+    """Take the piece if nobody has; return its message ids."""
     options = TakeOptions(idle_timeout_s=0.5, is_deduplicating=is_deduplicating)
-    with connect(url) as connection:
-        return take(spool, piece, connection, SCHEMA, options)
+    if not spool.has(piece):
+        with connect(url) as connection:
+            take(spool, piece, connection, SCHEMA, options)
+    ids: list[str] = []
+    with spool.open(piece) as path:
+        for batch in read_batches(path, SCHEMA):
+            ids += batch.column("message_id").to_pylist()
+    return ids
 
 
 def attempt_and_die(step: str, run: Callable[[], object]) -> int:
@@ -146,15 +157,14 @@ def drain(
         offset = offset.following({queue: ready}, PER_BATCH, consumer_count=2)
         for piece in offset.pieces():
 
-            def run(piece: Piece = piece) -> Path:
+            def run(piece: Piece = piece) -> list[str]:
                 return attempt(url, spool, piece, is_deduplicating=is_deduplicating)
 
             if steps:
                 step = steps.pop()
                 assert attempt_and_die(step, run) == KILLED, f"did not reach: {step}"
                 ready_count(url, queue)
-            for batch in read_batches(run(), SCHEMA):
-                ids += batch.column("message_id").to_pylist()
+            ids += run()
     assert not steps, "not all steps had their turn"
     return ids
 
@@ -212,9 +222,7 @@ def pipeline(url: str, queue: str, state: Path, per_batch: int) -> None:
 def sink(url: str, spool: Spool, offset: Offset, state: Path) -> None:
     ids: list[str] = []
     for piece in offset.pieces():
-        path = attempt(url, spool, piece, is_deduplicating=True)
-        for batch in read_batches(path, SCHEMA):
-            ids += batch.column("message_id").to_pylist()
+        ids += attempt(url, spool, piece, is_deduplicating=True)
     keep(state / "sink", offset.seq, ids)
 
 

@@ -18,6 +18,7 @@ from pyspark_amqp.spool.content import write_batches
 from pyspark_amqp.wire.deliveries import Deliveries, Delivery
 from pyspark_amqp_jobs import spools
 from pyspark_amqp_jobs.arguments import BadArguments
+from tests.support.spools import publish
 
 
 def run(*words: str) -> str:
@@ -39,7 +40,7 @@ def root(tmp_path: Path) -> Path:
         for at in range(2):
             found.append(at, Delivery(b"\0\1k", b"\0\0", b"%d-%d" % (seq, at), False))
         batches = list(Reader(schema).batches(found))
-        spool.publish(piece, lambda path, p=piece, b=batches: write_batches(path, p, schema, b))
+        publish(spool, piece, lambda path, p=piece, b=batches: write_batches(path, p, schema, b))
         if seq == 1:
             spool.mark_acked(piece)
     spool.commit("s.1", 0)

@@ -14,6 +14,7 @@ from pyspark_amqp.options import (
     read_batch_options,
     read_stream_options,
 )
+from pyspark_amqp.options.spool import SpoolPlace
 
 SPOOL = {"spoolLocation": "/spool"}
 
@@ -31,7 +32,7 @@ def test_a_stream_of_defaults() -> None:
     found = read_stream_options({"queue": "a,b", "spoolLocation": "file:///spool"})
     assert found.queues == Queues(names=("a", "b"))
     assert not found.task.fails_on_malformed
-    assert found.task.spool_location == "/spool"
+    assert found.task.spool == SpoolPlace(location="file:///spool")
     assert (found.record_limit, found.byte_limit, found.consumer_count) == (None, None, 1)
     assert found.task.is_deduplicating
     assert found.fails_on_missing_queue
@@ -76,7 +77,19 @@ def test_a_stream_of_everything() -> None:
         ({"mode": "peek"}, "option 'mode' is for batch reads"),
         ({"maxRecordsPerTrigger": "1", "maxOffsetsPerTrigger": "1"}, "are the same option"),
         ({"prefetch": "65536"}, "no whole number from 1 to 65535"),
-        ({"spoolLocation": "s3://bucket/x"}, "no path of a file system with hard links"),
+        ({"spoolLocation": "ftp://bucket/x"}, "neither a path nor one of s3://"),
+        ({"spoolLocation": "s3:///x"}, "no s3://bucket/prefix"),
+        ({"spoolLocation": "s3://key:secret@bucket/x"}, "credentials do not belong into a URL"),
+        ({"spool.region": "eu-1"}, "'spool.region' is for a spoolLocation on S3"),
+        (
+            {"spoolLocation": "s3://b", "spool.endpoint": "http://127.0.0.1:9"},
+            "no https:// URL; spool.allowHttp=true allows http://",
+        ),
+        (
+            {"minRecordsPerTrigger": "11", "maxRecordsPerTrigger": "10"},
+            "11 is more than a batch may have",
+        ),
+        ({"maxTriggerDelay": "1m"}, "'maxTriggerDelay' needs 'minRecordsPerTrigger'"),
         ({"limit": "1"}, "option 'limit' is not known here"),
         ({"dedupe": "none", "dedupeRetention": "1m"}, "needs dedupe=messageId"),
         ({"drainId": "1"}, "option 'drainId'".lower()),
@@ -141,9 +154,61 @@ def test_patterns_that_cannot_be(options: dict[str, str], said: str) -> None:
 
 def test_messages_are_taken_on_executors_only() -> None:
     read_stream_options({"queue": "q", **SPOOL, "consumeOn": "executors"})
-    with pytest.raises(BadOptions, match=r"taken on executors only.*master local\[n\]"):
+    with pytest.raises(BadOptions, match=r"taken on executors only.*on object storage"):
         read_stream_options({"queue": "q", **SPOOL, "consumeOn": "driver"})
     with pytest.raises(BadOptions, match="'cluster' is none of executors, driver"):
         read_batch_options(
             {"queue": "q", "mode": "drain", "drainId": "d", **SPOOL, "consumeOn": "cluster"}
         )
+
+
+def test_a_spool_may_be_on_object_storage() -> None:
+    found = read_stream_options(
+        {
+            "queue": "q",
+            "spoolLocation": "s3a://bucket/spool",
+            "spool.endpoint": "http://127.0.0.1:7070",
+            "spool.region": "eu-1",
+            "spool.allowHttp": "true",
+        }
+    )
+    assert found.task.spool == SpoolPlace(
+        location="s3a://bucket/spool",
+        endpoint="http://127.0.0.1:7070",
+        region="eu-1",
+        is_http_allowed=True,
+    )
+    azure = "abfss://container@account.dfs.core.windows.net/spool"
+    assert read_stream_options({"queue": "q", "spoolLocation": azure}).task.spool.location == azure
+
+
+def test_a_secret_in_a_location_is_not_repeated() -> None:
+    with pytest.raises(BadOptions) as found:
+        read_stream_options({"queue": "q", "spoolLocation": "s3://key:secret@bucket/x"})
+    assert "secret" not in str(found.value)
+
+
+def test_a_batch_may_wait_for_messages() -> None:
+    found = read_stream_options({**SPOOL, "queue": "q", "minRecordsPerTrigger": "1_000"})
+    assert (found.least_records, found.longest_delay_s) == (1000, 900.0)
+
+
+def test_an_option_of_another_kind_of_read_is_told_where_it_belongs() -> None:
+    with pytest.raises(
+        BadOptions, match="'spoollocation' is not known here: it is for streams and mode=drain"
+    ):
+        read_batch_options({"queue": "q", "spoolLocation": "/s"})
+    with pytest.raises(BadOptions, match="'drainid' is not known here: it is for mode=drain"):
+        read_stream_options({**SPOOL, "queue": "q", "drainId": "x"})
+    with pytest.raises(BadOptions, match="did you mean 'maxRecordsPerTrigger'"):
+        read_stream_options({**SPOOL, "queue": "q", "maxRecordPerTrigger": "5"})
+
+
+def test_which_kind_of_read_was_meant_is_counted() -> None:
+    typo = {"queue": "q", "spoolLocaton": "/s"}
+    fitting = []
+    for read in (read_stream_options, read_batch_options):
+        with pytest.raises(BadOptions) as found:
+            read(typo)
+        fitting.append(found.value.fitting_count)
+    assert fitting == [2, 1]

@@ -44,6 +44,15 @@ class Failing:
         return self.count
 
 
+def test_a_password_in_a_file_may_be_rotated() -> None:
+    refused = LoginRefused("p", "s", "403")
+    assert persist(Failing(refused, 5), 60.0, FakeClock(), may_rotate=True) == 6
+    with pytest.raises(LoginRefused):
+        persist(Failing(refused, 1), 60.0, FakeClock())
+    with pytest.raises(LoginRefused):
+        persist(Failing(refused, 1000), 60.0, FakeClock(), may_rotate=True)
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -12,10 +12,12 @@ pa = pytest.importorskip("pyarrow", reason="needs pyarrow: run by `make test-spa
 from pyspark_amqp.convert import schema_of
 from pyspark_amqp.options import OptionReader
 from pyspark_amqp.options.connection import read_addresses
-from pyspark_amqp.source.planning import Counts, Planner
+from pyspark_amqp.source.patience import Clock
+from pyspark_amqp.source.planning import Counts, Planner, TriggerPatience
 from pyspark_amqp.spool import Offset, Spool
 from pyspark_amqp.spool.content import Taken, write_batches
 from pyspark_amqp.wire import ChannelClosed, Publisher, connect, message_octets
+from tests.support.spools import publish
 
 
 class Ready:
@@ -86,8 +88,8 @@ def test_what_a_limit_of_octets_left_is_planned_again(tmp_path: Path) -> None:
     asked.stop_at_what_is_ready()
     first = asked.following(Offset("s"), None)
     (piece,) = first.pieces()
-    spool.publish(
-        piece, lambda path: write_batches(path, piece, schema, [], Taken(60, is_cut=True))
+    publish(
+        spool, piece, lambda path: write_batches(path, piece, schema, [], Taken(60, is_cut=True))
     )
     second = asked.following(first, None)
     assert plan(second) == {"a": (40, 1)}
@@ -125,3 +127,37 @@ def test_a_missing_queue(broker_url: str, queue: str) -> None:
     lenient = counts(broker_url, "nowhere", queue, fails_on_missing_queue=False)
     assert lenient() == {queue: 0}
     lenient.close()
+
+
+class SetClock(Clock):
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def now_s(self) -> float:
+        return self.at_s
+
+
+def test_a_batch_waits_for_messages_or_for_its_time(tmp_path: Path) -> None:
+    ready, clock = {"a": 3, "b": 0}, SetClock()
+    asked = Planner(Ready(ready), Spool(tmp_path), patience=TriggerPatience(10, 60.0, clock))
+    start = Offset("s")
+    assert asked.following(start, None) is start
+    assert asked.ready_counts == ready
+    clock.at_s = 59.0
+    assert asked.following(start, None) is start
+    clock.at_s = 60.0
+    assert plan(asked.following(start, None)) == {"a": (3, 1)}
+    clock.at_s = 61.0  # the next wait begins anew
+    assert asked.following(start, None) is start
+    ready["b"] = 7
+    assert plan(asked.following(start, None)) == {"a": (3, 1), "b": (7, 1)}
+
+
+def test_what_ends_or_takes_all_does_not_wait(tmp_path: Path) -> None:
+    patience = TriggerPatience(10, 60.0, SetClock())
+    asked = Planner(Ready({"a": 3}), Spool(tmp_path), patience=patience)
+    assert plan(asked.following(Offset("s"), None, takes_all=True)) == {"a": (3, 1)}
+    asked.stop_at_what_is_ready()
+    assert plan(asked.following(Offset("s"), 2)) == {"a": (2, 1)}

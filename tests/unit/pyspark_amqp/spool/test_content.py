@@ -11,15 +11,19 @@ pa = pytest.importorskip(
 
 from pyspark_amqp.convert.schema import VERSION_KEY, schema_of
 from pyspark_amqp.spool.content import (
+    CUT_KEY,
+    TAKEN_KEY,
+    PieceWriter,
     Taken,
+    attempt_of,
     how_much,
     keep_ids,
     message_ids,
     read_batches,
     write_batches,
 )
-from pyspark_amqp.spool.files import SpoolError
 from pyspark_amqp.spool.offset import Piece
+from pyspark_amqp.spool.store import SpoolError
 
 PIECE = Piece("stream", "q", 1, 0, 5)
 SCHEMA = schema_of(["message_id", "body"])
@@ -40,7 +44,7 @@ def test_what_is_written_is_read_by_name(tmp_path: Path) -> None:
     assert first.schema.equals(other)
     assert first.to_pylist() == [{"body": b"x", "priority": None}] * 2
     assert message_ids(path).to_pylist() == ["a", "b"]
-    keep_ids(path, tmp_path / "kept")
+    (tmp_path / "kept").write_bytes(keep_ids(path))
     assert message_ids(tmp_path / "kept").to_pylist() == ["a", "b"]
     assert how_much(path) == (3, False)
 
@@ -70,5 +74,19 @@ def test_how_much_a_task_took_is_told(tmp_path: Path) -> None:
     with pa.ipc.new_file(str(tmp_path / "old"), SCHEMA):
         pass
     assert how_much(tmp_path / "old") is None
+    first = SCHEMA.with_metadata({TAKEN_KEY: b"5", CUT_KEY: b"1"})  # as version 0.1.0 wrote it
+    with pa.ipc.new_file(str(tmp_path / "0.1.0"), first):
+        pass
+    assert how_much(tmp_path / "0.1.0") == (5, True)
     with pytest.raises(SpoolError, match="none: cannot be read"):
         how_much(tmp_path / "none")
+
+
+def test_a_file_says_which_attempt_wrote_it(tmp_path: Path) -> None:
+    writer = PieceWriter(tmp_path / "a", PIECE, SCHEMA, "one")
+    writer.write(rows("a"))
+    writer.finish(Taken(1, is_cut=False))
+    writer.close()
+    assert attempt_of(tmp_path / "a") == "one"
+    write_batches(tmp_path / "b", PIECE, SCHEMA, [])
+    assert attempt_of(tmp_path / "b") == ""

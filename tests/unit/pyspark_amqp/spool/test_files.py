@@ -11,8 +11,11 @@ pa = pytest.importorskip(
     "pyarrow", reason="pyarrow is not installed: pip install 'burrowmq[spark]'"
 )
 
-from pyspark_amqp.spool.files import Spool, SpoolError
+from pyspark_amqp.spool.files import Spool
 from pyspark_amqp.spool.offset import Offset, Piece, Share
+from pyspark_amqp.spool.posix import PosixStore
+from pyspark_amqp.spool.store import SpoolError
+from tests.support.spools import content, publish
 
 
 def piece(seq: int = 1, part: int = 0, queue: str = "work") -> Piece:
@@ -28,17 +31,24 @@ def write(text: str):
     return lambda path: path.write_text(text)
 
 
+def root(spool: Spool) -> Path:
+    assert isinstance(spool.store, PosixStore)
+    return spool.store.root
+
+
+def path_of(spool: Spool, one: Piece) -> Path:
+    return root(spool) / spool.key(one)
+
+
 def names(spool: Spool) -> set[str]:
-    return {path.name for path in spool.root.rglob("*") if path.is_file()}
+    return {path.name for path in root(spool).rglob("*") if path.is_file()}
 
 
 def test_the_first_one_wins(spool: Spool) -> None:
-    assert spool.find(piece()) is None
-    assert spool.publish(piece(), write("first"))
-    assert not spool.publish(piece(), write("second"))
-    found = spool.find(piece())
-    assert found is not None
-    assert found.read_text() == "first"
+    assert not spool.has(piece())
+    assert publish(spool, piece(), write("first"))
+    assert not publish(spool, piece(), write("second"))
+    assert content(spool, piece()) == b"first"
     assert names(spool) == {"000000000001-0000.arrow"}
 
 
@@ -48,7 +58,7 @@ def test_a_write_that_fails_leaves_nothing(spool: Spool) -> None:
         raise ValueError("disk full")
 
     with pytest.raises(ValueError, match="disk full"):
-        spool.publish(piece(), fail)
+        publish(spool, piece(), fail)
     assert names(spool) == set()
 
 
@@ -69,7 +79,7 @@ def test_octets_are_synced_before_the_name_and_the_name_before_it_counts(
 
     monkeypatch.setattr(os, "link", kept_link)
     monkeypatch.setattr(os, "fsync", kept_sync)
-    spool.publish(piece(), write("x"))
+    publish(spool, piece(), write("x"))
     assert steps == ["file", "link", "folder", "folder", "folder"]
 
 
@@ -81,15 +91,15 @@ def test_a_file_system_without_links_is_named(
 
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(SpoolError, match="POSIX file system"):
-        spool.publish(piece(), write("x"))
-    (spool.root.parent / "plain").touch()
+        publish(spool, piece(), write("x"))
+    (root(spool).parent / "plain").touch()
     with pytest.raises(SpoolError, match="cannot be made"):
-        Spool(spool.root.parent / "plain").publish(piece(), write("x"))
+        publish(Spool(root(spool).parent / "plain"), piece(), write("x"))
 
 
 def test_a_commit_removes_what_is_acked_and_keeps_what_is_in_doubt(spool: Spool) -> None:
     for seq in (1, 2, 3):
-        spool.publish(piece(seq), write("x"))
+        publish(spool, piece(seq), write("x"))
     spool.mark_acked(piece(1))
     spool.mark_acked(piece(3))
     assert [found.seq for found in spool.in_doubt("stream", "work")] == [2]
@@ -111,15 +121,15 @@ def test_what_is_committed_is_stale(spool: Spool) -> None:
     spool.commit("stream", 2)
     assert spool.is_stale(piece(2))
     assert not spool.is_stale(piece(3))
-    spool.publish(piece(2), write("late"))
+    publish(spool, piece(2), write("late"))
     spool.withdraw(piece(2))
-    assert spool.find(piece(2)) is None
+    assert not spool.has(piece(2))
 
 
 def test_the_number_is_on_disk_before_a_file_goes(
     spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool.publish(piece(1), write("x"))
+    publish(spool, piece(1), write("x"))
     spool.mark_acked(piece(1))
     seen: list[int] = []
     unlink = Path.unlink
@@ -136,9 +146,9 @@ def test_the_number_is_on_disk_before_a_file_goes(
 
 def test_sweeping_goes_by_age(spool: Spool) -> None:
     for seq in (1, 2):
-        spool.publish(piece(seq), write("x"))
+        publish(spool, piece(seq), write("x"))
     spool.commit("stream", 1)
-    folder = spool.path(piece()).parent
+    folder = path_of(spool, piece()).parent
     (folder / "000000000009-0000.abc.tmp").touch()
     assert spool.sweep("stream", temporary_age_s=60, in_doubt_age_s=60) == 0
     old = 1_600_000_000
@@ -150,20 +160,19 @@ def test_sweeping_goes_by_age(spool: Spool) -> None:
 
 @pytest.mark.parametrize("queue", ["..", ".", "a/b", "é" * 127, "x" * 255, "a" * 254 + "/", "%2F"])
 def test_any_queue_name_has_a_folder_of_its_own(spool: Spool, queue: str) -> None:
-    assert spool.publish(piece(queue=queue), write("x"))
-    assert spool.publish(piece(queue=queue[:-1] + "_"), write("y"))
-    found = spool.find(piece(queue=queue))
-    assert found is not None
-    assert found.read_text() == "x"
-    assert found.resolve().is_relative_to(spool.root.resolve())
+    assert publish(spool, piece(queue=queue), write("x"))
+    assert publish(spool, piece(queue=queue[:-1] + "_"), write("y"))
+    assert content(spool, piece(queue=queue)) == b"x"
+    found = path_of(spool, piece(queue=queue))
+    assert found.resolve().is_relative_to(root(spool).resolve())
     spool.mark_acked(piece(queue=queue))
     assert spool.commit("stream", 1) == 1
-    assert spool.find(piece(queue=queue)) is None
+    assert not spool.has(piece(queue=queue))
 
 
 def test_a_spool_can_be_sent_to_an_executor(spool: Spool) -> None:
-    spool.publish(piece(), write("x"))
-    assert pickle.loads(pickle.dumps(spool)).find(piece()) is not None
+    publish(spool, piece(), write("x"))
+    assert pickle.loads(pickle.dumps(spool)).has(piece())
 
 
 def test_a_plan_is_the_first_ones_for_ever(tmp_path: Path) -> None:
@@ -186,3 +195,61 @@ def test_a_stream_is_there_from_its_opening_to_its_removal(tmp_path: Path) -> No
     assert spool.remove_stream("s")
     assert not spool.remove_stream("s")
     assert list((tmp_path / "spool").iterdir()) == []
+    (tmp_path / "spool" / "t").mkdir()  # all that version 0.1.0 made
+    assert spool.has_stream("t")
+
+
+def test_queues_that_are_gone_leave_no_folders(spool: Spool) -> None:
+    spool.open_stream("stream")
+    for number in range(50):
+        publish(spool, piece(1, queue=f"q{number}"), write("x"))
+        spool.mark_acked(piece(1, queue=f"q{number}"))
+    publish(spool, piece(1, queue="in doubt"), write("x"))
+    assert spool.commit("stream", 1) == 50
+    assert [path.name for path in (root(spool) / "stream").glob("q-*")] == ["q-in%20doubt"]
+    publish(spool, piece(2, queue="q0"), write("again"))
+    assert content(spool, piece(2, queue="q0")) == b"again"
+
+
+def test_folders_that_were_left_empty_are_swept(spool: Spool) -> None:
+    spool.open_stream("stream")
+    for number in range(3):
+        (root(spool) / "stream" / f"q-{number}").mkdir()
+    spool.sweep("stream", temporary_age_s=60, in_doubt_age_s=60)
+    assert (
+        len(list((root(spool) / "stream").glob("q-*"))) == 3
+    )  # somebody may be about to write there
+    spool.sweep("stream", temporary_age_s=0, in_doubt_age_s=60)
+    assert list((root(spool) / "stream").glob("q-*")) == []
+    assert spool.has_stream("stream")
+
+
+def test_a_folder_that_goes_while_one_writes_is_made_again(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touch, left = Path.touch, [3]
+
+    def removed_first(path: Path) -> None:
+        if left[0]:
+            left[0] -= 1
+            path.parent.rmdir()
+        touch(path)
+
+    monkeypatch.setattr(Path, "touch", removed_first)
+    assert publish(spool, piece(), write("x"))
+    assert left == [0]
+
+
+def test_streams_and_pieces_are_listed(spool: Spool) -> None:
+    for stream in ("b", "a"):
+        spool.open_stream(stream)
+    publish(spool, piece(2, queue="q/2"), write("x"))
+    publish(spool, piece(1, part=1, queue="q/2"), write("x"))
+    spool.mark_acked(piece(2, queue="q/2"))
+    assert spool.streams() == ["a", "b", "stream"]
+    found = spool.pieces("stream")
+    assert [(one.queue, one.seq, one.part, one.is_in_doubt) for one in found] == [
+        ("q/2", 1, 1, True),
+        ("q/2", 2, 0, False),
+    ]
+    assert [one.seq for one in spool.siblings(piece(2, queue="q/2"))] == [2]

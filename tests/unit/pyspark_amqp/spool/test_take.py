@@ -1,6 +1,7 @@
 # ruff: noqa: E402 - without pyarrow the file is skipped before its imports
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -11,20 +12,26 @@ pa = pytest.importorskip(
 
 from pyspark_amqp.convert import BadMessage, schema_of
 from pyspark_amqp.spool import (
+    Doubt,
     Piece,
     Spool,
     StaleTask,
     TakeOptions,
+    how_much,
     message_ids,
     read_batches,
     take,
 )
 from pyspark_amqp.spool.content import keep_ids, write_batches
-from pyspark_amqp.wire import Publisher, connect, message_octets, queue_state
+from pyspark_amqp.spool.posix import PosixStore
+from pyspark_amqp.wire import Consumer, Publisher, connect, message_octets, queue_state
 from pyspark_amqp.wire.properties import encode
+from tests.support.spools import CountedStore
+from tests.support.spools import publish as publish_file
 
 pytestmark = pytest.mark.needs_server
 
+take_module = importlib.import_module("pyspark_amqp.spool.take")  # not the function of that name
 SCHEMA = schema_of(["body"])
 QUICK = TakeOptions(idle_timeout_s=0.3)
 
@@ -45,12 +52,19 @@ def publish(url: str, queue: str, count: int, *, has_ids: bool = True) -> None:
 
 
 def taken(url: str, spool: Spool, piece: Piece, options: TakeOptions = QUICK) -> list[bytes]:
-    with connect(url) as connection:
-        path = take(spool, piece, connection, SCHEMA, options)
+    if not spool.has(piece):
+        with connect(url) as connection:
+            take(spool, piece, connection, SCHEMA, options)
     found: list[bytes] = []
-    for batch in read_batches(path, SCHEMA):
-        found += batch.column("body").to_pylist()
+    with spool.open(piece) as path:
+        for batch in read_batches(path, SCHEMA):
+            found += batch.column("body").to_pylist()
     return found
+
+
+def ids_of(spool: Spool, piece: Piece) -> list[str]:
+    with spool.open(piece) as path:
+        return message_ids(path).to_pylist()
 
 
 def ready(url: str, queue: str) -> int:
@@ -88,9 +102,10 @@ def test_who_is_second_gives_its_messages_back(
     rows = [{"body": b"of the first", "message_id": "other"}]
     batch = pa.RecordBatch.from_pylist(rows, first)
     # The other attempt publishes while this one consumes.
-    monkeypatch.setattr(Spool, "find", lambda *_: None)
-    spool.publish(piece, lambda path: write_batches(path, piece, first, [batch]))
-    assert taken(broker_url, spool, piece) == [b"of the first"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Spool, "has", lambda *_: False)
+        publish_file(spool, piece, lambda path: write_batches(path, piece, first, [batch]))
+        assert taken(broker_url, spool, piece) == [b"of the first"]
     assert ready(broker_url, queue) == 10
     assert len(spool.in_doubt("s", queue)) == 1
 
@@ -102,7 +117,7 @@ def test_what_is_in_doubt_is_left_out_but_acknowledged(
     earlier = Piece("s", queue, 1, 0, 4)
     stored = schema_of(["message_id"])
     ids = pa.RecordBatch.from_pydict({"message_id": [f"m{n}" for n in range(4)]})
-    spool.publish(earlier, lambda path: write_batches(path, earlier, stored, [ids]))
+    publish_file(spool, earlier, lambda path: write_batches(path, earlier, stored, [ids]))
     found = taken(broker_url, spool, Piece("s", queue, 2, 0, 10))
     assert found == [b"%d" % n for n in range(4, 10)]
     assert ready(broker_url, queue) == 0
@@ -116,25 +131,20 @@ def test_without_comparison_or_ids_nothing_is_left_out(
     earlier = Piece("s", queue, 1, 0, 3)
     stored = schema_of(["message_id"])
     ids = pa.RecordBatch.from_pydict({"message_id": [f"m{n}" for n in range(3)]})
-    spool.publish(earlier, lambda path: write_batches(path, earlier, stored, [ids]))
+    publish_file(spool, earlier, lambda path: write_batches(path, earlier, stored, [ids]))
     options = TakeOptions(idle_timeout_s=0.3, is_deduplicating=not has_ids)
     assert len(taken(broker_url, spool, Piece("s", queue, 2, 0, 3), options)) == 3
 
 
 def test_a_task_that_comes_too_late_acknowledges_nothing(
-    broker_url: str, queue: str, spool: Spool, monkeypatch: pytest.MonkeyPatch
+    broker_url: str, queue: str, spool: Spool
 ) -> None:
     publish(broker_url, queue, 5)
     piece = Piece("s", queue, 1, 0, 5)
     spool.commit("s", 1)
     with pytest.raises(StaleTask, match="batch 1"):
         taken(broker_url, spool, piece)
-    # The commit comes between its consuming and its publishing.
-    answers = iter([False, True])
-    monkeypatch.setattr(Spool, "is_stale", lambda *_: next(answers))
-    with pytest.raises(StaleTask, match="batch 1"):
-        taken(broker_url, spool, piece)
-    assert spool.find(piece) is None
+    assert not spool.has(piece)
     assert ready(broker_url, queue) == 5
 
 
@@ -144,9 +154,9 @@ def test_the_ids_are_kept_for_comparison_only_where_wanted(
     publish(broker_url, queue, 2)
     first, second = (Piece("s", queue, seq, 0, 1) for seq in (1, 2))
     taken(broker_url, spool, first)
-    assert message_ids(spool.path(first)).to_pylist() == ["m0"]
+    assert ids_of(spool, first) == ["m0"]
     taken(broker_url, spool, second, TakeOptions(idle_timeout_s=0.3, is_deduplicating=False))
-    assert message_ids(spool.path(second)).to_pylist() == []
+    assert ids_of(spool, second) == []
 
 
 def test_what_a_broker_brings_back_is_left_out_while_it_is_remembered(
@@ -157,14 +167,16 @@ def test_what_a_broker_brings_back_is_left_out_while_it_is_remembered(
     remembering = TakeOptions(idle_timeout_s=0.3, is_remembering=True)
     for seq in (1, 2):
         taken(broker_url, spool, Piece("s", queue, seq, 0, 2), remembering)
-    spool.commit("s", 1, keep_ids)
+    spool.commit("s", 1, keep_ids, 60.0)
     publish(broker_url, queue, 5)
     found = taken(broker_url, spool, Piece("s", queue, 3, 0, 5), remembering)
     assert found == [b"4"]
     assert ready(broker_url, queue) == 0
-    assert spool.forget_ids("s", 60.0) == 0
+    assert len(spool.kept_ids("s", queue)) == 1
+    spool.commit("s", 3, None, 60.0)
+    assert len(spool.kept_ids("s", queue)) == 1
     spool.commit("s", 3)
-    assert spool.forget_ids("s", 0.0) == 1
+    assert spool.kept_ids("s", queue) == []
     publish(broker_url, queue, 5)
     found = taken(broker_url, spool, Piece("s", queue, 4, 0, 5), remembering)
     assert len(found) == 5
@@ -183,9 +195,78 @@ def test_a_message_that_must_not_be_shown_otherwise_stays_where_it_is(
     schema = schema_of(["app_id"])
     with connect(broker_url) as connection, pytest.raises(BadMessage, match="app_id is no UTF-8"):
         take(spool, piece, connection, schema, QUICK._replace(is_strict=True))
-    assert spool.find(piece) is None
+    assert not spool.has(piece)
     assert ready(broker_url, queue) == 2
     with connect(broker_url) as connection:
-        path = take(spool, piece, connection, schema, QUICK)
-    (batch,) = read_batches(path, schema)
+        take(spool, piece, connection, schema, QUICK)
+    with spool.open(piece) as path:
+        (batch,) = read_batches(path, schema)
     assert batch.column(0).to_pylist() == ["good", "\ufffd"]
+
+
+def test_a_piece_is_written_while_it_comes(
+    broker_url: str, queue: str, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than a chunk is held; chunks that end by their octets are not the end of the piece."""
+    publish(broker_url, queue, 50)
+    monkeypatch.setattr(take_module, "CHUNK_BYTES", 10)
+    sizes: list[int] = []
+    read = Consumer.read
+
+    def counted(*arguments: object, **named: object) -> object:
+        found = read(*arguments, **named)  # type: ignore[arg-type]
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(Consumer, "read", counted)
+    piece = Piece("s", queue, 1, 0, 40)
+    assert taken(broker_url, spool, piece) == [b"%d" % n for n in range(40)]
+    assert max(sizes) <= 10
+    assert ready(broker_url, queue) == 10
+
+
+def test_a_limit_of_octets_ends_the_piece(broker_url: str, queue: str, spool: Spool) -> None:
+    publish(broker_url, queue, 20, has_ids=False)
+    piece = Piece("s", queue, 1, 0, 20)
+    options = QUICK._replace(size_limit=12)
+    found = taken(broker_url, spool, piece, options)
+    assert 0 < len(found) < 20
+    with spool.open(piece) as path:
+        assert how_much(path) == (len(found), True)
+    assert ready(broker_url, queue) == 20 - len(found)
+
+
+def test_what_the_planner_knew_and_its_siblings_are_compared(
+    broker_url: str, queue: str, spool: Spool
+) -> None:
+    publish(broker_url, queue, 6)
+    stored = schema_of(["message_id"])
+
+    def left(piece: Piece, *ids: str) -> str:
+        batch = pa.RecordBatch.from_pydict({"message_id": list(ids)})
+        publish_file(spool, piece, lambda path: write_batches(path, piece, stored, [batch]))
+        return spool.key(piece)
+
+    doubted = left(Piece("s", queue, 1, 0, 1), "m0")
+    left(Piece("s", queue, 1, 1, 1), "m1")  # the planner says nothing of it
+    left(Piece("s", queue, 2, 1, 1), "m2")  # a sibling that died after publishing
+    piece = Piece("s", queue, 2, 0, 6)
+    with connect(broker_url) as connection:
+        take(spool, piece, connection, SCHEMA, QUICK, Doubt((doubted,), has_siblings=True))
+    assert taken(broker_url, spool, piece) == [b"1", b"3", b"4", b"5"]
+
+
+def test_a_piece_costs_few_requests(broker_url: str, queue: str, tmp_path: Path) -> None:
+    store = CountedStore(PosixStore(tmp_path))
+    spool = Spool(store)
+    publish(broker_url, queue, 4)
+    for part, doubt in enumerate((Doubt(has_siblings=False), Doubt(has_siblings=True))):
+        store.asked.clear()
+        piece = Piece("s", queue, 1, part, 2)
+        assert not spool.has(piece)
+        with connect(broker_url) as connection:
+            take(spool, piece, connection, SCHEMA, QUICK, doubt)
+        with spool.open(piece) as path:
+            assert how_much(path) == (2, False)
+        siblings = ["list", "open"] if part else []  # one was published before
+        assert store.asked == ["head", *siblings, "create", "get", "put", "open"]

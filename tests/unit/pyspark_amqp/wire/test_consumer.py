@@ -15,6 +15,7 @@ from pyspark_amqp.wire import (
     message_octets,
     peek,
     queue_state,
+    queue_type,
 )
 from pyspark_amqp.wire.properties import encode
 
@@ -145,3 +146,24 @@ def test_peek_leaves_all_in_order(broker_url: str, queue: str) -> None:
 def test_get_stops_where_the_queue_is_empty(connection: Connection, queue: str) -> None:
     assert len(get(connection, queue, 5)) == 0
     assert len(peek(connection, queue, 5)) == 0
+
+
+def test_a_look_ends_at_a_limit_of_octets(broker_url: str, queue: str) -> None:
+    with connect(broker_url) as connection:
+        publisher = Publisher(connection)
+        publisher.send([message_octets("", queue, b"x" * 100)] * 500)
+        publisher.flush()
+    with connect(broker_url) as connection:
+        assert (
+            len(peek(connection, queue, 500, size_limit=1000)) == 200
+        )  # what is asked for at once
+    with connect(broker_url) as connection:
+        assert len(peek(connection, queue, 500)) == 500
+
+
+def test_asking_for_the_type_declares_nothing(broker_url: str, queue: str) -> None:
+    for name in (queue, f"{queue}.missing"):
+        with connect(broker_url) as connection:
+            assert queue_type(connection, name) is None
+    with connect(broker_url) as connection, pytest.raises(ChannelClosed, match="404"):
+        queue_state(connection, f"{queue}.missing")

@@ -1,0 +1,65 @@
+"""`spoolLocation` and `spool.*`: where messages are made durable before they are acknowledged.
+
+Owns no state. Called by the options of streams and of `mode=drain`.
+
+    a path, file://                     a folder that driver and executors share
+    s3:// s3a:// gs:// abfss:// az://   an object store with conditional writes
+
+`spool.endpoint`, `spool.region` and `spool.allowHttp` are for S3 and what speaks like it. Who may use it is never an option: each
+process finds that out as its provider's own tools do (AWS_*, GOOGLE_*, AZURE_* in the environment, files, roles), so that
+no credentials are in plans and logs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from pyspark_amqp.options.reading import OptionReader
+
+_S3: Final = ("s3", "s3a")
+OBJECT_STORES: Final = (*_S3, "gs", "abfss", "abfs", "az")
+_FILE: Final = "file"
+_WHY: Final = (
+    "a folder that driver and executors share, or an object store; messages are made durable there"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolPlace:
+    """Where the spool is."""
+
+    location: str
+    endpoint: str | None = None
+    region: str | None = None
+    is_http_allowed: bool = False
+
+
+def read_spool_place(found: OptionReader) -> SpoolPlace:
+    """Read where the spool is; what is wrong is among the problems."""
+    location = found.required("spoolLocation", _WHY)
+    scheme = location.partition("://")[0].lower() if "://" in location else _FILE
+    endpoint, region = found.text("spool.endpoint"), found.text("spool.region")
+    is_http_allowed = found.flag("spool.allowHttp", default=False)
+    if scheme not in OBJECT_STORES and scheme != _FILE:
+        known = ", ".join(f"{each}://" for each in OBJECT_STORES)
+        found.refuse("spoolLocation", location, f"neither a path nor one of {known}, file://")
+    elif scheme != _FILE and not urlsplit(location).netloc:
+        found.refuse("spoolLocation", location, f"no {scheme}://bucket/prefix")
+    elif ":" in urlsplit(location).netloc.rpartition("@")[0]:
+        found.problems.append(
+            "option 'spoolLocation': credentials do not belong into a URL; give them to the processes, in the environment or "
+            "as a role"
+        )
+    if scheme not in _S3:
+        for name in ("spool.endpoint", "spool.region", "spool.allowHttp"):
+            if name in found:
+                found.problems.append(f"option '{name}' is for a spoolLocation on S3 (s3://)")
+    if endpoint is not None and not is_http_allowed and not endpoint.startswith("https://"):
+        found.refuse(
+            "spool.endpoint", endpoint, "no https:// URL; spool.allowHttp=true allows http://"
+        )
+    return SpoolPlace(
+        location=location, endpoint=endpoint, region=region, is_http_allowed=is_http_allowed
+    )

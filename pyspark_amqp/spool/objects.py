@@ -1,0 +1,191 @@
+"""A spool's files as objects: S3 and what speaks like it, Google Cloud Storage, Azure.
+
+State: the client of one bucket and prefix. Not pickled: who needs it on another machine makes it there, with the
+credentials of that machine (the environment, files or role that each provider's own tools use).
+
+`create` is a conditional write (`If-None-Match: *` on S3): of several writers one wins. An answer that is lost, that says
+"conflict" or "busy" does not say whether the object is there, and a request that the client repeated by itself may
+be told that its own object is in the way. All that is OutcomeUnknown or "taken", and settled by reading (`files`).
+
+Invariants: what a text says of a failure has no credentials in it; an object is read by one request, into a local
+file, never into memory.
+
+Source: obstore (Apache Arrow's object_store).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark_amqp.spool.store import Entry, FileGone, OutcomeUnknown, SpoolError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Client
+
+MISSING: Final = (
+    "a spool on object storage needs obstore, on the driver and on the executors: "
+    "pip install 'pyspark-amqp[spark-cloud]'"
+)
+_LISTED_AT_ONCE: Final = 1000
+_TEXT_MAX: Final = 300
+_CONNECT_TIMEOUT: Final = timedelta(seconds=10)
+# An answer that has begun comes on within this; the whole of a large object may take longer.
+_READ_TIMEOUT: Final = timedelta(seconds=30)
+_RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=120)}
+
+
+class ObjectStore:
+    """A bucket, below a prefix."""
+
+    is_path = False
+
+    def __init__(self, url: str, client: Client) -> None:
+        self._url = url.rstrip("/")
+        self._client = client
+
+    def __str__(self) -> str:
+        return self._url
+
+    @contextlib.contextmanager
+    def scratch(self, key: str) -> Iterator[Path]:
+        """See `Store`."""
+        with tempfile.TemporaryDirectory(prefix="pyspark_amqp-") as folder:
+            yield Path(folder) / key.rpartition("/")[2]
+
+    def create(self, key: str, source: Path) -> bool:
+        """See `Store`."""
+        import obstore  # noqa: PLC0415 - an extra
+        from obstore.exceptions import (  # noqa: PLC0415 - an extra
+            AlreadyExistsError,
+            BaseError,
+            PreconditionError,
+        )
+
+        try:
+            obstore.put(self._client, key, source, mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        except (BaseError, OSError) as error:
+            raise OutcomeUnknown(self._failed(key, "create", error)) from error
+        return True
+
+    def put(self, key: str, content: bytes, *, is_durable: bool = True) -> None:
+        """See `Store`. Objects are durable whether they need to be or not."""
+        import obstore  # noqa: PLC0415 - an extra
+
+        del is_durable
+        with self._telling(key, "put"):
+            obstore.put(self._client, key, content, use_multipart=False)
+
+    def get(self, key: str) -> bytes | None:
+        """See `Store`."""
+        import obstore  # noqa: PLC0415 - an extra
+
+        with self._telling(key, "get"), contextlib.suppress(FileNotFoundError):
+            return bytes(obstore.get(self._client, key).bytes())
+        return None
+
+    def head(self, key: str) -> Entry | None:
+        """See `Store`."""
+        import obstore  # noqa: PLC0415 - an extra
+
+        if key.endswith("/"):
+            return None  # there are no folders
+        with self._telling(key, "head"), contextlib.suppress(FileNotFoundError):
+            return _entry(obstore.head(self._client, key))
+        return None
+
+    def list(self, prefix: str) -> Iterator[Entry]:
+        """See `Store`."""
+        import obstore  # noqa: PLC0415 - an extra
+
+        # The client's own prefixes are whole parts.
+        within = prefix.rpartition("/")[0]
+        found: list[Entry] = []
+        with self._telling(prefix, "list"):
+            for chunk in obstore.list(self._client, within or None, chunk_size=_LISTED_AT_ONCE):
+                found += [_entry(each) for each in chunk]
+        return iter(sorted(each for each in found if each.key.startswith(prefix)))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """See `Store`."""
+        import obstore  # noqa: PLC0415 - an extra
+
+        keys = list(keys)
+        if keys:
+            with self._telling(keys[0], "delete"), contextlib.suppress(FileNotFoundError):
+                obstore.delete(self._client, keys)
+
+    @contextlib.contextmanager
+    def open(self, key: str) -> Iterator[Path]:
+        """See `Store`."""
+        import obstore  # noqa: PLC0415 - an extra
+
+        with self.scratch(key) as path:
+            with self._telling(key, "open"):
+                try:
+                    with path.open("wb") as file:
+                        for chunk in obstore.get(self._client, key).stream():
+                            file.write(chunk)
+                except FileNotFoundError as error:
+                    raise FileGone(f"{self}/{key}: is not there") from error
+            yield path
+
+    def tidy(self, prefix: str, age_s: float) -> int:
+        """See `Store`. A writer that is killed leaves nothing here."""
+        del prefix, age_s
+        return 0
+
+    @contextlib.contextmanager
+    def _telling(self, key: str, what: str) -> Iterator[None]:
+        """Raise SpoolError in place of the client's errors, but for a missing file's."""
+        from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (BaseError, OSError) as error:
+            raise SpoolError(self._failed(key, what, error)) from error
+
+    def _failed(self, key: str, what: str, error: Exception) -> str:
+        # The client's texts go on with what they are made of, down to the last request.
+        reason = str(error).partition("\n\nDebug source")[0].strip().replace("\n", " ")
+        return f"{self}/{key}: {what} failed ({reason[:_TEXT_MAX] or type(error).__name__})"
+
+
+def open_objects(
+    url: str,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+    is_http_allowed: bool = False,
+) -> ObjectStore:
+    """Return the store at a URL; nothing is asked of it yet. Raises: SpoolError."""
+    try:
+        from obstore.store import from_url  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise SpoolError(MISSING) from error
+    wanted = {"endpoint": endpoint, "region": region}
+    config: Any = {name: value for name, value in wanted.items() if value is not None}
+    options: Any = {
+        "allow_http": is_http_allowed,
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "read_timeout": _READ_TIMEOUT,
+    }
+    retry: Any = _RETRY
+    try:
+        client = from_url(url, config=config or None, client_options=options, retry_config=retry)
+    except Exception as error:  # the client raises whatever its parts do
+        reason = str(error).partition("\n\nDebug source")[0].strip()
+        raise SpoolError(f"{url}: cannot be used ({reason[:_TEXT_MAX]})") from error
+    return ObjectStore(url, client)
+
+
+def _entry(found: Mapping[str, Any]) -> Entry:
+    return Entry(found["path"], found["size"], found["last_modified"].timestamp())

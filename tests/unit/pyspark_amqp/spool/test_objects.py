@@ -1,0 +1,118 @@
+# ruff: noqa: E402 - without obstore the file is skipped before its imports
+"""A spool on S3, whose answers are lost and forged."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs pyarrow: run by `make test-spark`")
+pytest.importorskip("obstore", reason="needs obstore: run by `make test-spark`")
+pytest.importorskip("moto", reason="needs moto: run by `make test-spark`")
+
+from pyspark_amqp.convert import schema_of
+from pyspark_amqp.spool.content import Taken, attempt_of, writing
+from pyspark_amqp.spool.files import Spool
+from pyspark_amqp.spool.offset import Piece
+from pyspark_amqp.spool.places import open_store
+from pyspark_amqp.spool.publish import publish
+from pyspark_amqp.spool.store import SpoolError, Store, check
+from tests.support.object_stores import BUCKET, CREDENTIALS, FAULTS, REGION, fault_proxy, s3_server
+
+pytestmark = pytest.mark.slow
+SCHEMA = schema_of(["body"])
+LOCATION = f"s3://{BUCKET}/spools/orders"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with s3_server() as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+
+
+def store_at(url: str) -> Store:
+    return open_store(LOCATION, endpoint=url, region=REGION, is_http_allowed=True)
+
+
+def attempted(spool: Spool, piece: Piece, attempt: str) -> bool:
+    with spool.scratch(piece) as path:
+        with writing(path, piece, SCHEMA, attempt) as file:
+            file.finish(Taken(0, is_cut=False))
+        return publish(spool, piece, attempt, path)
+
+
+def attempt_in(spool: Spool, piece: Piece) -> str:
+    with spool.open(piece) as path:
+        return attempt_of(path)
+
+
+def test_a_server_that_keeps_the_contract_passes(server: str) -> None:
+    store = store_at(server)
+    check(store)
+    assert list(store.list("check/")) == []
+
+
+def test_names_of_all_kinds_come_back_as_they_were(server: str) -> None:
+    spool = Spool(store_at(server))
+    for queue in ("a/b", "%2F", "é.~", "a b+c&d"):
+        piece = Piece("names", queue, 1, 0, 1)
+        assert attempted(spool, piece, "one")
+        assert not attempted(spool, piece, "two")
+    assert sorted(found.queue for found in spool.pieces("names")) == [
+        "%2F",
+        "a b+c&d",
+        "a/b",
+        "é.~",
+    ]
+    assert spool.remove_stream("names")
+    assert spool.pieces("names") == []
+
+
+def test_a_server_that_is_away_is_named_without_credentials(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark_amqp.spool import objects
+
+    monkeypatch.setattr(objects, "_RETRY", {"max_retries": 0})
+    store = store_at("http://127.0.0.1:9")
+    with pytest.raises(SpoolError, match=f"{LOCATION}/x: get failed") as found:
+        store.get("x")
+    assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(found.value).replace(LOCATION, "")
+
+
+@pytest.mark.parametrize(
+    "count", [20, pytest.param(10_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
+)
+def test_each_piece_has_one_attempt_whatever_answers_are_lost(
+    server: str, count: int, tmp_path: Path
+) -> None:
+    """An attempt that is told that it has won has, one that is told that it has lost has not, and all read the same."""
+    stream = uuid.uuid4().hex
+    plain = Spool(store_at(server))
+    told: list[tuple[Piece, str, bool]] = []
+    with fault_proxy(server, seed=count, share=0.4) as proxy, ThreadPoolExecutor(4) as pool:
+        spool = Spool(store_at(proxy.url))
+
+        def run(number: int) -> None:
+            piece = Piece(stream, "q", number, 0, 1)
+            for attempt in (f"{number} first", f"{number} second"):
+                told.append((piece, attempt, attempted(spool, piece, attempt)))
+                assert attempt_in(spool, piece) == attempt_in(plain, piece)
+
+        for done in [pool.submit(run, number) for number in range(count)]:
+            done.result()
+        seen = {fault for _, fault in proxy.done}
+    assert seen == {"", *FAULTS}
+    for piece, attempt, has_won in told:
+        assert (attempt_in(plain, piece) == attempt) is has_won
+    assert sum(has_won for _, _, has_won in told) == count
