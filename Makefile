@@ -18,7 +18,7 @@ PYX := $(wildcard protocol/codec/_codec_c.pyx protocol/codec/*.pxi storage/recor
 PACKAGES := $(wildcard protocol storage config broker management offline embedded cli pyspark_amqp pyspark_amqp_jobs pyspark_amqp_store)
 # Spark's side is a distribution of its own, made from the same tree.
 SPARK_DISTRIBUTION := distributions/pyspark-amqp
-LINTED := $(PACKAGES) burrowmq/__init__.py burrowmq/__main__.py $(wildcard bench tests scripts) setup.py
+LINTED := $(PACKAGES) burrowmq/__init__.py burrowmq/__main__.py $(wildcard bench examples tests scripts) setup.py
 
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --no-input
 PYTEST := $(PY) -m pytest -q
@@ -157,10 +157,15 @@ test-spark: $(DEV_STAMP) ## the tests of pyspark_amqp, with Spark (Java 17 or ne
 .PHONY: test-long
 test-long: $(DEV_STAMP) ## what takes longer: long tests, asyncio's debug mode, coverage of the interpreted run
 	$(PYTEST) -m "long and not differential" --timeout 3600 tests $(ARGS)
+	@$(PY) -m scripts.examples
 	@$(PY) -m scripts.spark_tests --if-possible -m long -v --session-timeout 2700 $(ARGS)
 	PYTHONASYNCIODEBUG=1 $(PYTEST) -m "not long and not differential" tests/unit tests/regression tests/integration $(ARGS)
 	BURROWMQ_PURE=1 $(BIN)/coverage run -m pytest -q -m "not long and not differential" tests/unit tests/regression tests/property $(ARGS)
 	$(BIN)/coverage report
+
+.PHONY: test-examples
+test-examples: $(DEV_STAMP) ## the suites of examples/, each in an environment of its own (from the package index, once)
+	@$(PY) -m scripts.examples $(ARGS)
 
 .PHONY: own-coverage
 own-coverage: $(DEV_STAMP) ## each module's coverage by its own tests beside that by all, worst first (ARGS="--last --write")
