@@ -98,6 +98,7 @@ class BaseBroker:
         self._is_running = True
 
     def _check_running(self) -> None:
+        __tracebackhide__ = True
         if self._pid != os.getpid():
             raise BrokerError(OTHER_PROCESS)
         if not self._is_running:

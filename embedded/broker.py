@@ -133,6 +133,7 @@ class Broker(BaseBroker):
 
     def start(self) -> Self:
         """Start it; a port that the system chose stays the same from then on. Raises BrokerError."""
+        __tracebackhide__ = True
         run = self._make_run(self._next_run())
         self._started(run.start())
         self._run = run
@@ -182,12 +183,14 @@ class Broker(BaseBroker):
         return run
 
     def _running(self) -> Run:
+        __tracebackhide__ = True
         self._check_running()
         assert self._run is not None
         return self._run
 
     def ask(self, name: str, *arguments: object) -> object:
         """Call one of the node's commands (`embedded.commands`). Raises BrokerError."""
+        __tracebackhide__ = True
         return self._running().ask(name, *arguments)
 
     def forget(self) -> None:

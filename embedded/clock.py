@@ -54,6 +54,7 @@ class Clock:
 
         Raises: BrokerError, also for seconds below 0.
         """
+        __tracebackhide__ = True  # pytest shows the line of the test
         self._hands.check()
         self._hands.now_ms = self._move(milliseconds(seconds))
 
@@ -77,6 +78,7 @@ class ServedClock:
 
 def milliseconds(seconds: float) -> int:
     """What somebody gives as seconds. Raises BrokerError."""
+    __tracebackhide__ = True
     is_number = type(seconds) in (int, float)
     if not is_number or not math.isfinite(seconds) or not 0 <= seconds <= MAX_S:
         raise BrokerError(

@@ -54,7 +54,9 @@ class HostedNode:
         try:
             await node.start()
         except START_ERRORS as error:
-            raise BrokerError(f"the broker cannot start: {reason_of(error)}") from error
+            # The words say it all; who sees them has no command line.
+            reason = reason_of(error).replace(" with --data-dir", "")
+            raise BrokerError(f"the broker cannot start: {reason}") from None
         self._node = node
         running = self.running
         self._let_in(running)

@@ -70,6 +70,7 @@ class InProcess:
 
     def ask(self, name: str, *arguments: object) -> object:
         """Have the child call a command of the node, and give what it gives. Raises BrokerError."""
+        __tracebackhide__ = True
         with self._asking:
             assert self._pipe is not None, "it runs"
             try:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from burrowmq.embedded.commands import COMMANDS
+from burrowmq.embedded.errors import BrokerError
 from burrowmq.embedded.hosted_node import HostedNode
 from burrowmq.embedded.settings import Settings
 
@@ -30,6 +31,7 @@ class InThread:
 
     def start(self) -> int:
         """Start it; gives the port. Raises BrokerError, and leaves nothing then."""
+        __tracebackhide__ = True
         self._thread.start()
         try:
             return self._call(self._node.start())
@@ -53,6 +55,7 @@ class InThread:
 
     def ask(self, name: str, *arguments: object) -> object:
         """Call a command of the node, and give what it gives. Raises BrokerError."""
+        __tracebackhide__ = True
         return self._call(COMMANDS[name](self._node, *arguments))
 
     def forget(self) -> None:
@@ -64,7 +67,11 @@ class InThread:
         self._loop.run_forever()
 
     def _call(self, step: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(step, self._loop).result()
+        __tracebackhide__ = True  # pytest shows the line of the test, not those of the broker
+        try:
+            return asyncio.run_coroutine_threadsafe(step, self._loop).result()
+        except BrokerError as error:
+            raise BrokerError(str(error)) from None
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

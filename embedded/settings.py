@@ -18,6 +18,8 @@ from burrowmq.config.units import Endpoint
 from burrowmq.embedded.errors import BrokerError
 
 HOST = "127.0.0.1"
+ABSENT = ("management.", "prometheus.", "log.")
+"""Keys of what is not there: nothing is accepted and ignored."""
 OWN = {
     "log.console": "false",
     "log.file": "false",
@@ -60,6 +62,8 @@ def settings(data_dir: str | os.PathLike[str], port: int, keys: Mapping[str, obj
     for key in keys:
         if key.startswith("listeners.tcp"):
             raise BrokerError(f"{key}: an embedded broker has one listener; give its port as port=")
+        if key.startswith(ABSENT):
+            raise BrokerError(f"{key}: an embedded broker has no HTTP API, no metrics and no log")
     texts = {key: _text(value) for key, value in keys.items()}
     user = texts.get("default_user", "embedded")
     password = texts.get("default_pass", secrets.token_urlsafe(16))

@@ -88,10 +88,12 @@ class VirtualHost:
 
     def messages(self, queue: str) -> list[SeenMessage]:
         """What a queue has in its order, at most 10,000, those that consumers did not ack included."""
+        __tracebackhide__ = True
         return _seen(self._ask("messages", queue))
 
     def published(self, exchange: str) -> list[SeenMessage]:
         """What clients have published to an exchange ("": the default one), the last 10,000 of the virtual host."""
+        __tracebackhide__ = True
         return _seen(self._ask("published", exchange))
 
     def wait_for(self, queue: str, count: int, timeout: float = WAIT_S) -> list[SeenMessage]:
@@ -99,6 +101,7 @@ class VirtualHost:
 
         Raises: AssertionError, which says how many there are, when it has not after `timeout` seconds.
         """
+        __tracebackhide__ = True  # pytest shows the line of the test
         if type(count) is not int or count < 0:
             raise BrokerError(f"a queue cannot have {count!r} messages: give a number from 0 on")
         if type(timeout) not in (int, float) or not 0 <= timeout <= WAIT_MAX_S:
@@ -162,6 +165,7 @@ class VirtualHost:
         self._ask("delete_vhost")
 
     def _ask(self, name: str, *arguments: object) -> object:
+        __tracebackhide__ = True
         return self.broker.ask(name, self.name, *arguments)
 
     def __enter__(self) -> Self:

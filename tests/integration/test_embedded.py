@@ -127,6 +127,8 @@ def test_a_child_that_was_forked_before_the_stop_keeps_nothing(tmp_path: Path) -
         ({"config": {"no_such_key": 1}}, "no_such_key: there is no setting with that name"),
         ({"config": {"heartbeat": "soon"}}, "heartbeat"),
         ({"config": {"listeners.tcp.default": 5672}}, "give its port as port="),
+        ({"config": {"management.tcp.port": 15672}}, "has no HTTP API, no metrics and no log"),
+        ({"config": {"log.console": True}}, "log.console: an embedded broker has no HTTP API"),
     ],
 )
 def test_what_it_cannot_do_it_says_before_anything_is_made(
@@ -145,6 +147,18 @@ def test_a_directory_or_a_port_that_somebody_uses(tmp_path: Path) -> None:
         with pytest.raises(BrokerError, match=f"cannot listen on 127.0.0.1:{broker.port}"):
             Broker(port=broker.port).start()
         publish(broker, b"still here")
+
+
+def test_a_directory_that_cannot_be_used_is_said_without_a_command_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="ascii")
+    with pytest.raises(BrokerError, match=r"cannot be used: .*choose another$") as refused:
+        Broker(tmp_path / "file" / "data").start()
+    assert refused.value.__cause__ is None
+    if os.geteuid():
+        denied = tmp_path / "denied"
+        denied.mkdir(mode=0o500)
+        with pytest.raises(BrokerError, match=r"Permission denied.*give it to the user"):
+            Broker(denied).start()
 
 
 def test_stop_twice_and_use_after_the_stop() -> None:
