@@ -1,8 +1,8 @@
 """Figures of a broker inside a program: `python -m bench.embedded [--examples]`.
 
-How long it takes to import, start and stop, what it leaves behind, how fast a month passes, what a virtual host for each
-test costs, and what is said where something is wrong. With `--examples` also how long the example suites take. Each
-figure stands beside what it has to be; exit status 1 when one is not.
+How long it takes to import, start and stop, what it leaves behind, how fast a month passes, what a virtual host for
+each test costs, and what is said where something is wrong. With `--examples` also how long the example suites take.
+Each figure stands beside what it has to be; exit status 1 when one is not.
 """
 
 import argparse

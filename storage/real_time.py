@@ -1,4 +1,4 @@
-"""Time as the machine has it, under the names of the standard module: for `from burrowmq.storage import real_time as time`.
+"""Time as the machine has it, under the names of the standard module, for which it is imported as `time`.
 
 A broker may run inside somebody's test suite. Libraries that freeze time there (freezegun) put functions of their own
 into the module `time` and wherever they find one of its functions; a disk thread or a turn that waited by those would

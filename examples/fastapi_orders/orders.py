@@ -1,8 +1,8 @@
 """Orders over HTTP, handled from a queue: FastAPI with aio-pika.
 
-`POST /orders` answers 202 when the broker has the order on disk, and 503 when it does not say so in time. A worker in the
-same process handles orders. One that fails is given back once; the second time it waits for 15 minutes, and after three
-such rounds, or when it makes no sense, it goes to the dead letters.
+`POST /orders` answers 202 when the broker has the order on disk, and 503 when it does not say so in time. A worker in
+the same process handles orders. One that fails is given back once; the second time it waits for 15 minutes, and after
+three such rounds, or when it makes no sense, it goes to the dead letters.
 """
 
 import asyncio

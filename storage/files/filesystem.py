@@ -59,7 +59,7 @@ _FULL_FSYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)
 
 
 def _full_fsync(fd: int) -> None:
-    """Make a file durable where `fsync` leaves that to the drive's cache (macOS); a file system without this is synced."""
+    """Make a file durable where `fsync` leaves that to the drive's cache (macOS), or sync it where this is refused."""
     try:
         fcntl.fcntl(fd, _FULL_FSYNC)
     except OSError:

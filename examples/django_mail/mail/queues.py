@@ -1,7 +1,7 @@
 """The queues of mails, with pika: publishing with confirms, and a worker.
 
-A mail that cannot be sent now waits for 15 minutes in `mails.waiting`, up to three times; then, or when its address is no
-address, it goes to `mails.dead`.
+A mail that cannot be sent now waits for 15 minutes in `mails.waiting`, up to three times; then, or when its address is
+no address, it goes to `mails.dead`.
 """
 
 import json
