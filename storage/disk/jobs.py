@@ -167,12 +167,16 @@ class DiskJobs:
                     wait_for_space(DiskFull(str(error)))
                 self._rescue(wait_for_space)
 
+    def is_upkeep_due(self, now: float) -> bool:
+        """Whether `keep_acks_young` would do anything now."""
+        return now >= self._next_upkeep
+
     def keep_acks_young(self, now: float) -> None:
         """Between commits: write the acks of the last `_ACKS_AFTER` idle times, and sync them. Raises StorageError.
 
         A busy store has no idle moment, and where publishers wait for no sync there may be none for long.
         """
-        if now < self._next_upkeep:
+        if not self.is_upkeep_due(now):
             return
         self._next_upkeep = now + self._upkeep_interval_s
         acks = self._writer.acks

@@ -95,6 +95,8 @@ class ThreadedBackend:
         )
         self._closing = threading.Event()
         self._failure: str | None = None
+        # A commit is finished and the loop was not told: the thread does so when it has nothing else to do at once.
+        self._is_report_due = False
         self._next_check = 0.0
         self._next_conversion = 0.0
         self._copier: threading.Thread | None = None
@@ -179,9 +181,20 @@ class ThreadedBackend:
             except Exception as error:  # noqa: BLE001 - the thread's last line: it must not die unheard
                 self._fail(error)
 
+    def _report(self) -> None:
+        """Tell the loop of what is finished.
+
+        It wakes up and wants the interpreter, so this comes last: what the thread did after it would cost the loop a
+        wait, and both threads another wake-up.
+        """
+        if self._is_report_due:
+            self._is_report_due = False
+            self._post(self.report_finished)
+
     def _fail(self, error: Exception) -> None:
         if self._failure is not None:
             return
+        self._report()
         if isinstance(error, StorageError):
             reason = with_way_out(error)
         else:
@@ -192,8 +205,10 @@ class ThreadedBackend:
     def _turn(self) -> bool:
         """Do one thing; False after the last."""
         is_waiting = self._failure is None and (self._jobs.is_dirty or self._jobs.space.is_short)
+        patience_s = self._patience_s() if is_waiting else None
+        self._report()
         try:
-            item = self._inbox.get(timeout=self._patience_s() if is_waiting else None)
+            item = self._inbox.get(timeout=patience_s)
         except queue.Empty:
             if self._convert():
                 return True
@@ -228,6 +243,7 @@ class ThreadedBackend:
         began = time.monotonic()
         if not self._jobs.is_converting or began < self._next_conversion:
             return False
+        self._report()
         is_done = self._jobs.convert()
         now = time.monotonic()
         is_busy = not self._inbox.empty()
@@ -262,12 +278,15 @@ class ThreadedBackend:
         self._jobs.apply(commit, wait_for_space)
         self._jobs.space.look()
         self._finished.append(commit)
-        self._post(self.report_finished)
+        self._is_report_due = True
+        now = time.monotonic()
+        is_check_due = now >= self._next_check
+        if is_check_due or self._jobs.is_upkeep_due(now) or commit.backup is not None:
+            self._report()
         if commit.backup is not None:
             self._start_backup(commit.backup)
-        now = time.monotonic()
         self._jobs.keep_acks_young(now)  # a busy node has no idle moment
-        if now >= self._next_check:
+        if is_check_due:
             self._next_check = now + _COMPACTION_CHECK_S
             self._start_compaction(is_idle=False)
 

@@ -40,28 +40,18 @@ class Journal(Protocol):
 class SmallFile:
     """A file whose bytes are in the log."""
 
-    __slots__ = ("__weakref__", "_is_gone", "_journal", "_own", "_path", "content")
+    __slots__ = ("__weakref__", "_is_gone", "_journal", "content", "own", "path")
 
     def __init__(self, journal: Journal, path: str, content: Content) -> None:
         self._journal = journal
-        self._path = path
-        self._own: OwnFile | None = None
+        self.path = path
+        self.own: OwnFile | None = None  # that it moved out to
         self._is_gone = False  # from its name
         self.content = content
 
-    @property
-    def path(self) -> str:
-        """Give the path that it was opened under."""
-        return self._path
-
-    @property
-    def own(self) -> OwnFile | None:
-        """The file that it moved out to."""
-        return self._own
-
     def name_again(self, path: str) -> None:
         """It was renamed; what is written from here on is written there."""
-        self._path = path
+        self.path = path
 
     def drop(self) -> None:
         """Its name is gone: what is still written to it concerns nobody."""
@@ -69,18 +59,18 @@ class SmallFile:
 
     def move_out(self, own: OwnFile) -> None:
         """From here on the bytes are there."""
-        self._own = own
+        self.own = own
         self.content = Content()
 
     def pwrite(self, data: Bytes, offset: int) -> None:
         """Write all of data."""
-        if self._own is not None:
-            self._own.pwrite(data, offset)
+        if self.own is not None:
+            self.own.pwrite(data, offset)
             return
         data = bytes(data)
         self.content.write(data, offset)
         if not self._is_gone:
-            self._journal.note(Kind.WRITE, self._path, offset, data)
+            self._journal.note(Kind.WRITE, self.path, offset, data)
 
     def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
         """Write the parts."""
@@ -94,30 +84,30 @@ class SmallFile:
     def pread(self, size: int, offset: int) -> bytes:
         """Read; the content is taken first, because a move replaces it last."""
         content = self.content
-        if self._own is not None:
-            return self._own.pread(size, offset)
+        if self.own is not None:
+            return self.own.pread(size, offset)
         return content.read(size, offset)
 
     def fdatasync(self) -> None:
         """Make what was written durable."""
-        if self._own is not None:
-            self._own.fdatasync()
+        if self.own is not None:
+            self.own.fdatasync()
         else:
             self._journal.flush()
 
     def truncate(self, size: int) -> None:
         """Cut or extend."""
-        if self._own is not None:
-            self._own.truncate(size)
+        if self.own is not None:
+            self.own.truncate(size)
             return
         self.content.resize(size)
         if not self._is_gone:
-            self._journal.note(Kind.RESIZE, self._path, size)
+            self._journal.note(Kind.RESIZE, self.path, size)
 
     def size(self) -> int:
         """Give the length."""
         content = self.content
-        return content.size if self._own is None else self._own.size()
+        return content.size if self.own is None else self.own.size()
 
     def close(self) -> None:
         """Nothing to do."""
@@ -163,27 +153,22 @@ class Unsynced:
 class OwnFile:
     """A file on the disk that the log may be ahead of."""
 
-    __slots__ = ("_journal", "_path", "base")
+    __slots__ = ("_journal", "base", "path")
 
     def __init__(self, journal: Journal, base: File) -> None:
         self._journal = journal
-        self._path = base.path
+        self.path = base.path
         self.base = base
-
-    @property
-    def path(self) -> str:
-        """Give the path that it was opened under."""
-        return self._path
 
     def pwrite(self, data: Bytes, offset: int) -> None:
         """Write all of data."""
         self.base.pwrite(data, offset)
-        self._journal.unsynced(self._path).add(data, offset)
+        self._journal.unsynced(self.path).add(data, offset)
 
     def pwritev(self, parts: Sequence[Bytes], offset: int) -> None:
         """Write the parts."""
         self.base.pwritev(parts, offset)
-        unsynced = self._journal.unsynced(self._path)
+        unsynced = self._journal.unsynced(self.path)
         for part in parts:
             unsynced.add(part, offset)
             offset += len(part)
@@ -200,12 +185,12 @@ class OwnFile:
     def fdatasync(self) -> None:
         """Make what was written durable, in place."""
         self.base.fdatasync()
-        self._journal.settled(self._path)
+        self._journal.settled(self.path)
 
     def truncate(self, size: int) -> None:
         """Cut or extend."""
         self.base.truncate(size)
-        self._journal.unsynced(self._path).set_large()
+        self._journal.unsynced(self.path).set_large()
 
     def size(self) -> int:
         """Give the length."""

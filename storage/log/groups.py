@@ -20,7 +20,7 @@ from burrowmq.storage.log.commit_log import CommitLog
 from burrowmq.storage.log.content import Piece
 from burrowmq.storage.log.files import Unsynced, opened
 from burrowmq.storage.log.own_files import OwnFiles
-from burrowmq.storage.log.records import Kind, pack_record
+from burrowmq.storage.log.records import Kind, pack_record, pack_writes
 from burrowmq.storage.log.replay import Replayed, replay, seed_of
 from burrowmq.storage.log.small_queues import SmallQueues
 
@@ -131,12 +131,10 @@ class Groups:
         """Give the records of the next group. Raises OSError."""
         if not self._log.is_open:
             self.begin_generation()
-        seed, start = self._log.seed, len(self.root)
-        pieces = [
-            pack_record(seed, Kind.OWN_WRITE, path[start:], offset, data)
-            for path, offset, data in self.own.due()
-        ]
-        return b"".join((*self._records, *pieces))
+        parts, start = list(self._records), len(self.root)
+        for path, unsynced in self.own.due():
+            parts += pack_writes(self._log.seed, Kind.OWN_WRITE, path[start:], unsynced.pieces)
+        return b"".join(parts)
 
     def _write(self, payload: bytes) -> None:
         try:

@@ -10,7 +10,7 @@ Called by `storage.log.groups`, `.syncs` and `.filesystem` on the disk thread; d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, cast
 
 from burrowmq.storage.files.filesystem import File
@@ -121,17 +121,15 @@ class OwnFiles:
         self._due.update(small)
         return large
 
-    def due(self) -> Iterator[tuple[str, int, bytes]]:
-        """Give what goes into the next group: path, offset, bytes."""
-        for path, unsynced in self._due.items():
-            for offset, data in unsynced.pieces:
-                yield path, offset, data
+    def due(self) -> Iterable[tuple[str, Unsynced]]:
+        """Give the files of which what is not durable goes into the next group, with their paths."""
+        return self._due.items()
 
     def note_logged(self) -> None:
         """What was due is in the log."""
-        for path, unsynced in self._due.items():
+        for unsynced in self._due.values():
             unsynced.take_pieces()
-            self._behind[path] = unsynced
+        self._behind.update(self._due)
         self._due = {}
 
     # -- the next generation --------------------------------------------------------------------------------------
@@ -183,6 +181,11 @@ class OwnFiles:
         self._refused[path] = error
         self.spoil(path)
 
+    @property
+    def has_refused(self) -> bool:
+        """Whether any was refused that nobody was told of yet."""
+        return bool(self._refused)
+
     def refused(self) -> list[File]:
         """Give the files that were refused."""
         return [opened(self._known[path]) for path in self._refused]
@@ -191,8 +194,6 @@ class OwnFiles:
         self, files: Iterable[File]
     ) -> tuple[list[tuple[File | str, OSError]], list[File]]:
         """Give those of some files that were refused, with the error, which is told now; and the others."""
-        if not self._refused:
-            return [], list(files)
         told: list[tuple[File | str, OSError]] = []
         others: list[File] = []
         for file in files:

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -121,10 +121,23 @@ def check_header(data: bytes, path: str, identity: bytes) -> None:
 
 def pack_record(seed: int, kind: int, path: str, offset: int = 0, data: bytes = b"") -> bytes:
     """Give one record."""
+    return b"".join(pack_writes(seed, kind, path, ((offset, data),)))
+
+
+def pack_writes(
+    seed: int, kind: int, path: str, pieces: Iterable[tuple[int, bytes]]
+) -> list[bytes]:
+    """Give the parts of a record for each piece that was written to a file: (offset, bytes).
+
+    A commit packs one of each file that it touches.
+    """
     name = path.encode()
-    head = _RECORD.pack(kind, 0, len(name), len(data), offset)
-    check = zlib.crc32(name, zlib.crc32(head, seed))
-    return b"".join((head, check.to_bytes(4, "little"), name, data))
+    parts: list[bytes] = []
+    for offset, data in pieces:
+        head = _RECORD.pack(kind, 0, len(name), len(data), offset)
+        check = zlib.crc32(name, zlib.crc32(head, seed))
+        parts += (head, check.to_bytes(4, "little"), name, data)
+    return parts
 
 
 def pack_group(

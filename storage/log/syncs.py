@@ -46,7 +46,10 @@ class Syncs:
     ) -> list[tuple[File | str, OSError]]:
         """Make files and directories durable."""
         groups = self._groups
-        told, own = self._take_refused([file for file in files if not is_small(file)])
+        told: list[tuple[File | str, OSError]] = []
+        own = [file for file in files if not is_small(file)]
+        if groups.own.has_refused:
+            told, own = self._take_refused(own)
         is_ending = self._is_ending and groups.own.has_all_behind(own)
         in_place = own if is_ending or self.is_in_place else groups.own.choose(own)
         names = [path for path in directories if self._needs_disk(path)]
@@ -60,7 +63,7 @@ class Syncs:
         else:
             self._move_out_grown()
             groups.small.pack_idle()
-        return failed + self._take_refused(own)[0]
+        return failed + self._take_refused(own)[0] if groups.own.has_refused else failed
 
     def overdue(self) -> list[File]:
         """Give the own files that have to be durable in place before the log's next generation begins: now is the time.
@@ -71,7 +74,8 @@ class Syncs:
 
     def refused(self) -> list[tuple[File | str, OSError]]:
         """Give the own files whose sync failed as a generation began, and that nobody was told of yet; each once."""
-        return self._take_refused(self._groups.own.refused())[0]
+        own = self._groups.own
+        return self._take_refused(own.refused())[0] if own.has_refused else []
 
     def fsync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""

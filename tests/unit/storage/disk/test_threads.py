@@ -370,3 +370,39 @@ def test_the_scrubber_works_beside_commits_and_reads_and_wakes_the_disk_thread(
     node.engine.close()
     with pytest.raises(StoreClosed):
         node.engine.start_scrub()
+
+
+def test_a_commit_is_reported_before_the_failure_of_what_comes_after_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    node.engine.on_committed = lambda epoch: told.append(f"committed {epoch}")
+    node.engine.on_failed = lambda reason: told.append(reason.strip().rpartition("\n")[2])
+
+    def broken(_: DiskJobs, __: float) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(DiskJobs, "keep_acks_young", broken)
+    node.engine.open_queue("/", "q", durable=True)
+    node.engine.require_sync()
+    epoch = node.engine.epoch
+    node.engine.hand_over()
+    node.loop.run_until(lambda: len(told) == 2)
+    assert told == [f"committed {epoch}", "RuntimeError: broken"]
+
+
+def test_a_commit_is_reported_before_the_work_that_comes_after_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread tells of it last when it has nothing else to do, and first when it has."""
+    is_reported = threading.Event()
+    waited: list[bool] = []
+    node.engine.on_committed = lambda _: is_reported.set()
+    monkeypatch.setattr(DiskJobs, "is_upkeep_due", lambda *_: True)
+    monkeypatch.setattr(DiskJobs, "keep_acks_young", lambda *_: waited.append(is_reported.wait(20)))
+    node.engine.open_queue("/", "q", durable=True)
+    node.engine.require_sync()
+    node.engine.hand_over()
+    node.loop.run_until(is_reported.is_set)
+    node.engine.close()
+    assert waited[0]

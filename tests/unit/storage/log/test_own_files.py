@@ -37,7 +37,7 @@ def test_few_bytes_are_due_and_many_are_not() -> None:
     few = [written.file(f"few{number}", 100) for number in range(5)]
     large = written.file("large", LARGE + 1)
     assert paths(written.own.choose([*few, large])) == ["/large"]
-    assert [path for path, _, _ in written.own.due()] == paths(few)
+    assert [path for path, _ in written.own.due()] == paths(few)
     assert paths(written.own.choose([few[0], large])) == ["/few0", "/large"]
     many = [written.file(f"many{number}", LARGE) for number in range(5)]
     assert written.own.choose(many) == many
