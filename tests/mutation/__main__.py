@@ -63,10 +63,10 @@ def judge_all(
 def recheck(chosen: Sequence[Mutant], results: dict[str, Verdict], count: int) -> bool:
     """Look again for some that the machine found: whether it finds nearly all."""
     judge = Judge(0, 60.0, tests="none", kills=Counter(), items=())
-    known = {one: known_of(one, results) for one in chosen}
-    found = [one for one, its in known.items() if its is not None and its.is_simulator]
+    known = [(one, its) for one in chosen if (its := known_of(one, results)) is not None]
+    found = [(one, its) for one, its in known if its.is_simulator]
     sample = random.sample(found, min(count, len(found)))
-    missed = [one.name for one in sample if not judge.finds_again(one, known[one])]
+    missed = [one.name for one, its in sample if not judge.finds_again(one, its)]
     print(f"{len(sample) - len(missed)} of {len(sample)} mutants were found again", flush=True)
     for name in missed:
         print(f"not found: {name}")
@@ -134,8 +134,7 @@ def main() -> None:
                 is_found = known.is_simulator or (is_found and bool(one.outside))
             if known is None or (arguments.again and not is_found):
                 waiting.append(one)
-        known = {one.name: known_of(one, results) for one in waiting}
-        waiting.sort(key=lambda one: verdict.ran if (verdict := known[one.name]) else 0)
+        waiting.sort(key=lambda one: its.ran if (its := known_of(one, results)) else 0)
         if arguments.tests == "none":
             gc.freeze()
             judge_all(waiting, results, arguments)

@@ -24,7 +24,8 @@ HEAD = """# Mutants of the store, and what finds them
 Mistakes that somebody could make in `storage/`, and what finds each: a plan of the simulated machine (`kept`: of
 `tests/mutation/plans.jsonl`, named after the mutant that it found first; `failed`: a line of
 `tests/simulation/failing_plans.jsonl`), or a test. How that is found out, and how to run it: [testing](testing.md#mutants).
-This page is written by `python -m tests.mutation --record`.
+This page is written by `python -m tests.mutation --record`. "Nothing" says how many plans a mutant survived so far; after a few dozen that
+is where the search stands, and not what the machine can see.
 """
 
 
